@@ -253,32 +253,35 @@ export interface OuterReference {
 
 /**
  * A query in an expression. Within one run, its result depends only on the values of its outer
- * references, so it is computed only once for each combination of these values.
+ * references, so it is computed once per combination of these values.
  */
 export interface BoundSubquery {
   readonly form: SubqueryForm;
   readonly query: BoundSelect;
-  /** The ids of the outer references, with the type of each. */
+  /** The ids of the outer references, in the same order as their types in `outerTypes`. */
   readonly outerIds: readonly number[];
   readonly outerTypes: readonly DataType[];
   /**
-   * A form of the query that computes the results for many values of its outer references at once.
+   * An equivalent query that computes the results for many values of the outer references at once;
+   * undefined if there is none.
    */
   readonly keyed: KeyedQuery | undefined;
-  /** Whether the query may give a different result each time. */
+  /** Whether the query may return a different result each time it is evaluated. */
   readonly isVolatile: boolean;
-  /** The position of the inner query in the text. */
+  /** The position of the inner query in the SQL. */
   readonly position: number;
-  /** The source of the query; absent if the query is evaluated separately wherever it occurs. */
+  /** The source of the query; absent if each occurrence of the query is evaluated separately. */
   readonly written: WrittenQuery | undefined;
 }
 
 /** The source of a query in an expression. Equal sources mean equal queries. */
 export interface WrittenQuery {
   readonly node: SelectStatement;
-  /** The scope in which the query's names are resolved; one object per enclosing block. */
+  /**
+   * The scope in which the query's names are resolved. Each enclosing block has one scope object.
+   */
   readonly scope: object;
-  /** The index of the requested output column, for a query whose columns become separate values. */
+  /** The index of the requested output column, if the query's columns become separate values. */
   readonly column: number;
 }
 
@@ -286,33 +289,37 @@ export type SubqueryForm =
   | { readonly kind: "scalar" | "exists" }
   | { readonly kind: "array"; readonly ofArrays: boolean }
   | {
-      /** `operands operator ANY (query)`, or ALL; IN is `= ANY`, NOT IN is `<> ALL`. */
+      /**
+       * Stands for `operands operator ANY (query)`, or ALL. IN is `= ANY`, and NOT IN is `<> ALL`.
+       */
       readonly kind: "any" | "all";
       readonly operator: string;
       /**
-       * Functions that compare each operand with the corresponding column. Each function receives
-       * the operand and the value of the column.
+       * Compare each operand with the corresponding column. Each function is passed the operand
+       * and the column's value.
        */
       readonly evaluates: readonly RowFunction[];
-      /** The types of each operand and of the corresponding column. */
+      /** The types in which each operand and its column are compared. */
       readonly types: readonly DataType[];
     };
 
 /**
- * A query whose outer references restrict it only through equalities, with these conditions
+ * A query that its outer references restrict only through equalities, with these conditions
  * removed. It is read once for all values of the outer references.
  */
 export interface KeyedQuery {
-  /** The outputs of the query, then the values that the keys must equal. */
+  /**
+   * The query with its original outputs first, followed by the values that the keys must equal.
+   */
   readonly query: BoundSelect;
-  /** The key expressions of a subquery, which read only outer references. */
+  /** The key expressions of a subquery. They read only outer references. */
   readonly keys: readonly BoundExpression[];
-  /** The LIMIT that applies to the rows of each key. */
+  /** The LIMIT, which applies to the rows of each key separately. */
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
   /**
-   * The query whose result applies to a key without rows, because an aggregate yields a row even
-   * then.
+   * The query that provides the result for a key without rows. It is needed because an aggregate
+   * yields a row even then.
    */
   readonly withoutRows: BoundSelect | undefined;
 }
@@ -332,9 +339,9 @@ export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
 export interface BoundAggregate {
   readonly column: BoundColumn;
   readonly form: AggregateForm;
-  /** The argument of the aggregate; absent for count(*). */
+  /** The aggregate's argument; absent for count(*). */
   readonly argument: BoundExpression | undefined;
-  /** More arguments, such as the separator of string_agg. */
+  /** Further arguments, such as the separator of string_agg. */
   readonly extra: readonly BoundExpression[];
   readonly isDistinct: boolean;
   readonly filter: BoundExpression | undefined;
@@ -360,9 +367,7 @@ export interface BoundWindowCall {
   readonly window: BoundWindow;
 }
 
-/**
- * The order of the rows that a window call reads, and the frame of rows that it sees from each row.
- */
+/** The order in which a window call reads rows, and the frame that it sees from each row. */
 export interface BoundWindow {
   readonly partitionBy: readonly BoundExpression[];
   readonly orderBy: readonly BoundSort[];
@@ -384,19 +389,17 @@ export interface BoundFrameBound {
     | "following"
     | "unbounded following";
   /**
-   * For a bound with an offset: the offset, an expression without columns that is evaluated once
-   * per run.
+   * For a frame bound with an offset: an expression without columns that is evaluated once per
+   * run.
    */
   readonly offset: BoundExpression | undefined;
-  /**
-   * For RANGE with an offset: the ordering value, and the distance that the frame extends from it.
-   */
+  /** For RANGE with an offset: the ordering value, and how far the frame extends from it. */
   readonly reach: BoundReach | undefined;
 }
 
 export interface BoundReach {
   /**
-   * The ordering value, converted to the type that `step` returns, so that the two can be compared.
+   * The ordering value, converted to the type that `step` returns, so that both can be compared.
    */
   readonly key: BoundExpression;
   /** Moves a non-NULL value by the offset, in the direction of the bound. */

@@ -1,6 +1,6 @@
 /**
- * Builds common nodes of a bound tree: column values, and queries that the binder adds, without
- * grouping or order.
+ * Builds common nodes of a bound tree: column values, and queries that the binder adds itself,
+ * without grouping or order.
  */
 import type { StatementBinding } from "./binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "./bound.ts";
@@ -10,12 +10,12 @@ export function columnValue(column: BoundColumn): BoundExpression {
   return { kind: "column", type: column.type, column };
 }
 
-/** Returns a column under its own name. */
+/** Returns an output that shows a column under its own name. */
 export function columnOutput(column: BoundColumn): BoundOutput {
   return { name: column.name, expression: columnValue(column) };
 }
 
-/** Returns a query with only the given clauses. */
+/** Returns a query that has only the given clauses. */
 export function plainSelect({
   from,
   outputs,
@@ -40,12 +40,12 @@ export function plainSelect({
   };
 }
 
-/** Returns a query that yields only columns of one relation. */
+/** Returns a query over a single relation, without further clauses. */
 export function selectFrom(relation: BoundRelation, outputs: BoundSelect["outputs"]): BoundSelect {
   return plainSelect({ from: { kind: "relation", relation }, outputs });
 }
 
-/** Encloses a query in a separate block: `SELECT * FROM (query)`. */
+/** Wraps a query in a block of its own: `SELECT * FROM (query)`. */
 export function selectFromQuery(query: BoundSelect, statement: StatementBinding): BoundSelect {
   const columns = query.outputs.map(({ expression, name }) =>
     statement.newColumn({ name, type: expression.type }),

@@ -1,9 +1,9 @@
 /**
  * Adds the column and the row of a rejected value to the error that its cast raised.
  *
- * A cast knows neither the column nor the row, because one plan serves all literals. Both are added
- * when the error is caught, so that nothing has to be stored in advance.
- * `sql/request/faulty_cell.ts` finds the position of the value in the text in the same way.
+ * A cast knows neither the column nor the row, because one plan serves all literals. Both are
+ * added when the error is caught, so that nothing has to be stored in advance.
+ * `sql/request/faulty_cell.ts` finds the position of the value in the SQL in the same way.
  */
 import { DatabaseError, detailsOf, type ErrorCode } from "../../base/errors.ts";
 
@@ -13,7 +13,7 @@ export interface CellPlace {
   readonly source: ValuesCell | "set" | "query";
 }
 
-/** A cell of a VALUES list, whose row and column count from 0. */
+/** A cell of a VALUES list. Rows and columns count from 0. */
 interface ValuesCell {
   readonly rowIndex: number;
   readonly columnIndex: number;
@@ -35,8 +35,8 @@ export class CellError extends DatabaseError {
 }
 
 /**
- * The error codes that a value can cause. An error with any other code is not about the value of
- * the current cell.
+ * The error codes that a value can cause. An error with any other code does not concern the
+ * current cell's value.
  */
 const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([
   "INVALID_VALUE",
@@ -47,18 +47,21 @@ const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
 ]);
 
-/** Whether a value caused the error and the error does not yet name a column. */
+/** Whether the error was caused by a value and does not name a column yet. */
 export function isFaultOfValue(error: unknown): error is DatabaseError {
   if (!(error instanceof DatabaseError) || error instanceof CellError) return false;
   return error.position === undefined && FAULTS_OF_VALUES.has(error.code);
 }
 
-/** Returns the error to throw instead of an error that was caught while a cell was computed. */
+/**
+ * Returns the error to throw in place of `error`, which was caught while a cell was being
+ * computed.
+ */
 export function errorInCell(error: unknown, place: () => CellPlace, position?: number): unknown {
   return isFaultOfValue(error) ? new CellError(error, place(), position) : error;
 }
 
-/** Describes a cell, as in 'column "a", row 2'. The row is omitted if there is only one. */
+/** Describes a cell, as in 'column "a", row 2'. The row is omitted if it is the only one. */
 function shownPlace({ column, source }: CellPlace): string {
   const isOneOfMany = typeof source === "object" && source.rowCount > 1;
   return `column "${column}"${isOneOfMany ? `, row ${source.rowIndex + 1}` : ""}`;

@@ -2,16 +2,14 @@
  * Finds equal expressions among many. A query may have thousands of outputs, groups and calls, all
  * bound in one tick, so comparing each with all others could take seconds.
  *
- * Each item has a form, which is a string. Equal items have equal forms, so only items with the
- * same form are compared.
+ * Each item has a form, which is a string. Equal items have equal forms, so only items with equal
+ * forms need to be compared.
  */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 import { childrenOf, sameExpression } from "./walk.ts";
 
-/**
- * The number of leading characters that the hash of a string covers, besides the string's length.
- */
+/** A string's hash covers its length and at most this many leading characters. */
 const HASHED_CHARS = 64;
 
 export interface EquivalenceOptions<Thing> {
@@ -22,8 +20,8 @@ export interface EquivalenceOptions<Thing> {
 export class EquivalenceClasses<Thing> {
   readonly #options: EquivalenceOptions<Thing>;
   /**
-   * The items by form. The map is created when the first item is added, because most blocks have no
-   * items.
+   * The items, keyed by form. The map is created only when the first item is added, because most
+   * blocks have no items.
    */
   #byForm: Map<string, Thing[]> | undefined;
 
@@ -39,7 +37,7 @@ export class EquivalenceClasses<Thing> {
     else those.push(thing);
   }
 
-  /** Returns the first of the added items that is equal to this one. */
+  /** Returns the item added first among those equal to `thing`; undefined if there is none. */
   find(thing: Thing): Thing | undefined {
     if (this.#byForm === undefined) return undefined;
     const { areEquivalent: areAlike, formOf } = this.#options;
@@ -47,9 +45,7 @@ export class EquivalenceClasses<Thing> {
   }
 }
 
-/**
- * The maximum number of items that are compared one by one, which is cheaper than computing forms.
- */
+/** Up to this many items are compared one by one, which is cheaper than computing forms. */
 const COMPARED_MAX = 8;
 
 interface Placed {
@@ -57,17 +53,17 @@ interface Placed {
   readonly place: number;
 }
 
-/** Finds equal expressions in a list, and returns the positions at which they were first added. */
+/** Finds equal expressions in a list, and returns the position at which each was first added. */
 export class ExpressionPlaces {
   readonly #expressions: BoundExpression[] = [];
-  /** The index of the expressions, which is created only once there are many. */
+  /** An index of the expressions, created only once there are many. */
   #classes: EquivalenceClasses<Placed> | undefined;
 
   constructor(expressions: readonly BoundExpression[] = []) {
     for (const expression of expressions) this.add(expression);
   }
 
-  /** Adds an expression. Returns its position, which is the next free one. */
+  /** Adds an expression at the next free position, and returns that position. */
   add(expression: BoundExpression): number {
     const place = this.#expressions.length;
     this.#expressions.push(expression);
@@ -94,13 +90,13 @@ function classesOf(expressions: readonly BoundExpression[]): EquivalenceClasses<
 
 /**
  * Whether two expressions have the same value within a row. If two places share a node, their
- * values are equal, even if evaluating the node again would give a different value.
+ * values are equal, even if evaluating the node again would return a different value.
  */
 function isSame(left: BoundExpression, right: BoundExpression): boolean {
   return left === right || sameExpression(left, right);
 }
 
-/** Returns a string that is equal for lists whose expressions are pairwise equal. */
+/** Returns a string. Lists with pairwise equal expressions have equal strings. */
 export function formOfList(expressions: readonly (BoundExpression | undefined)[]): string {
   return expressions.map((each) => (each === undefined ? "" : hashOf(each))).join(",");
 }
@@ -108,7 +104,7 @@ export function formOfList(expressions: readonly (BoundExpression | undefined)[]
 /** Expressions are immutable and shared as operands, so each hash is computed only once. */
 const hashes = new WeakMap<BoundExpression, number>();
 
-/** Returns equal hashes for equal expressions; the hash covers the whole tree. */
+/** Returns a hash of the whole tree. Equal expressions have equal hashes. */
 function hashOf(expression: BoundExpression): number {
   const known = hashes.get(expression);
   if (known !== undefined) return known;
@@ -122,7 +118,7 @@ function mixed(left: number, right: number): number {
   return Math.imul(left ^ right, 0x01000193) ^ (left >>> 13);
 }
 
-/** Computes the FNV-1a hash of the beginning of a string. */
+/** Computes the FNV-1a hash of the first characters of a string, and of its length. */
 function hashOfText(text: string): number {
   let hash = 0x811c9dc5 ^ text.length;
   const end = Math.min(text.length, HASHED_CHARS);
@@ -152,7 +148,7 @@ function nameOf(expression: BoundExpression): string {
   }
 }
 
-/** The number of constants that the hash of an IN list covers, besides the length of the list. */
+/** The hash of an IN list covers the list's length and at most this many of its constants. */
 const HASHED_CONSTANTS = 8;
 
 function nameOfList({
@@ -163,7 +159,9 @@ function nameOfList({
   return `${constants.length} ${names.join(",")}`;
 }
 
-/** Returns a string for a value. Applies only to types whose equal values have equal strings. */
+/**
+ * Returns a string for a value; empty if the value's type has equal values with different strings.
+ */
 function nameOfValue(value: Value, { kind }: DataType): string {
   if (typeof value === "string") return kind === "text" || kind === "unknown" ? value : "";
   return typeof value === "number" || typeof value === "bigint" ? String(value) : "";

@@ -1,8 +1,8 @@
 /**
- * Binds assignments to a part of a column: `SET a[2] = 5`, `SET a[1:2] = '{1,2}'`.
+ * Binds assignments to part of a column: `SET a[2] = 5`, `SET a[1:2] = '{1,2}'`.
  *
- * Several assignments to parts of the same column are applied one after another, and produce one
- * new value of the column.
+ * Several assignments to parts of the same column are applied one after another, and produce a
+ * single new value for the column.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -18,7 +18,7 @@ import { bindExpression } from "../expression/expression_binder.ts";
 /**
  * Returns the value of a column after one of its parts has been assigned.
  *
- * @param before The value of the column, with the parts that were assigned before.
+ * @param before The value of the column after the preceding assignments.
  * @param subscripts The subscripts of the part, at least one.
  */
 export function withAssignedPart(
@@ -69,7 +69,7 @@ function assignedSlice(
   context: ExpressionContext,
 ): BoundExpression {
   const args = [before, given];
-  // Adds a bound of the slice to the arguments, and returns its index among them.
+  // Appends a bound of the slice to the arguments, and returns its index among them.
   const placeOf = (node: Expr | undefined): number | undefined =>
     node === undefined ? undefined : args.push(position(node, context)) - 1;
   const places = subscripts.map(({ from, to, type }) =>

@@ -1,6 +1,6 @@
 /**
- * Binds ON CONFLICT. The conflict target is the primary key or a unique index, and the actions see
- * both the stored and the proposed row.
+ * Binds ON CONFLICT. The conflict target is the primary key or a unique index, and the actions can
+ * refer to both the stored row and the proposed row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -32,7 +32,7 @@ export type ConflictTarget = "key" | "any" | IndexEntry;
 export interface BoundConflict {
   readonly target: ConflictTarget;
   readonly action: "nothing" | "update";
-  /** The columns of the stored row, then those of the proposed row (`excluded`). */
+  /** The columns of the stored row, followed by those of the proposed row (`excluded`). */
   readonly columns: readonly BoundColumn[];
   readonly sets: readonly BoundSet[];
   readonly where: BoundExpression | undefined;
@@ -69,7 +69,7 @@ export function bindConflict(
     columns: shown,
     systemColumns: [],
   };
-  // An unqualified name may refer to either row, so it is ambiguous, as in PostgreSQL.
+  // An unqualified name could refer to either row and is therefore ambiguous, as in PostgreSQL.
   const { relations, visible } = target.from.scope;
   const scope = new Scope([...relations, proposed], [...visible, ...shown]);
   const context: ExpressionContext = {
@@ -80,7 +80,8 @@ export function bindConflict(
     allowsFiles: true,
     ...queriesAround(deps),
   };
-  // If the primary keys conflict, both rows have the same primary key.
+  // If the conflict is on the primary key, both rows have the same key, so the stored row's
+  // columns suffice to find it.
   const kept = conflictTarget === "key" ? [...target.columns, ...excluded] : target.columns;
   return {
     target: conflictTarget,
@@ -99,8 +100,8 @@ export function bindConflict(
 }
 
 /**
- * Returns the columns of `excluded` under the names that the statement may use, and the view with
- * the values of the columns that it computes from the stored row and from the proposed row.
+ * Returns the columns of `excluded` under the names that the statement may use. For a view,
+ * returns it with its computed columns bound twice: over the stored row and over the proposed row.
  */
 function proposedIn(
   { named, view }: Target,
@@ -168,7 +169,7 @@ function columnOf(part: BoundExpression): number | undefined {
   return part.kind === "column" ? part.column.origin?.columnId : undefined;
 }
 
-/** Returns the part of an index that an expression matches. */
+/** Returns the part of an index that matches an expression; undefined if none does. */
 function partIn(
   part: BoundExpression,
   place: { readonly table: TableEntry; readonly index: IndexEntry },
@@ -178,7 +179,7 @@ function partIn(
   return guards.length === 0 ? id : undefined;
 }
 
-/** Returns the error for ON CONFLICT ON CONSTRAINT with a name that is not a conflict target. */
+/** Returns the error for an ON CONFLICT ON CONSTRAINT that does not name a conflict target. */
 function noConflictTarget(
   name: string,
   {

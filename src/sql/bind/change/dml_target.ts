@@ -1,5 +1,5 @@
 /**
- * Binds the common elements of INSERT, UPDATE and DELETE: the target table and the values for its
+ * Binds what INSERT, UPDATE and DELETE have in common: the target table and the values for its
  * columns.
  */
 import { defined } from "../../../base/assert.ts";
@@ -31,7 +31,7 @@ export interface BoundSet {
 }
 
 export interface DmlDeps extends SelectDeps {
-  /** The value of the setting limits.require_where. */
+  /** The value of the setting `limits.require_where`. */
   readonly requiresWhere: boolean;
 }
 
@@ -42,13 +42,16 @@ export interface Target {
   /** The columns of the target table. */
   readonly columns: readonly BoundColumn[];
   /**
-   * The table with the column names that the statement may use: those of the table itself, or those
-   * of the view through which the statement writes. A view may show a column under several names.
+   * The table with the column names that the statement may use: the table's own, or those of the
+   * view through which the statement writes. A view may show a column under several names.
    */
   readonly named: TableEntry;
   /** The positions of the columns that an INSERT without a column list fills, in order. */
   readonly order: readonly number[];
-  /** The view whose name the statement uses for the target table. */
+  /**
+   * The view through which the statement names the target table; absent if it names the table
+   * itself.
+   */
   readonly view?: ViewOverTable & { readonly relation: ViewRelation };
 }
 
@@ -56,7 +59,7 @@ export interface Target {
  * Binds the target table.
  *
  * @param commands The commands whose policies must permit the rows that the statement finds in the
- * table.
+ *   table.
  */
 export function bindTarget(
   name: QNameAliased,
@@ -95,7 +98,7 @@ export function bindTarget(
 }
 
 /**
- * Refuses to change the rows of a materialized view.
+ * Refuses to change the rows of a materialized view directly.
  *
  * @throws {DatabaseError} READ_ONLY_OBJECT
  */
@@ -119,7 +122,7 @@ function columnsOf({ scope }: FromResult): readonly BoundColumn[] {
   return [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])];
 }
 
-/** Binds the table of a view as the target, with the columns and conditions of the view. */
+/** Binds a view's table as the target, with the columns and conditions of the view. */
 function bindViewTarget(
   relation: ViewRelation,
   {
@@ -198,7 +201,10 @@ interface ColumnAssignment {
   readonly isAllowed?: boolean;
 }
 
-/** Converts a value to the type of the column at a position. @throws {DatabaseError} */
+/**
+ * Converts a value to the type of the column that it is assigned to.
+ * @throws {DatabaseError}
+ */
 function assigned(
   bound: BoundExpression,
   { isAllowed = false, node, position, statement, table }: ColumnAssignment,
@@ -218,7 +224,7 @@ function assigned(
   return castTo(bound, { to: column.type, mode: "assignment", node });
 }
 
-/** Records a number that is stored unchanged in a timestamp column. */
+/** Records a number that is stored unconverted in a timestamp column. */
 export function noteNumber(
   value: BoundExpression,
   column: ColumnEntry,
@@ -247,10 +253,9 @@ export function generatedAlways(
 }
 
 /**
- * Binds SET. A key column that is set to itself stays unchanged, so the statement does not change
- * the key.
+ * Binds SET. Setting a key column to itself is no change of the key.
  *
- * @param own.columns The columns with the current values of the row.
+ * @param own.columns The columns with the row's current values.
  */
 export function bindSets(
   sets: readonly SetStatement[],
@@ -307,7 +312,7 @@ export function bindSets(
   }));
 }
 
-/** Lists the columns that are assigned. A column that is assigned in parts is listed once. */
+/** Lists the assigned columns. A column that is assigned in parts is listed once. */
 function assignedColumns(sets: readonly SetStatement[]): Name[] {
   const inParts = new Map<string, Name>();
   const whole = sets.flatMap((set) => {
@@ -319,7 +324,7 @@ function assignedColumns(sets: readonly SetStatement[]): Name[] {
   return [...whole, ...inParts.values()];
 }
 
-/** Returns a column of the row that is changed. The target is the first relation in scope. */
+/** Returns a column of the row being changed. The target is the first relation in scope. */
 function targetColumn({ scope }: ExpressionContext, { name }: Name): BoundExpression {
   const column = scope.relations[0]?.columns.find((each) => each.name === name);
   return columnValue(defined(column, "the target must have the columns of its table"));
@@ -330,9 +335,7 @@ function isKey(table: TableEntry, { name }: Name): boolean {
   return column !== undefined && table.primaryKey.includes(column.columnId);
 }
 
-/**
- * Whether an expression is one of the given columns, and reads the table column with the given id.
- */
+/** Whether an expression is one of `columns` and reads the table column with the given id. */
 function isColumn(
   bound: BoundExpression,
   columnId: number,
@@ -343,8 +346,8 @@ function isColumn(
 }
 
 /**
- * Converts a value like {@linkcode assigned}, and adds the name of the column to errors that
- * computing the value raises.
+ * Converts a value like {@linkcode assigned}. Errors raised while the value is computed name the
+ * column.
  */
 function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundExpression {
   const value = assigned(bound, target);
@@ -353,8 +356,8 @@ function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundE
 }
 
 /**
- * Returns the position of a column that may be assigned. The files of a row are listed under its
- * primary key, so the key of such a row must not change.
+ * Returns the position of a column that may be assigned. In a table with files, the key columns
+ * may not: the files of a row are listed under its primary key.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -386,9 +389,9 @@ export function placeIn(
 }
 
 /**
- * Returns the position of a written column.
+ * Returns the table position of a column to be written.
  *
- * @param named The table with the names that the statement may use.
+ * @param named The table with the column names that the statement may use.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
  */
 export function positionOf(table: TableEntry, name: Name, named: TableEntry = table): number {
@@ -397,7 +400,7 @@ export function positionOf(table: TableEntry, name: Name, named: TableEntry = ta
 }
 
 /**
- * Returns a column that a statement writes or alters.
+ * Returns a column to be written or altered.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
  */
 export function columnNamed(
@@ -422,7 +425,7 @@ export function columnNamed(
   });
 }
 
-/** Whether a column name belongs to a column that the server maintains. */
+/** Whether the server itself maintains the column with this name. */
 export function isSystemColumn(name: string): boolean {
   return name === "_seq" || name === "_deleted";
 }
@@ -436,8 +439,8 @@ export function checkTwice(names: readonly Name[]): void {
 }
 
 /**
- * Refuses a statement that gives two values to one column of the table. This is possible because a
- * view may show a column under two names.
+ * Refuses a statement that assigns two values to one column of the table, which is possible if a
+ * view shows the column under two names.
  */
 export function checkShownTwice(
   { named, table }: Pick<Target, "named" | "table">,
@@ -461,7 +464,7 @@ function assignedTwice(
   });
 }
 
-/** Returns "namespace.table", as messages show it. */
+/** Returns "namespace.table", the name shown in messages. */
 export function nameOf(table: TableEntry): string {
   return `${table.namespace}.${table.name}`;
 }

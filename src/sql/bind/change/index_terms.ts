@@ -1,12 +1,13 @@
 /**
- * Recognises the expressions and conditions of indexes within the expressions and conditions of
+ * Recognises the expressions and conditions of indexes in the expressions and conditions of
  * statements.
  *
- *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the condition
+ *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the
+ *     condition
  *
  * The literals of a statement are known only when it runs. Where the index has a constant and the
- * statement has such a literal, their comparison becomes a **guard**: the index is used only in
- * runs in which the guard is true.
+ * statement has such a literal, the comparison of the two becomes a **guard**: the index is used
+ * only in runs in which the guard is true.
  */
 import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
@@ -42,7 +43,7 @@ import {
 
 /** The bound parts of an index definition. */
 interface IndexTerms {
-  /** The expressions in the key, each with the column that represents it. */
+  /** The condition of a partial index, split at AND. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
   /** The conditions that AND joins in the condition of a partial index. */
   readonly where: readonly BoundExpression[];
@@ -61,7 +62,7 @@ function termsIn(table: TableEntry, index: IndexEntry): IndexTerms {
   return terms;
 }
 
-/** The context in which expressions over the columns of a table are bound for its indexes. */
+/** Returns the context in which index expressions over a table's columns are bound. */
 export function indexContext(table: TableEntry): ExpressionContext {
   const columns = table.columns.map(({ columnId, name, type }): BoundColumn => {
     return { id: columnId, name, type, origin: { table, columnId } };
@@ -89,8 +90,8 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
 }
 
 /**
- * Replaces the expressions of an index with the columns that represent them. Adds the guards of
- * these replacements to the given ones.
+ * Replaces the expressions of an index with the columns that represent them, and appends the
+ * guards of these replacements to the given ones.
  */
 export function asKeysOf(
   expression: BoundExpression,
@@ -113,7 +114,7 @@ export function asKeysOf(
 
 /**
  * Returns the guards under which the index contains every row that meets the conditions; undefined
- * if it may lack such rows.
+ * if rows may be missing.
  */
 export function guardsFor(
   table: TableEntry,
@@ -123,7 +124,7 @@ export function guardsFor(
   return implied(conditions, termsIn(table, index).where);
 }
 
-/** Returns the conditions that the condition of the index does not already guarantee. */
+/** Returns the conditions that are not already guaranteed by the condition of the index. */
 export function withoutCondition(
   table: TableEntry,
   index: IndexEntry,
@@ -135,8 +136,8 @@ export function withoutCondition(
 }
 
 /**
- * Whether no row of an index has NULL in a column, because the condition of the index is not true
- * if the column is NULL.
+ * Whether the index contains no row with NULL in a column. This holds if the condition of the
+ * index cannot be true when the column is NULL.
  */
 export function excludesNull(table: TableEntry, index: IndexEntry, columnId: number): boolean {
   const isColumn = (part: BoundExpression): boolean =>
@@ -146,7 +147,10 @@ export function excludesNull(table: TableEntry, index: IndexEntry, columnId: num
   );
 }
 
-/** Returns the guards under which conditions imply others; undefined if they never do. */
+/**
+ * Returns the guards under which one set of conditions implies another; undefined if it never
+ * does.
+ */
 function implied(
   conditions: readonly BoundExpression[],
   wanted: readonly BoundExpression[],
@@ -180,7 +184,7 @@ function implies(
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
   const guards = matched(given, wanted);
-  // A guard is not possible here: `a > $1` may imply `a > 5` although $1 is not 5.
+  // Equality alone does not justify a guard here: `a > $1` may imply `a > 5` although $1 is not 5.
   const ofBound = guards?.length === 0 ? undefined : impliesBound(given, wanted);
   const found = ofBound ?? guards;
   if (found !== undefined) return found;
@@ -198,7 +202,9 @@ function implies(
   return isStrict(given, (part) => matched(part, operand)?.length === 0) ? [] : undefined;
 }
 
-/** Returns the operand of `operand IS NULL`, or of `operand IS NOT NULL` if `isNegated` is set. */
+/**
+ * Returns the operand of `operand IS NULL` or, if `isNegated` is set, of `operand IS NOT NULL`.
+ */
 function isNullTest(
   condition: BoundExpression,
   isNegated: boolean,
@@ -207,7 +213,7 @@ function isNullTest(
   return isTest && condition.negated === isNegated ? [condition.operand] : undefined;
 }
 
-/** Whether a condition is never true for rows in which a given part is NULL. */
+/** Whether a condition can never be true for a row in which the given part is NULL. */
 function isStrict(condition: BoundExpression, isPart: (part: BoundExpression) => boolean): boolean {
   const reaches = (part: BoundExpression): boolean =>
     isPart(part) || (part.kind === "cast" && reaches(part.operand));
@@ -269,8 +275,8 @@ function boundOf(condition: BoundExpression): Bound | undefined {
 }
 
 /**
- * Maps the operators of the implied and the given comparison to the operator with which their
- * bounds must compare. For example, `a > 7` implies `a >= 5` because 7 >= 5.
+ * Maps the operator of the implied comparison and the operator of the given one to the operator
+ * that must hold between their bounds. For example, `a > 7` implies `a >= 5` because 7 >= 5.
  */
 const STRONGER: Readonly<
   Record<string, Readonly<Partial<Record<ComparisonOperator, ComparisonOperator>>>>
@@ -306,14 +312,14 @@ function impliesBound(
 
 /**
  * Returns the guards under which an expression of a statement has the same value as a term of an
- * index; undefined if the two have different forms.
+ * index; undefined if the two differ in form.
  */
 function matched(
   given: BoundExpression,
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
-  // An index has the stored order and equality of text, which are those of its code points, unless
-  // the collation of its column is nondeterministic.
+  // An index stores and compares text by code point, unless its column has a nondeterministic
+  // collation.
   const isOfOwn = isCollated(given.type) || isLooselyEqual(wanted.type);
   if (isOfOwn && !sameType(given.type, wanted.type)) return undefined;
   const expression = withoutIdleCast(given);
@@ -346,7 +352,7 @@ function matchedAll(
   return guards;
 }
 
-/** Whether values of two types can be compared in their stored form. */
+/** Whether values of the two types can be compared in their stored form. */
 function areAlike(one: DataType, other: DataType): boolean {
   return (
     sameType(one, other) || areOfOneScale(one, other) || (isTextType(one) && isTextType(other))
@@ -368,7 +374,7 @@ function itemsOf({ constants, items, operand: { type } }: BoundList): readonly B
   return [...items, ...constants.map((value) => ({ kind: "constant", type, value }) as const)];
 }
 
-/** Compares two values of one type. */
+/** Compares two values of the same type. */
 export function compared(
   operator: ComparisonOperator,
   left: BoundExpression,

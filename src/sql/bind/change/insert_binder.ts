@@ -1,8 +1,8 @@
 /**
- * Binds INSERT: the target column of each value, with its cast.
+ * Binds INSERT: the target column of each value, with the value's cast.
  *
- * Without a column list, the width of the source determines which columns are filled, and therefore
- * the type to which each value is cast. For this reason, a source is bound in two steps.
+ * Without a column list, the width of the source determines which columns are filled, and
+ * therefore the type to which each value is cast. A source is therefore bound in two steps.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type ColumnEntry, declaredKeyOf, type TableEntry } from "../../../catalog/mod.ts";
@@ -53,7 +53,7 @@ import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
 /**
- * The number of rows bound in one step. A row with a few expressions takes about a dozen
+ * How many rows are bound in one step. A row with a few expressions takes about a dozen
  * microseconds.
  */
 const ROWS_PER_STEP = 16;
@@ -65,15 +65,15 @@ export type InsertSource =
       readonly holdsQuery: boolean;
     }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
-  /** The rows of a COPY, which are sent with the request. */
+  /** The rows of a COPY. They are sent with the request. */
   | { readonly kind: "copy"; readonly options: CopySettings }
-  /** The rows of a query, whose outputs are already cast to the types of the target columns. */
+  /** The rows of a query. Its outputs are already cast to the types of the target columns. */
   | { readonly kind: "query"; readonly query: BoundSelect };
 
 export interface BoundInsert {
   readonly kind: "insert";
   readonly table: TableEntry;
-  /** The positions in the table of the columns that the source fills, in source order. */
+  /** The table positions of the columns that the source fills, in source order. */
   readonly targets: readonly number[];
   readonly source: InsertSource;
   readonly conflict: BoundConflict | undefined;
@@ -82,7 +82,8 @@ export interface BoundInsert {
 }
 
 /**
- * Binds an INSERT. It yields after every few rows, because a long list would exceed a time slice.
+ * Binds an INSERT. The generator yields after every few rows, because binding a long list would
+ * exceed a time slice.
  */
 export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<void, BoundInsert> {
   const target = bindTarget(insert.into, [], deps);
@@ -143,8 +144,8 @@ function guardOf(
 }
 
 /**
- * Binds COPY FROM. It may write all columns except computed ones, because a dump contains the
- * values of all other columns.
+ * Binds COPY FROM. It may write every column that is not computed, because a dump contains the
+ * values of all of these.
  */
 function bindCopy(
   insert: InsertStatement,
@@ -213,8 +214,8 @@ function isFile(table: TableEntry, position: number): boolean {
 }
 
 /**
- * Returns the ON CONFLICT clause with which COPY treats rows whose key already exists. An update
- * sets every copied column.
+ * Returns the ON CONFLICT clause that tells COPY what to do with rows whose key already exists. An
+ * update sets every copied column.
  */
 function conflictOf(
   { onConflict }: CopySettings,
@@ -250,7 +251,7 @@ function conflictOf(
   return { on: { type: "on expr", exprs, _location }, do: { sets }, _location };
 }
 
-/** The positions in the table of the columns that a source fills, in source order. */
+/** The table positions of the columns that a source fills, in source order. */
 interface Filled {
   readonly table: TableEntry;
   readonly targets: readonly number[];
@@ -258,7 +259,8 @@ interface Filled {
 }
 
 /**
- * Returns the target columns, without identity columns whose values OVERRIDING USER VALUE discards.
+ * Returns the target columns, except identity columns whose values are discarded by OVERRIDING
+ * USER VALUE.
  */
 function targetsOf({ insert }: InsertStatement, filled: Filled): readonly number[] {
   const isList = insert.type === "values" || insert.type === "literal values";
@@ -268,14 +270,13 @@ function targetsOf({ insert }: InsertStatement, filled: Filled): readonly number
 }
 
 /**
- * Whether OVERRIDING USER VALUE replaces the given values of an identity column by generated
- * numbers.
+ * Whether OVERRIDING USER VALUE replaces an identity column's given values with generated numbers.
  */
 function isOverridden({ overriding, table }: Filled, position: number): boolean {
   return overriding === "user" && table.columns[position]?.identity !== undefined;
 }
 
-/** Whether an INSERT must not give the column an explicit value. */
+/** Whether an INSERT may not supply an explicit value for the column. */
 function isRefused({ overriding }: Filled, column: ColumnEntry | undefined): boolean {
   if (column?.generatedAlways !== true) return false;
   return overriding !== "system" || column.generatedSql !== undefined;
@@ -308,8 +309,8 @@ function* bindSource(
         },
       };
     case "values":
-      // ORDER BY and LIMIT decide which rows are written, and in which order. Only a query can have
-      // these clauses.
+      // ORDER BY and LIMIT decide which rows are written, and in which order. Only a query
+      // supports these clauses.
       if (insert.orderBy !== undefined || insert.limit !== undefined) {
         return yield* bindQuerySource(insert, deps);
       }
@@ -327,7 +328,7 @@ function ownParts(part: object): readonly unknown[] {
   return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
-/** Whether a single VALUES row calls a table function and so may produce several rows. */
+/** Whether a single VALUES row calls a table function and may therefore produce several rows. */
 function givesRows({ values }: ValuesStatement): boolean {
   if (values.length !== 1) return false;
   for (const part of partsOf(values, ownParts)) {
@@ -397,7 +398,7 @@ function* bindCells(
   return { kind: "rows", rows, holdsQuery: hasQuery };
 }
 
-/** Whether every number and boolean can be cast to the type of its column. */
+/** Whether all numbers and booleans in the list can be cast to the types of their columns. */
 function areCastable(
   { columnCount, kinds }: LiteralValuesStatement,
   { table, targets }: Filled,
@@ -436,8 +437,8 @@ function castOutputs(
   { node, statement, ...filled }: Filled & { statement: StatementBinding; node: Expr },
 ): BoundSelect {
   const { table, targets } = filled;
-  // The casts are applied above DISTINCT and ORDER BY, because they could change the result of
-  // either.
+  // The casts are applied above DISTINCT and ORDER BY, because below them they could change the
+  // result.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;
   const taken = source.outputs.flatMap((output, i) => {

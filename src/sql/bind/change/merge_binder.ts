@@ -5,8 +5,8 @@
  *       └► each row with the number of its clause, which is chosen once
  *            └► the columns of the target row, and the values that the clause of the row writes
  *
- * The values of a clause are computed only for the rows to which the clause applies, because they
- * may fail for other rows.
+ * A clause's values are computed only for the rows to which the clause applies, because they may
+ * fail for other rows.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -58,18 +58,16 @@ export interface BoundMerge {
   readonly kind: "merge";
   readonly table: TableEntry;
   /**
-   * The query yields the declared columns and `_seq` of the target row, the index of the clause,
-   * the values of all clauses, and the columns that RETURNING carries. If a row has no target row,
-   * the target columns are NULL.
+   * Yields the declared columns and `_seq` of the target row, the index of the clause, the values
+   * of all clauses, and the columns carried for RETURNING. Without a target row, the target
+   * columns are NULL.
    */
   readonly rows: BoundSelect;
   readonly clauses: readonly BoundMergeClause[];
   readonly valueCount: number;
   readonly guard: BoundGuard | undefined;
   readonly returning: BoundReturning | undefined;
-  /**
-   * Whether the last carried column is the name of the action. `rows` does not yield that column.
-   */
+  /** Whether the last carried column is the action's name. `rows` does not yield that column. */
   readonly carriesAction: boolean;
 }
 
@@ -147,7 +145,7 @@ function guardOf(
 }
 
 /**
- * Refuses a clause that follows a clause without a condition, because it could never apply.
+ * Refuses a clause after one without a condition, because the later clause could never apply.
  * @throws {DatabaseError}
  */
 function requireReachable(clauses: readonly MergeClause[]): void {
@@ -235,7 +233,7 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
   };
 }
 
-/** Returns the scope with its columns replaced by the columns of the enclosing query. */
+/** Returns the scope with its columns replaced by those of the enclosing query. */
 function renewedScope(
   { relations, visible }: Scope,
   again: (column: BoundColumn) => BoundColumn,
@@ -252,8 +250,8 @@ function renewedScope(
 }
 
 /**
- * Returns a condition that is true if the target has a matching row, since no column of a primary
- * key is NULL in a row.
+ * Returns a condition that tests whether the target has a matching row. It tests a primary key
+ * column, which is NULL only if there is no row.
  */
 function matchOf({ columns, table }: Target): BoundExpression {
   const [keyId] = table.primaryKey;
@@ -360,7 +358,10 @@ function insertedCell(
   return bindCell(cell, { table, position, context, isAllowed });
 }
 
-/** RETURNING * lists the source before the target, whereas the scope begins with the target. */
+/**
+ * RETURNING * lists the source columns before the target columns, whereas the scope begins with
+ * the target.
+ */
 function returnedFrom({ source, target }: Chosen): FromResult {
   const { from, scope } = target.from;
   const relations = [...scope.relations, ...source.relations];

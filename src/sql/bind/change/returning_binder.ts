@@ -1,4 +1,4 @@
-/** Binds RETURNING, which gives a result for each row that a statement wrote. */
+/** Binds RETURNING, which produces a result for each row that a statement has written. */
 import type { SelectedColumn } from "../../parse/ast/ast.ts";
 import type { BoundOutput } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
@@ -10,12 +10,12 @@ import { withValues } from "./view_target.ts";
 
 export interface BoundReturning {
   /**
-   * The layout of a returned row: the declared columns of the table, `_seq`, `_deleted` unless the
-   * table is a STREAM table, and then `carried`.
+   * The layout of a returned row: the declared columns of the table, `_seq`, `_deleted` (except in
+   * a STREAM table), and then `carried`.
    */
   readonly columns: readonly BoundColumn[];
   readonly outputs: readonly BoundOutput[];
-  /** The columns that the outputs read from the items of FROM or USING. */
+  /** The columns of FROM or USING items that the outputs read. */
   readonly carried: readonly BoundColumn[];
 }
 
@@ -24,7 +24,7 @@ export interface BoundReturning {
  *
  * @param from The target, together with the items of FROM or USING.
  *
- * @param mergeAction The column that merge_action() reads; it is carried last.
+ * @param mergeAction The column that merge_action() reads. It is carried last.
  */
 export function bindReturning(
   returning: readonly SelectedColumn[] | undefined,

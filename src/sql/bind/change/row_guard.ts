@@ -1,14 +1,14 @@
 /**
- * Binds the conditions that policies impose on the rows that a change writes.
+ * Binds the conditions that policies impose on the rows written by a change.
  *
- * UPDATE, DELETE and MERGE only find rows that policies permit, because policies restrict the
- * target table like any other table in FROM. This file handles all other rows: new rows, stored
- * rows that ON CONFLICT or MERGE matches, and the parents to which rows refer. A parent that is
+ * UPDATE, DELETE and MERGE find only rows that policies permit, because policies restrict the
+ * target table like any other table in FROM. This file handles the remaining rows: new rows,
+ * stored rows matched by ON CONFLICT or MERGE, and the parents to which rows refer. A parent
  * hidden from the caller counts as missing, because foreign keys would otherwise reveal which rows
  * exist.
  *
- * As in PostgreSQL, a row that an UPDATE writes or that RETURNING shows must also meet a policy for
- * SELECT.
+ * As in PostgreSQL, a row that an UPDATE writes or that RETURNING shows must also satisfy a policy
+ * for SELECT.
  */
 import { isPolicyFor } from "../../../auth/mod.ts";
 import type { ForeignKeyEntry, PolicyCommand, TableEntry } from "../../../catalog/mod.ts";
@@ -24,14 +24,14 @@ import { Scope } from "../scope.ts";
 import type { DmlDeps } from "./dml_target.ts";
 import { boundView } from "./view_target.ts";
 
-/** A condition of a policy on rows that are written. */
+/** A policy condition that written rows must meet. */
 export interface RowTest {
-  /** The command to whose policies the condition belongs. */
+  /** The command whose policies impose the condition. */
   readonly command: Exclude<PolicyCommand, "all">;
   readonly condition: BoundExpression;
-  /** The names of the policies to which the condition belongs; empty for a condition of a view. */
+  /** The names of the policies that impose the condition; empty if a view imposes it. */
   readonly policies: readonly string[];
-  /** The view whose WITH CHECK OPTION demands the condition; absent if policies demand it. */
+  /** The view whose WITH CHECK OPTION requires the condition; absent if policies require it. */
   readonly view?: string;
   /** Whether this view is a partition. */
   readonly isOfPartition?: boolean;
@@ -48,39 +48,42 @@ export interface ParentTest {
   readonly condition: BoundExpression;
 }
 
-/** The conditions that the rows of a change must meet, over the columns of the table. */
+/**
+ * The conditions that the rows of a change must meet. They are bound over the columns of the
+ * table.
+ */
 export interface BoundGuard {
   readonly table: TableEntry;
-  /** The columns of the table, in the order of its definition. */
+  /** The table's columns, in declared order. */
   readonly columns: readonly BoundColumn[];
-  /** The conditions of policies on the rows that an INSERT adds. */
+  /** Policy conditions on rows that an INSERT adds. */
   readonly inserted: readonly RowTest[];
-  /** The conditions of policies on the rows that an UPDATE writes. */
+  /** Policy conditions on rows that an UPDATE writes. */
   readonly updated: readonly RowTest[];
-  /** The conditions on stored rows that ON CONFLICT or MERGE updates. */
+  /** Conditions on stored rows that ON CONFLICT or MERGE updates. */
   readonly replaced: readonly RowTest[];
-  /** The conditions of policies on the rows that MERGE deletes. */
+  /** Policy conditions on rows that MERGE deletes. */
   readonly removed: readonly RowTest[];
-  /** The conditions on the parents to which written rows refer. */
+  /** Conditions on the parents to which written rows refer. */
   readonly parents: readonly ParentTest[];
 }
 
-/** The ways in which a statement changes rows. They determine the commands whose policies apply. */
+/** How a statement changes rows, which determines the commands whose policies apply. */
 export interface GuardedChange {
   readonly table: TableEntry;
   readonly node: AstNode;
   readonly inserts?: boolean;
   readonly updates?: boolean;
-  /** Whether the change may update stored rows that its query has not found, as an upsert does. */
+  /** Whether the change may update stored rows that its query did not find, as an upsert does. */
   readonly replaces?: boolean;
   readonly removes?: boolean;
   /** Whether the change returns the rows that it writes. */
   readonly returns: boolean;
-  /** The view whose name the statement uses for the table. */
+  /** The view through which the statement names the table. */
   readonly view?: ViewRelation | undefined;
 }
 
-/** Returns the conditions; undefined if no policy concerns the rows. */
+/** Returns the conditions; undefined if neither policies nor a view restrict the rows. */
 export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | undefined {
   const { node, table } = change;
   const { rights, statement } = deps;
@@ -123,7 +126,9 @@ export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | un
   };
 }
 
-/** Returns the conditions that the WITH CHECK OPTION of a view and of the views below it demand. */
+/**
+ * Returns the conditions required by the WITH CHECK OPTION of a view and of the views below it.
+ */
 function viewTests(
   view: ViewRelation,
   { command, deps, ruled }: { command: RowTest["command"]; deps: DmlDeps; ruled: RuledTable },
@@ -167,8 +172,8 @@ function namesOf({ table }: RuledTable, command: PolicyCommand, { rights }: DmlD
 }
 
 /**
- * The names of the two rows in the condition on a parent. No user can create a table with such a
- * name.
+ * The names of the two rows in the condition on a parent. Users cannot create tables with such
+ * names.
  */
 const CHILD = "?child";
 const PARENT = "?parent";
@@ -197,7 +202,7 @@ function parentCondition(
     view: () => undefined,
     functions: () => [],
   };
-  // The caller may write rows that refer to a table although it may not read that table.
+  // The caller may write rows that refer to a table even without the right to read that table.
   const rights = { ...deps.rights, needsRight: false };
   noteRows(parent, deps);
   const around = { ctes: undefined, outer: undefined, isOutermost: false };

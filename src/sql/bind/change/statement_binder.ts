@@ -1,9 +1,9 @@
 /**
  * Binds a statement that reads or writes rows.
  *
- * A leading WITH may contain changes. Each change in WITH is a part of the statement, and so is the
- * main query or change. The parts run one after another on the same snapshot, and a later part can
- * read the rows that an earlier part returns.
+ * A leading WITH may contain changes. Each change in WITH is a part of the statement, and the main
+ * query or change is the last part. The parts run one after another on the same snapshot, and a
+ * later part can read the rows that an earlier part returns.
  */
 import { runToCompletion } from "../../../base/steps.ts";
 import type { QueryStatement, WithBinding } from "../../parse/ast/ast.ts";
@@ -21,7 +21,7 @@ export type BoundChange = BoundInsert | BoundUpdate | BoundDelete | BoundMerge;
 
 /** A data-modifying statement in WITH. */
 export interface BoundPart {
-  /** Identifies the rows that the change returns, for the parts that read them. */
+  /** Identifies the rows that the change returns to the parts that read them. */
   readonly recursion: BoundRecursion;
   readonly change: BoundChange;
 }
@@ -37,7 +37,10 @@ export type BoundStatement =
       readonly main: BoundWhole;
     };
 
-/** Binds a statement, and yields between small steps. @throws {DatabaseError} */
+/**
+ * Binds a statement, yielding between small steps.
+ * @throws {DatabaseError}
+ */
 export function* bindStatement(
   node: QueryStatement,
   deps: DmlDeps,
@@ -56,7 +59,7 @@ function* bindWhole(node: QueryStatement, deps: DmlDeps): Generator<void, BoundW
   return { kind: "query", select: yield* bindInSteps(node, deps) };
 }
 
-/** Binds a change whose own WITH contains only queries. */
+/** Binds a change with a WITH that contains only queries. */
 function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, BoundChange> {
   switch (node.type) {
     case "insert":
@@ -86,7 +89,7 @@ function bindPart(binding: WithBinding, deps: DmlDeps, parts: BoundPart[]): CteE
   return { kind: "changed", name, columns: columnsOf(binding, change), recursion };
 }
 
-/** Returns the columns that later parts see; undefined if the change returns no rows. */
+/** Returns the columns that later parts can read; undefined if the change returns no rows. */
 function columnsOf(
   binding: WithBinding,
   { returning }: BoundChange,

@@ -1,6 +1,6 @@
 /**
- * Binds the condition of WHEN of a trigger: an expression over the rows `old` and `new`. Columns
- * must be qualified, because both rows have the same columns.
+ * Binds the WHEN condition of a trigger: an expression over the rows `old` and `new`. Columns must
+ * be qualified, because both rows have the same columns.
  */
 import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
 import type { Expr, ExprRef } from "../../parse/ast/ast.ts";
@@ -15,8 +15,8 @@ import { Scope, type ScopeRelation } from "../scope.ts";
 export type ConditionRef = Pick<ExprRef, "_location" | "name" | "star" | "table">;
 
 /**
- * Binds a condition. The id of a column of `old` is its position in the table, and the ids of the
- * columns of `new` follow.
+ * Binds a condition. The id of a column of `old` is its position in the table. The ids of the
+ * columns of `new` come after these.
  *
  * @throws {DatabaseError}
  */
@@ -45,7 +45,7 @@ function relationOf(
   return { alias, namespace: undefined, columns: bound, systemColumns: [] };
 }
 
-/** Returns the references of a condition to the rows `old` and `new`. */
+/** Returns the references to the rows `old` and `new` in a condition. */
 export function refsIn(condition: Expr): ConditionRef[] {
   return [...partsOf(condition)].flatMap((part) => {
     const node: Partial<ExprRef> = part;
@@ -55,7 +55,7 @@ export function refsIn(condition: Expr): ConditionRef[] {
   });
 }
 
-/** Returns the row to which a reference belongs; undefined for any other reference. */
+/** Returns the row to which a reference belongs; undefined if it belongs to neither. */
 export function rowOfRef({ name, table }: ConditionRef): "new" | "old" | undefined {
   const row = table?.name ?? name;
   return row === "old" || row === "new" ? row : undefined;

@@ -35,8 +35,8 @@ export interface BoundUpdate {
   readonly kind: "update";
   readonly table: TableEntry;
   /**
-   * The query yields the declared columns, `_seq`, one value for each set that is not DEFAULT, and
-   * then the columns that RETURNING carries. No table row appears twice.
+   * Yields the declared columns, `_seq`, one value for each assignment other than DEFAULT, and
+   * then the columns carried for RETURNING. No table row appears twice.
    */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
@@ -46,12 +46,12 @@ export interface BoundUpdate {
 
 export interface BoundDelete {
   readonly kind: "delete";
-  /** Whether the statement is TRUNCATE, which fires other triggers. */
+  /** Whether the statement is a TRUNCATE, which fires different triggers from DELETE. */
   readonly isTruncation: boolean;
   readonly table: TableEntry;
   /**
-   * The query yields the declared columns, `_seq`, and the columns that RETURNING carries. No table
-   * row appears twice.
+   * Yields the declared columns, `_seq`, and the columns carried for RETURNING. No table row
+   * appears twice.
    */
   readonly rows: BoundSelect;
   readonly returning: BoundReturning | undefined;
@@ -112,8 +112,7 @@ function joined({ from }: Target, items: readonly From[] | undefined, deps: DmlD
 }
 
 /**
- * Returns the query for the rows that a statement changes: the declared columns first, then the
- * computed values.
+ * Returns the query for the rows to change: the declared columns first, then the computed values.
  */
 function rowsOf(
   target: Target,
@@ -144,8 +143,8 @@ function rowsOf(
 }
 
 /**
- * Returns the conditions of the view. Like a WHERE condition, they are tested only on rows that
- * policies permit, so that they reveal no hidden row.
+ * Returns the view's conditions. Like a WHERE condition, they are tested only on rows that
+ * policies permit, so they cannot reveal hidden rows.
  */
 function conditionsOfView({ view }: Target): readonly BoundExpression[] {
   return (view?.conditions ?? []).map(({ condition }) => condition);
@@ -162,7 +161,10 @@ function whereOf(
   );
 }
 
-/** Returns the columns that identify a row of the table, however many rows of FROM it matches. */
+/**
+ * Returns the columns that identify a table row, however many rows of the other FROM items it
+ * matches.
+ */
 function identityOf(target: Target): BoundExpression[] {
   const { columns, table } = target;
   const key = columns.filter(
@@ -171,7 +173,9 @@ function identityOf(target: Target): BoundExpression[] {
   return (key.length === 0 ? [seqColumnOf(target)] : key).map(columnValue);
 }
 
-/** Excludes tombstones that a condition on `_deleted` admits, since they cannot be changed. */
+/**
+ * Excludes the tombstones that a condition on `_deleted` admits, because they cannot be changed.
+ */
 export function liveOnly(
   condition: BoundExpression,
   columns: readonly BoundColumn[],

@@ -1,11 +1,12 @@
 /**
- * Binds a view as the target of INSERT, UPDATE and DELETE. As in PostgreSQL, a view can be written
- * if it selects from one table or one such view, and each of its rows is one row of that table: no
- * join, DISTINCT, GROUP BY, HAVING, LIMIT, set operation, WITH, aggregate or window function.
+ * Binds a view as the target of INSERT, UPDATE and DELETE. As in PostgreSQL, a view is updatable
+ * if it selects from a single table or updatable view, and each of its rows is one row of that
+ * table: no join, DISTINCT, GROUP BY, HAVING, LIMIT, set operation, WITH, aggregate or window
+ * function.
  *
- * The view stands for its table: the statement finds only rows that meet the conditions of the
- * view, and sees the columns of the view. A column that the view computes can be read but not
- * written. With WITH CHECK OPTION, the written rows must also meet the conditions.
+ * The view stands for its table: the statement finds only rows that meet the view's conditions,
+ * and sees the view's columns. A column that the view computes can be read but not written. If the
+ * view has WITH CHECK OPTION, the written rows must also meet its conditions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -26,7 +27,7 @@ import { queriesAround, type SelectDeps, type ViewRelation } from "../query/sele
 import { Scope } from "../scope.ts";
 import { mapChildren } from "../walk.ts";
 
-/** A position in the statement, at which all errors of the view are reported. */
+/** The position in the statement at which all errors about the view are reported. */
 interface ViewPosition {
   readonly _location: { readonly start: number; readonly end: number };
 }
@@ -38,7 +39,7 @@ export interface WrittenView {
   readonly table: TableEntry;
 }
 
-/** A condition of a view that rows must meet. */
+/** A condition that a view imposes on its rows. */
 export interface ViewCondition {
   /** The qualified name of the view. */
   readonly view: string;
@@ -49,16 +50,21 @@ export interface ViewCondition {
   readonly isOfPartition: boolean;
 }
 
-/** The bound form of a view whose columns are columns of one table or computed from them. */
+/**
+ * The bound form of a view in which every column is a table column or computed from table columns.
+ */
 export interface ViewOverTable {
-  /** The columns of the view. A column that is not computed has the id of the table's column. */
+  /** The columns of the view. A column that is not computed keeps the id of the table's column. */
   readonly columns: readonly BoundColumn[];
-  /** The values of the computed columns, by column id. */
+  /** The values of the computed columns, keyed by column id. */
   readonly values: ReadonlyMap<number, BoundExpression>;
   readonly conditions: readonly ViewCondition[];
 }
 
-/** Finds the table of a view. @throws {DatabaseError} READ_ONLY_OBJECT */
+/**
+ * Finds the table behind a view.
+ * @throws {DatabaseError} READ_ONLY_OBJECT
+ */
 export function writtenView(view: ViewRelation, node: ViewPosition, deps: SelectDeps): WrittenView {
   return { view, table: tableOf(view, node, deps) };
 }
@@ -80,8 +86,8 @@ function tableOf(view: ViewRelation, node: ViewPosition, deps: SelectDeps): Tabl
 /**
  * Binds a view over the columns of its table.
  *
- * @param base The columns of the table in the statement.
- * @param isCascaded Whether a view around this one checks its conditions.
+ * @param base The columns of the table as the statement sees them.
+ * @param isCascaded Whether an enclosing view checks this view's conditions.
  */
 export function boundView(
   view: ViewRelation,
@@ -104,7 +110,8 @@ export function boundView(
     ]),
     clause: "a view",
     sink: undefined,
-    // The view cannot refer to WITH entries or columns of the statement that writes it.
+    // The view's query can see neither the WITH entries nor the columns of the statement that
+    // writes through it.
     ...queriesAround({
       ...deps,
       source: view.source,
@@ -167,7 +174,10 @@ function withName(column: BoundColumn, name: string): BoundColumn {
   return { ...column, name };
 }
 
-/** Replaces computed columns of a view with their values. @throws {DatabaseError} */
+/**
+ * Replaces the computed columns of a view with their values.
+ * @throws {DatabaseError}
+ */
 export function withValues(
   expression: BoundExpression,
   values: ReadonlyMap<number, BoundExpression>,
@@ -179,7 +189,10 @@ export function withValues(
   return replaced(expression);
 }
 
-/** Returns the query of a view, and the only item of its FROM. @throws {DatabaseError} */
+/**
+ * Returns the view's query, and the only item of its FROM.
+ * @throws {DatabaseError}
+ */
 function blockOf(
   view: ViewRelation,
   node: ViewPosition,
@@ -193,10 +206,7 @@ function blockOf(
   return { block, item };
 }
 
-/**
- * Returns the reason why a view cannot be written, or undefined if the query of the view permits
- * it.
- */
+/** Returns why a view with this query cannot be written; undefined if it can. */
 function reasonAgainst(query: SelectStatement): string | undefined {
   if (query.type !== "select") return "it is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];

@@ -1,10 +1,11 @@
 /**
  * Binds `a[i]`, `a[i][j]` and slices such as `a[i:j][k:l]`: elements count from 1, and there is no
  * element at a position outside the array. For JSON, `j['key']` and `j[i]` are path steps, and
- * elements count from 0. So do the parts of geometric values, such as `p[0]` of a point.
+ * elements count from 0. The parts of geometric values, such as `p[0]` of a point, also count from
+ * 0.
  *
  * All subscripts that follow an array are bound together, because an element of a two-dimensional
- * array has two subscripts. If any subscript is a slice, all subscripts are treated as slices, and
+ * array has two subscripts. If any subscript is a slice, all of them are treated as slices, and
  * `[n]` means `[1:n]`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -105,8 +106,8 @@ function positionsOf(
 }
 
 /**
- * Returns the element at the given positions. Returns NULL outside the array, and if the number of
- * positions differs from the number of dimensions.
+ * Returns the element at the given positions. Returns NULL for positions outside the array, or if
+ * their number differs from the number of dimensions.
  */
 function elementAt(array: Value, positions: readonly Value[]): Value {
   let value = array;
@@ -117,7 +118,7 @@ function elementAt(array: Value, positions: readonly Value[]): Value {
   return isArrayValue(value) ? null : value;
 }
 
-/** The types of the parts of geometric values that subscripts select. */
+/** The type that a subscript of each geometric type returns. */
 const COORDINATES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["point", DOUBLE],
   ["line", DOUBLE],
@@ -126,8 +127,8 @@ const COORDINATES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
 ]);
 
 /**
- * Binds a subscript of a geometric value, which selects a coordinate, a coefficient or a point. The
- * parts count from 0.
+ * Binds a subscript of a geometric value, which selects a coordinate, a coefficient or a point.
+ * Parts count from 0.
  */
 function bindCoordinate(
   shape: BoundExpression,
@@ -174,7 +175,10 @@ interface BoundRange {
   readonly to: BoundExpression | undefined;
 }
 
-/** Binds a slice. An omitted bound is the end of the array; a NULL bound makes the slice NULL. */
+/**
+ * Binds a slice. An omitted bound stands for the end of the array; a NULL bound makes the slice
+ * NULL.
+ */
 function bindSlice(
   array: BoundExpression,
   subscripts: readonly SubscriptExpr[],
@@ -216,8 +220,8 @@ interface SliceRange {
 }
 
 /**
- * Returns the slice of an array. A dimension for which no range is given is kept completely. If
- * there are too many ranges, or a range is empty, no element is left.
+ * Returns a slice of an array. A dimension without a range is kept entirely. If there are too many
+ * ranges, or a range is empty, the slice is empty.
  */
 function slicedBy(array: ArrayValue, [range, ...inner]: readonly SliceRange[]): ArrayValue {
   if (range === undefined) return array;
@@ -229,8 +233,7 @@ function slicedBy(array: ArrayValue, [range, ...inner]: readonly SliceRange[]): 
 }
 
 /**
- * Returns a member or an element of a JSON value, as JSONB. In an object, a number is used as a
- * key.
+ * Returns a member or element of a JSON value, as JSONB. In an object, a number serves as a key.
  */
 function bindMembers(
   json: BoundExpression,
@@ -275,8 +278,8 @@ function bindMember(
 }
 
 /**
- * Converts a position like an assigned value, as PostgreSQL does: a fraction is rounded, and the
- * result must be in the range of INT.
+ * Converts a position as if it were assigned to an INT, as PostgreSQL does: a fraction is rounded,
+ * and the result must be in range.
  */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {
   // A literal is converted before the statement runs, not when the row is evaluated.

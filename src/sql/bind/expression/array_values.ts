@@ -1,9 +1,9 @@
-/** Builds arrays of bound values. */
+/** Builds arrays from bound values. */
 import { arrayOfArrays, type DataType } from "../../../types/mod.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { arrayTypeOf } from "./types.ts";
 
-/** Returns `ARRAY[…]` of values that have one type. */
+/** Returns `ARRAY[…]` with the given values, all of which have the same type. */
 export function arrayOfValues(
   values: readonly BoundExpression[],
   element: DataType,

@@ -1,6 +1,6 @@
 /**
- * Binds binary operators over bound operands. It selects the form that fits the operand types and,
- * if one exists, the evaluator's loop for this form.
+ * Binds binary operators on bound operands. It selects the form that fits the operand types and,
+ * if one exists, the evaluator's loop for that form.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -31,7 +31,7 @@ import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
 import { castArgument } from "./integer_parameters.ts";
 
-/** The magnitude up to which integers are exact in doubles. */
+/** The largest magnitude at which integers are exact in doubles. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
 
 const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, ComparisonOperator>([
@@ -44,7 +44,7 @@ const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, Com
   [">=", ">="],
 ]);
 
-/** Each comparison operator with its mirror image: `a < b` is `b > a`. */
+/** The mirror image of each comparison operator: `a < b` is `b > a`. */
 export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> = {
   "=": "=",
   "<>": "<>",
@@ -54,7 +54,10 @@ export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> 
   ">=": "<=",
 };
 
-/** Returns the comparison that an operator stands for, if any; `!=` means `<>`. */
+/**
+ * Returns the comparison for which an operator stands; undefined if it is not a comparison. `!=`
+ * means `<>`.
+ */
 export function comparisonOf(op: string): ComparisonOperator | undefined {
   return COMPARISONS.get(op);
 }
@@ -65,9 +68,7 @@ export interface BinaryOperands {
   readonly right: BoundExpression;
 }
 
-/**
- * The form of an operator that fits its operands, and the operands cast to the types of this form.
- */
+/** An operator's form that fits the operands, and the operands cast to its types. */
 export interface FormedOperands {
   readonly form: OperatorForm;
   readonly left: BoundExpression;
@@ -75,9 +76,9 @@ export interface FormedOperands {
 }
 
 /**
- * Casts operands for an operator.
+ * Casts operands to the types that an operator needs.
  *
- * @throws {DatabaseError} TYPE_MISMATCH if no form accepts them.
+ * @throws {DatabaseError} TYPE_MISMATCH if no form of the operator accepts them.
  */
 export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands {
   const comparison = comparisonOf(operands.op);
@@ -108,7 +109,7 @@ export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands
 /**
  * Applies an operator to bound operands.
  *
- * @throws {DatabaseError} TYPE_MISMATCH if no form accepts them.
+ * @throws {DatabaseError} TYPE_MISMATCH if no form of the operator accepts them.
  */
 export function binaryOf(operands: BinaryOperands, node: Expr): BoundExpression {
   const comparison = comparisonOf(operands.op);
@@ -157,7 +158,7 @@ function asCompared(
 
 /**
  * Converts decimals with two different scales to the larger scale before they are added or
- * subtracted, so that the evaluator's loops can be used.
+ * subtracted, because the evaluator's loops require equal scales.
  */
 function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | undefined {
   if (form === undefined || (op !== "+" && op !== "-")) return form;
@@ -172,8 +173,8 @@ function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | 
 }
 
 /**
- * Returns the types of a comparison: an untyped literal takes the type of a DECIMAL on the other
- * side.
+ * Returns the types in which two operands are compared. An untyped literal takes the type of a
+ * DECIMAL on the other side.
  */
 function comparedTypes(
   leftSide: BoundExpression,
@@ -192,8 +193,8 @@ function isUntypedBeside(type: DataType, other: DataType): boolean {
 }
 
 /**
- * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. The column
- * of the DECIMAL side then keeps its fast comparison, its key lookups and its range checks.
+ * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. The
+ * column on the DECIMAL side then keeps its fast comparison, its key lookups and its range checks.
  */
 function isSteppedBeside(operand: BoundExpression, other: BoundExpression): boolean {
   if (operand.type.kind !== "numeric" || other.type.kind !== "decimal") return false;
@@ -201,7 +202,7 @@ function isSteppedBeside(operand: BoundExpression, other: BoundExpression): bool
 }
 
 /**
- * Returns an untyped literal or a NUMERIC that is compared with a DECIMAL; undefined for any other
+ * Returns an untyped literal or a NUMERIC compared with a DECIMAL; undefined for any other
  * operand.
  */
 function comparedLiteral(
@@ -216,7 +217,7 @@ function comparedLiteral(
 }
 
 /**
- * Returns the largest result that doubles compute exactly, or undefined if doubles cannot be exact.
+ * Returns the largest magnitude that doubles compute exactly; undefined if they cannot be exact.
  */
 function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): number | undefined {
   const [left, right] = operands;
@@ -238,7 +239,7 @@ function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): nu
   return scaleFits ? Math.min(WHOLE_MAX, 10 ** result.precision - 1) : undefined;
 }
 
-/** Returns the type of array elements, or undefined for any other type. */
+/** Returns the element type of an array type; undefined for any other type. */
 export function elementOf(type: DataType): DataType | undefined {
   return type.kind === "array" ? type.element : undefined;
 }
@@ -283,7 +284,7 @@ function hintOf({ left, op, right }: BinaryOperands): string {
  * The column is then compared as stored: no row needs a conversion, and the column's bounds let a
  * scan skip row groups. `date < DATE '1994-01-01' + INTERVAL '1 year'` is such a comparison.
  *
- * @param mirrored The operator with the sides exchanged.
+ * @param mirrored The operator with both sides exchanged.
  */
 function comparedByDay(comparison: BoundComparison, mirrored: ComparisonOperator): BoundComparison {
   const { left, operator, right } = comparison;
@@ -325,7 +326,7 @@ function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpr
   return {
     kind: "call",
     type: DATE,
-    // The function is named like a cast, so that EXPLAIN shows the original timestamp.
+    // The function's name reads like a cast, so that EXPLAIN still shows the original timestamp.
     name: isUpper ? "cast to the next day" : "cast to its day",
     args: [moment],
     evaluate: ([value = null]) => {

@@ -1,5 +1,5 @@
 /**
- * Binds calls: scalar functions, aggregates, and forms that look like calls.
+ * Binds calls: scalar functions, aggregates, and constructs that look like calls.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -105,7 +105,7 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
   return bindScalar(call, context, bind);
 }
 
-/** Binds a call of a function that a user has created; undefined for any other call. */
+/** Binds a call to a user-defined function; undefined for any other call. */
 function bindRoutineCall(
   call: ExprCall,
   context: ExpressionContext,
@@ -119,7 +119,7 @@ function bindRoutineCall(
 }
 
 /**
- * Refuses VARIADIC in a call of a function that does not take it.
+ * Refuses VARIADIC in a call to a function that does not accept it.
  *
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
@@ -163,8 +163,8 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   if (operator !== undefined) return bind(operator, context);
   const cast = bindFunctionalCast(call, context, bind);
   if (cast !== undefined) return cast;
-  // The arguments are not bound, because they may contain keywords that exist only in the other
-  // database system from which the name of the function comes.
+  // The arguments are not bound: a function known only from another database system may have
+  // arguments with keywords that exist only there.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }
@@ -195,10 +195,13 @@ function noteRequirements(
   if (asks) requirements.push({ action: "take-id" });
 }
 
-/** The schema with which a call may qualify a function of PostgreSQL, as pg_dump does. */
+/** The schema with which calls may qualify a PostgreSQL function, as pg_dump does. */
 const SYSTEM_SCHEMA = "pg_catalog";
 
-/** Returns the name within `'name'::regclass`, which pg_dump writes for a sequence. */
+/**
+ * Returns the name inside `'name'::regclass`, which pg_dump writes for a sequence. Any other node
+ * is returned unchanged.
+ */
 function withoutRegclass(node: Expr): Expr {
   if (node.type !== "cast" || node.to.kind === "array" || node.to.name !== "regclass") return node;
   return node.operand;
@@ -210,7 +213,10 @@ export interface FunctionCall {
   readonly node: AstNode;
 }
 
-/** Applies a scalar function to bound arguments. @throws {DatabaseError} FUNCTION_NOT_FOUND */
+/**
+ * Applies a scalar function to bound arguments.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
 export function bindFunction({ name, args, node }: FunctionCall): BoundExpression {
   const types = args.map((argument) => argument.type);
   // The digits argument of round(x, 2) determines the scale of the result.
@@ -267,8 +273,7 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
 }
 
 /**
- * Binds NULLIF(value, other): the result is NULL if the operator finds `value = other`, and
- * otherwise the value.
+ * Binds NULLIF(value, other): NULL if `value = other` holds, and `value` otherwise.
  *
  *     NULLIF(int, bigint)   → integer     the two can be compared as they are
  *     NULLIF(int, decimal)  → numeric     only decimals can be compared, so the value becomes one
@@ -282,8 +287,9 @@ function bindNullif(
   other: BoundExpression,
   node: ExprCall,
 ): BoundExpression {
-  // A comparison with a DECIMAL may replace a NUMERIC or a literal with a value that only compares
-  // like it. Since the value is also the result, both are compared as NUMERIC here.
+  // A comparison with a DECIMAL may replace a NUMERIC or a literal with another value that merely
+  // compares the same way. Here the value is also the result, so both sides are compared as
+  // NUMERIC.
   const isUnsized = value.type.kind === "numeric" || value.type.kind === "unknown";
   const isReplaced = isUnsized && other.type.kind === "decimal";
   const asCompared = (operand: BoundExpression): BoundExpression =>
@@ -311,7 +317,7 @@ function bindNullif(
   };
 }
 
-/** Whether the value is returned in its own type although it is compared in another type. */
+/** Whether the value is returned in its own type although it is compared in a different one. */
 function keepsType(own: DataType, compared: DataType): boolean {
   if (own.kind === compared.kind) return true;
   if (isInteger(own)) return isInteger(compared);

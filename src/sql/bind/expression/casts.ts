@@ -35,7 +35,10 @@ export interface CastTarget {
   readonly node: AstNode | undefined;
 }
 
-/** Returns the expression cast to another type. @throws {DatabaseError} TYPE_MISMATCH */
+/**
+ * Returns the expression cast to another type.
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
 export function castTo(
   expression: BoundExpression,
   { to, mode, node }: CastTarget,
@@ -76,9 +79,9 @@ export function castTo(
 }
 
 /**
- * Returns text, or arrays of text, with another collation. The values are unchanged.
+ * Changes the collation of text or of text arrays. The values stay the same.
  *
- * @param type The type of the expression, except for the collation.
+ * @param type The type of the expression with the new collation.
  */
 export function relabelled(expression: BoundExpression, type: DataType): BoundExpression {
   if (expression.type === type) return expression;
@@ -94,8 +97,8 @@ export function relabelled(expression: BoundExpression, type: DataType): BoundEx
 }
 
 /**
- * Casts each value of ROW(…), so that a literal is read as the type of its field. Returns undefined
- * for any other expression.
+ * Casts each value of ROW(…) separately, so that a literal is read as the type of its field.
+ * Returns undefined for any other expression.
  */
 function castRowValues(
   expression: BoundExpression,
@@ -112,14 +115,17 @@ function castRowValues(
 }
 
 /**
- * Returns the name of the call that constructs a row. Row types with the same value types but
- * different field names are different types.
+ * Returns the name of the call that constructs a row. It contains the field names, because row
+ * types with the same value types but different field names are different types.
  */
 export function rowCallName(fields: readonly RowField[]): string {
   return `row ${JSON.stringify(fields.map(({ name }) => name))}`;
 }
 
-/** Casts a value to the type of a column. Errors that its computation raises name the column. */
+/**
+ * Casts a value to the type of a column. Errors raised while the value is computed name the
+ * column.
+ */
 export function castInColumn(expression: BoundExpression, cell: CellPlace): BoundExpression {
   if (!mayFail(expression)) return expression;
   if (expression.kind === "cast") return { ...expression, cell };
@@ -135,7 +141,7 @@ export function castInColumn(expression: BoundExpression, cell: CellPlace): Boun
 }
 
 /**
- * Adds an explicit cast to an interval type that is limited to some fields, such as INTERVAL DAY TO
+ * Adds an explicit cast to an interval type restricted to some fields, such as INTERVAL DAY TO
  * HOUR.
  *
  * @throws {DatabaseError} TYPE_MISMATCH
@@ -144,8 +150,8 @@ export function castToInterval(
   expression: BoundExpression,
   { limit, node }: { limit: IntervalLimit; node: AstNode },
 ): BoundExpression {
-  // A number without a unit counts in the last field only if it is a literal. Any other string is
-  // first read as a plain interval.
+  // A number without a unit is taken as the type's last field only in a literal. Any other string
+  // is first read as a plain interval.
   const isLiteral = expression.type.kind === "unknown";
   const operand = isLiteral
     ? expression
@@ -175,8 +181,8 @@ function sameValue(value: Value): Value {
 }
 
 /**
- * Whether a cast depends on the current time, because literals such as 'now' and 'today' mean the
- * time of the statement.
+ * Whether a cast depends on the current time. It does if it reads literals such as 'now' and
+ * 'today', which mean the time of the statement.
  */
 function dependsOnNow(from: DataType, to: DataType): boolean {
   if (isRangeType(to)) return dependsOnNow(from, to.bound);
@@ -207,9 +213,9 @@ function castWithNow(
 }
 
 /**
- * Arranges for an untyped literal to be read before its statement runs, unless it is a readable
- * constant. Assigned literals are converted together with their row instead, so that the first
- * faulty row determines the error.
+ * Schedules an untyped literal to be read before its statement runs, unless it is a constant that
+ * can be read now. Assigned literals are converted together with their row instead, so that the
+ * first faulty row determines the error.
  */
 export function noteLiteral(literal: BoundExpression, read: (value: Value) => Value): void {
   if (literal.kind !== "constant" && literal.kind !== "slot") return;
@@ -224,8 +230,8 @@ export function noteLiteral(literal: BoundExpression, read: (value: Value) => Va
 }
 
 /**
- * Converts a constant, or returns undefined. A constant that cannot be converted keeps its cast, so
- * that it fails only when it is evaluated.
+ * Converts a constant; undefined if the conversion fails. The constant then keeps its cast, and
+ * fails only when it is evaluated.
  */
 function tryConvert(
   value: Value,
@@ -242,8 +248,8 @@ function tryConvert(
 }
 
 /**
- * Whether the cast only widens numbers within the same representation, so that the double or int32
- * is unchanged.
+ * Whether the cast only widens a number within the same representation, so that the stored double
+ * or int32 stays the same.
  */
 function isNumericIdentity(from: DataType, to: DataType): boolean {
   if (isInteger(from)) {
@@ -258,8 +264,8 @@ function isNumericIdentity(from: DataType, to: DataType): boolean {
 }
 
 /**
- * Returns the factor that adds digits after the decimal point, or undefined unless all resulting
- * values fit.
+ * Returns the factor that adds the missing decimal places; undefined unless all resulting values
+ * fit.
  */
 function factorOf(from: DataType, to: DataType): number | undefined {
   if (to.kind !== "decimal" || (from.kind !== "decimal" && !isInteger(from))) return undefined;
@@ -269,7 +275,10 @@ function factorOf(from: DataType, to: DataType): number | undefined {
   return precision - scale <= to.precision - to.scale ? 10 ** digits : undefined;
 }
 
-/** Powers of ten up to this exponent are exact, and leave enough digits for the number itself. */
+/**
+ * Powers of ten up to this exponent are exact in doubles, and leave enough digits for the number
+ * itself.
+ */
 const FACTOR_DIGITS_MAX = 15;
 
 function widthOf(type: DataType): number {
@@ -295,8 +304,8 @@ export function castToCommonType(
 }
 
 /**
- * Casts all expressions to the type in which they are compared. A FLOAT and an integer, for
- * example, are compared as DOUBLE, which can represent both.
+ * Casts all expressions to the type in which they are compared. For example, a FLOAT and an
+ * integer are compared as DOUBLE, which can represent both.
  *
  * @throws {DatabaseError} TYPE_MISMATCH if there is none.
  */
@@ -310,7 +319,8 @@ export function castToCompare(
   if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
     return castAllTo(type, { expressions, nodes, what });
   }
-  // An integer compared with a FLOAT keeps its digits; a DECIMAL becomes the nearest FLOAT.
+  // An integer compared with a FLOAT keeps its digits, whereas a DECIMAL becomes the nearest
+  // FLOAT.
   const narrowed = expressions.map((expression, i) =>
     expression.type.kind === "decimal"
       ? castTo(expression, { to: type, mode: "implicit", node: nodes[i] })
@@ -358,9 +368,9 @@ const FORMS: Readonly<Partial<Record<DataType["kind"], string>>> = {
 };
 
 /**
- * Returns a hint for types that have no common type because numbers are mixed with dates or times.
- * Numbers do not cast to dates or times, because their unit would be a guess. The hint shows the
- * accepted forms.
+ * Returns a hint for numbers mixed with dates or times, which have no common type. Numbers do not
+ * cast to dates or times, because their unit would be a guess. The hint shows what is accepted
+ * instead.
  */
 function mixedTimesHint(types: readonly DataType[]): string | undefined {
   const number = types.find(isNumeric);
@@ -368,7 +378,7 @@ function mixedTimesHint(types: readonly DataType[]): string | undefined {
   return number === undefined || time === undefined ? undefined : FORMS[time.kind];
 }
 
-/** Returns the hint for a number used as a date or time, or undefined for other types. */
+/** Returns the hint for a number used as a date or time; undefined for other types. */
 export function numberAsTimeHint(number: DataType, time: DataType): string | undefined {
   return isNumeric(number) ? FORMS[time.kind] : undefined;
 }

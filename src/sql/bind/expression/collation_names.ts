@@ -1,4 +1,4 @@
-/** Resolves the names of collations. */
+/** Resolves collation names. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   bareTypeName,
@@ -21,23 +21,26 @@ const CODE_POINTS: ReadonlyMap<string, string> = new Map([
   ["c.utf-8", "C.utf8"],
 ]);
 
-/** The names of the built-in collations of ICU, such as "de-AT-x-icu". */
+/** Matches the names of ICU's built-in collations, such as "de-AT-x-icu". */
 const ICU_NAME = /^(und|[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|\d{3}))?)-x-icu$/;
 
 /**
- * English, which stands for the root collation of ICU, because it adds no rules to it. The name
- * `und` of the root collation would mean the language of the computer.
+ * English stands for ICU's root collation, because it adds no rules to it. The root collation's
+ * own name `und` would mean the language of the computer.
  */
 export const ROOT_LOCALE = "en";
 
-/** Returns the collation that a name means. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * Returns the collation to which a name refers.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND
+ */
 function resolveCollation(node: CollationNode): Collation {
   const found = node.definedCollation ?? builtInCollation(node);
   if (found !== undefined) return found;
   throw noCollation(node);
 }
 
-/** Returns the error for a name that no collation has. */
+/** Returns the error for a collation name that does not exist. */
 export function noCollation({ _location, name, schema }: CollationNode): DatabaseError {
   const shown = schema === undefined ? name : `${schema}.${name}`;
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find collation "${shown}"`, {
@@ -46,7 +49,7 @@ export function noCollation({ _location, name, schema }: CollationNode): Databas
   });
 }
 
-/** Returns the built-in collation with a name; undefined if there is none. */
+/** Returns the built-in collation with the given name; undefined if there is none. */
 export function builtInCollation({
   name,
   schema,
@@ -63,7 +66,10 @@ export function builtInCollation({
   return { kind: "icu", name, ...rules };
 }
 
-/** Returns the type with the collation that COLLATE gives to it. @throws {DatabaseError} */
+/**
+ * Returns the type with the collation of a COLLATE clause.
+ * @throws {DatabaseError}
+ */
 export function typeWithCollation(
   type: DataType,
   node: CollationNode,

@@ -1,4 +1,4 @@
-/** Binds COLLATE, and gives expressions the collations of their parts. */
+/** Binds COLLATE, and derives the collation of an expression from its operands. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   bareTypeName,
@@ -17,7 +17,10 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo, relabelled } from "./casts.ts";
 import { typeWithCollation } from "./collation_names.ts";
 
-/** Returns an expression with the collation that COLLATE gives to it. @throws {DatabaseError} */
+/**
+ * Returns an expression with the collation of a COLLATE clause.
+ * @throws {DatabaseError}
+ */
 export function collated(expression: BoundExpression, node: CollationNode): BoundExpression {
   const value =
     expression.type.kind === "unknown"
@@ -26,7 +29,7 @@ export function collated(expression: BoundExpression, node: CollationNode): Boun
   return relabelled(value, typeWithCollation(value.type, node, true));
 }
 
-/** Returns the result type of an operation, with the collation of its operands. */
+/** Returns the result type of an operation, with the collation derived from its operands. */
 export function typeWithDerived(type: DataType, operands: readonly BoundExpression[]): DataType {
   if (!isCollatable(type)) return type;
   return withDerivedCollation(
@@ -35,7 +38,9 @@ export function typeWithDerived(type: DataType, operands: readonly BoundExpressi
   );
 }
 
-/** The operators and functions that find patterns and parts of strings by comparing characters. */
+/**
+ * Operators and functions that search strings for patterns or substrings by comparing characters.
+ */
 const PATTERNS: ReadonlySet<string> = new Set([
   "~",
   "~*",
@@ -60,7 +65,10 @@ const PATTERNS: ReadonlySet<string> = new Set([
   "regexp_substr",
 ]);
 
-/** Refuses an operation on patterns under a nondeterministic collation. @throws {DatabaseError} */
+/**
+ * Refuses pattern matching under a nondeterministic collation.
+ * @throws {DatabaseError}
+ */
 export function checkPattern(
   name: string,
   operands: readonly BoundExpression[],
@@ -70,11 +78,11 @@ export function checkPattern(
 }
 
 /**
- * Returns text with the collation of the operands of an operation on patterns; undefined if they
- * have none.
+ * Returns text with the collation of the operands of a pattern operation; undefined if they have
+ * none.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the collation is nondeterministic; TYPE_MISMATCH
- * if the operands have different collations.
+ *   if the operands have different collations.
  */
 export function patternType(
   name: string,

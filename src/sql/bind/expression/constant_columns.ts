@@ -1,7 +1,7 @@
 /**
  * Reads the values of a column of literals without creating a bound expression for each, because a
- * list of a hundred thousand literals is bound in one tick. Columns of mixed forms are bound as
- * ordinary expressions.
+ * list of a hundred thousand literals is bound in one tick. Columns that mix different kinds of
+ * literals are bound as ordinary expressions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -20,18 +20,18 @@ import { LiteralCell, type LiteralList } from "../../parse/ast/ast.ts";
 import { literalText } from "../../parse/text/literal_list.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
-/** An integer with at most this many digits always fits BIGINT, and is exact as a number. */
+/** An integer with at most this many digits always fits BIGINT, and is exact as a double. */
 const DIGITS_MAX = 15;
 
 export interface LiteralColumn {
-  /** The type that each literal would have if it were bound as an expression. */
+  /** The type that each literal would get if it were bound as an expression. */
   readonly type: DataType;
   readonly values: readonly Value[];
 }
 
 /**
- * Returns the column if all of its literals are short integers or all are strings, apart from
- * NULLs. Returns undefined for any other column.
+ * Returns the column if its literals, apart from NULLs, are all short integers or all strings.
+ * Returns undefined for any other column.
  */
 export function literalColumnOf(list: LiteralList, column: number): LiteralColumn | undefined {
   const { columnCount, ends, kinds, rowCount, starts } = list;
@@ -45,7 +45,7 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
       values.push(null);
     } else if (kind === LiteralCell.integer) {
       if ((ends[cell] ?? 0) - (starts[cell] ?? 0) > DIGITS_MAX) return undefined;
-      // Adding 0 turns -0, which is not an integer, into 0.
+      // Adding 0 turns -0, which is not an integer value, into 0.
       const value = Number(literalText(list, cell)) + 0;
       if (!fitsInteger("int", value)) isWide = true;
       hasNumbers = true;
@@ -62,8 +62,7 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
 }
 
 /**
- * Returns an array of many literals of the same form, or undefined if they must be bound one by
- * one.
+ * Returns an array of many literals of the same kind; undefined if they must be bound one by one.
  */
 export function constantArray(list: LiteralList): BoundExpression | undefined {
   const column = literalColumnOf(list, 0);
@@ -74,7 +73,7 @@ export function constantArray(list: LiteralList): BoundExpression | undefined {
   return { kind: "constant", type: { kind: "array", element }, value: [...values] };
 }
 
-/** Converts the values to another type. Returns undefined unless all can be converted. */
+/** Converts the values to another type; undefined unless all of them can be converted. */
 export function constantsOf(
   { type, values }: LiteralColumn,
   to: DataType,

@@ -1,11 +1,11 @@
 /**
- * Binds untyped literals that are compared with a DECIMAL, as in `price >= '9.995'` or `price = $1`
- * with a string, and numbers whose scale differs from that of the DECIMAL.
+ * Binds untyped literals compared with a DECIMAL, as in `price >= '9.995'` or `price = $1` with a
+ * string, and numbers with a different scale from that of the DECIMAL.
  *
  * The literal gets exactly the type of the other side, so that the comparison can use its fast
- * form, its key and its ranges. The literal is not rounded. If a literal lies between two steps of
- * the scale, an ordering comparison uses the step that gives the same result; the literal equals no
- * value.
+ * form, its key and its ranges. The literal is not rounded. If it lies between two steps of the
+ * scale, an ordering comparison uses the step that gives the same result, and an equality matches
+ * no value.
  */
 import {
   addWhole,
@@ -89,7 +89,7 @@ function stepBeside(
 }
 
 /**
- * Returns a value that is greater than every value of the type, and therefore equals none of them.
+ * Returns a value that is greater than every value of the type and therefore equals none of them.
  */
 function beyond({ precision }: DecimalDataType): Whole {
   return wholeFromBigint(10n ** BigInt(precision));

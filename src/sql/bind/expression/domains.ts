@@ -1,6 +1,6 @@
 /**
- * Binds casts to domains: the value is cast to the base type of the domain, and then checked
- * against the conditions of the domain.
+ * Binds casts to domains: the value is cast to the domain's base type, and then checked against
+ * the domain's conditions.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -13,10 +13,13 @@ import { isVolatile, mapChildren } from "../walk.ts";
 import { castTo } from "./casts.ts";
 import { parseStored } from "./type_names.ts";
 
-/** The name under which the conditions of a domain read the value. */
+/** The name by which a domain's conditions refer to the value. */
 const VALUE_NAME = "value";
 
-/** Binds a condition of a domain, in which the value is column 0. @throws {DatabaseError} */
+/**
+ * Binds a condition of a domain, with the value as column 0.
+ * @throws {DatabaseError}
+ */
 export function bindDomainCheck(
   sql: string,
   { base }: Pick<DomainType, "base">,
@@ -32,10 +35,10 @@ export function bindDomainCheck(
 }
 
 /**
- * Returns the value, checked against the conditions of a domain.
+ * Returns the value with the checks of a domain's conditions applied.
  *
- * @param value A value of the base type of the domain.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ * @param value A value of the domain's base type.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if the value is volatile.
  */
 export function checkedByDomain(
   value: BoundExpression,
@@ -44,7 +47,7 @@ export function checkedByDomain(
   const { checks, notNull } = domain;
   if (checks.length === 0 && !notNull) return value;
   if (isVolatile(value)) {
-    // Each condition would evaluate the volatile expression again, and get a different value.
+    // Each condition would evaluate the volatile expression again and get a different value.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot cast this expression to domain ${domainName(domain)}: it may have a different value each time it is evaluated`,

@@ -1,8 +1,8 @@
 /**
- * Binds expressions of the syntax tree: names, types, casts.
+ * Binds the expressions of the syntax tree: names, types, casts.
  *
- * The rules of each form of expression are in `operator_binder.ts`, `predicates.ts` and
- * `call_binder.ts`; this file binds literals and columns, and passes every other node to one of
+ * The rules for each kind of expression are in `operator_binder.ts`, `predicates.ts` and
+ * `call_binder.ts`. This file binds literals and columns, and passes every other node to one of
  * them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -39,7 +39,10 @@ import { bindRowValue, rowOfList, valueOfRow } from "./row_values.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import { bareDecimalOf, domainOf, intervalLimitOf, isBareDecimal, resolveType } from "./types.ts";
 
-/** Binds one expression in its context. @throws {DatabaseError} */
+/**
+ * Binds an expression in its context.
+ * @throws {DatabaseError}
+ */
 export const bindExpression: Bind = (expression, context) => {
   context.statement.notePart();
   switch (expression.type) {
@@ -104,8 +107,8 @@ function bindCast(expression: ExprCast, context: ExpressionContext): BoundExpres
 }
 
 /**
- * Refuses a cast to a row type with fields of domains, because the cast would not check the
- * conditions of these domains.
+ * Refuses a cast to a row type that has fields with domain types, because the cast would not check
+ * the domains' conditions.
  */
 function withoutDomains(cast: BoundExpression, node: ExprCast): BoundExpression {
   const { type } = cast;
@@ -123,13 +126,16 @@ function bareDecimalFor(operand: BoundExpression): DataType {
   return bareDecimalOf(operand.type, typeof value === "string" ? value : undefined);
 }
 
-/** Binds a condition, which must be boolean. @throws {DatabaseError} TYPE_MISMATCH */
+/**
+ * Binds a condition, which must be boolean.
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
 export function bindCondition(expression: Expr, context: ExpressionContext): BoundExpression {
   const bound = bindExpression(expression, context);
   return castTo(bound, { to: BOOLEAN, mode: "implicit", node: expression });
 }
 
-/** Binds an expression without a required type: an untyped literal becomes text. */
+/** Binds an expression that may have any type. An untyped literal becomes text. */
 export function bindValue(expression: Expr, context: ExpressionContext): BoundExpression {
   return settled(bindExpression(expression, context));
 }
@@ -200,7 +206,7 @@ type KeywordCall = Extract<
   { type: "keyword" | "extract" | "substring" | "overlay" | "trim" }
 >;
 
-/** Binds functions that SQL writes with keywords between their arguments or without parentheses. */
+/** Binds functions whose calls have keywords between the arguments, or no parentheses. */
 function bindKeywordCall(expression: KeywordCall, context: ExpressionContext): BoundExpression {
   const part = (inner: Expr | undefined): BoundExpression[] =>
     inner === undefined ? [] : [bindExpression(inner, context)];
@@ -234,7 +240,7 @@ function bindKeywordCall(expression: KeywordCall, context: ExpressionContext): B
   }
 }
 
-/** Binds `$n`, which is an argument in the query of a function. */
+/** Binds `$n`. In the query of a function, it is an argument. */
 function bindParameter(
   node: Extract<Expr, { type: "parameter" }>,
   { outer, statement }: ExpressionContext,
@@ -278,7 +284,7 @@ function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
 }
 
 /**
- * Returns the variable of a program that a name means rather than a column.
+ * Returns the program variable to which a name refers if it takes precedence over a column.
  *
  * @throws {DatabaseError} AMBIGUOUS_COLUMN
  */
@@ -349,8 +355,8 @@ function bindCollate(
 /**
  * Binds `ARRAY[…]`.
  *
- * @param to The type to which the array is cast. Each of its elements is cast to the type of the
- * elements, so that an untyped literal is read as this type.
+ * @param to The type to which the array is cast. Each element is cast to its element type, so that
+ *   an untyped literal is read as that type.
  */
 function bindArray(
   list: ExprList,

@@ -1,9 +1,10 @@
 /**
- * Binds numbers that are compared with a FLOAT, as in `price = 0.1`.
+ * Binds numbers compared with a FLOAT, as in `price = 0.1`.
  *
- * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: the DECIMAL then equals
- * a value that was stored from the same digits. Compared as DOUBLE, the two would never be equal. A
- * numeric parameter is also compared as the nearest FLOAT, but any other DOUBLE keeps its 64 bits.
+ * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: the DECIMAL then
+ * equals a value that was stored from the same digits. Compared as DOUBLE, the two would never be
+ * equal. A numeric parameter is also compared as the nearest FLOAT, but any other DOUBLE keeps its
+ * 64 bits.
  */
 import { type DataType, DOUBLE, FLOAT, type Value } from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";
@@ -46,8 +47,8 @@ export function comparedWithElements(
 }
 
 /**
- * Returns the nearest FLOAT, or the value itself if no FLOAT is near: the value is out of range, or
- * between 0 and the smallest FLOAT.
+ * Returns the nearest FLOAT. A value out of range, or between 0 and the smallest FLOAT, is
+ * returned unchanged.
  */
 function nearestFloat(value: Value): number {
   const number = value as number;

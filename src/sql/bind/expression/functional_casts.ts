@@ -1,6 +1,6 @@
 /**
- * Binds types whose names are also functions: `date(x)` is `CAST(x AS date)`, and
- * `timestamptz(d, t)` is `CAST(d + t AS timestamptz)`.
+ * Binds function calls that name a type: `date(x)` is `CAST(x AS date)`, and `timestamptz(d, t)`
+ * is `CAST(d + t AS timestamptz)`.
  */
 import {
   BIGINT,
@@ -63,10 +63,10 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["tsquery", TSQUERY],
 ]);
 
-/** Types whose names may be called with a date and a time. */
+/** Types that may be called as functions of a date and a time. */
 const MOMENTS: ReadonlySet<string> = new Set(["timestamp", "timestamptz"]);
 
-/** Binds a call as a cast, or returns undefined if it is not one. */
+/** Binds a call as a cast; undefined if the call is not one. */
 export function bindFunctionalCast(
   call: ExprCall,
   context: ExpressionContext,

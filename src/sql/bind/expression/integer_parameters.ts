@@ -2,8 +2,8 @@
  * Binds integer parameters in places that accept only INT, as in `left(name, $1)` or `8 << $1`.
  *
  * An integer in a request is BIGINT, however small it is, so that one plan can be used for every
- * value and results always have the same type. If no form of a function accepts BIGINT, a parameter
- * that is a whole argument is therefore narrowed to INT, and its range is checked when the
+ * value and results always have the same type. If no overload of a function accepts BIGINT, an
+ * argument that is just a parameter is narrowed to INT, and its range is checked when the
  * statement runs.
  */
 import { type DataType, INT } from "../../../types/mod.ts";
@@ -11,10 +11,10 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { type CastTarget, castTo } from "./casts.ts";
 
 /**
- * Finds the form that accepts arguments of the given types. If none does, the search treats integer
- * parameters as INT.
+ * Finds the form that accepts arguments of the given types. If there is none, the search is
+ * repeated with integer parameters treated as INT.
  *
- * @param find Returns the form for the given types, or undefined if no form accepts them.
+ * @param find Returns the form for the given types; undefined if no form accepts them.
  */
 export function fittingOf<Found>(
   args: readonly BoundExpression[],
@@ -27,7 +27,10 @@ export function fittingOf<Found>(
   );
 }
 
-/** Casts an argument to the required type. @throws {DatabaseError} TYPE_MISMATCH */
+/**
+ * Casts an argument to the required type.
+ * @throws {DatabaseError} TYPE_MISMATCH
+ */
 export function castArgument(
   argument: BoundExpression,
   { to, node }: Pick<CastTarget, "to" | "node">,
@@ -40,7 +43,7 @@ function isOfInt(type: DataType): boolean {
   return type.kind === "int" || (type.kind === "array" && type.element.kind === "int");
 }
 
-/** Whether an argument is an integer parameter, or an array that contains only such parameters. */
+/** Whether an argument is an integer parameter, or an array made up only of such parameters. */
 function isNarrowable(argument: BoundExpression): boolean {
   if (argument.kind === "call" && argument.name === "array") {
     return argument.args.length > 0 && argument.args.every(isIntegerParameter);

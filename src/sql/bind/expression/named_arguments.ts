@@ -1,6 +1,6 @@
 /**
  * Binds arguments that name their parameter, as in `make_interval(days => 3)`, by moving them to
- * the position of the parameter.
+ * the parameter's position.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT, UNKNOWN } from "../../../types/mod.ts";
@@ -9,7 +9,7 @@ import type { Expr, ExprCall } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
 /**
- * Refuses argument names in a call of a function that has no named parameters.
+ * Refuses named arguments in a call to a function without named parameters.
  *
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
@@ -20,8 +20,8 @@ export function checkNames(call: ExprCall, form: Signature | undefined): void {
 }
 
 /**
- * Binds the arguments of a call in the order of the parameters. An omitted parameter before a named
- * one takes its default value.
+ * Binds a call's arguments in parameter order. A parameter omitted before a named one takes its
+ * default value.
  *
  * @throws {DatabaseError} FUNCTION_NOT_FOUND if an argument names no parameter; INVALID_QUERY
  */

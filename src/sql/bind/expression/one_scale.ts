@@ -1,12 +1,12 @@
 /**
- * Converts the argument of a sum to numbers of one scale if its parts have different known scales,
- * because the loops over numbers of one scale are fast:
+ * Converts the argument of a sum to a single scale if its parts have different known scales,
+ * because the loops over numbers of the same scale are fast:
  *
  *     sum(CASE WHEN sold THEN price ELSE 0 END)     numeric → numeric(12,2)
  *     sum(price - coalesce(refund, 0))
  *
- * The value of the sum does not change. The sum shows as many decimal digits as the part with the
- * largest scale, even if that part occurs in no row.
+ * The value of the sum does not change. The sum has as many decimal places as the part with the
+ * largest scale, even if no row uses that part.
  */
 import {
   bigDecimalOf,
@@ -23,8 +23,8 @@ import { binaryOf } from "./binary_forms.ts";
 import { castTo } from "./casts.ts";
 
 /**
- * Returns an expression with the same numbers at one scale, or undefined if the scale of some part
- * is not known.
+ * Returns an expression with the same numbers at a single scale; undefined if the scale of some
+ * part is unknown.
  */
 export function ofOneScale(expression: BoundExpression, node: Expr): BoundExpression | undefined {
   const { kind, type } = expression;

@@ -1,8 +1,8 @@
 /**
- * Selects the binder of an operator. For most operators, the types of both operands select a form
+ * Selects the binder for an operator. For most operators, the types of both operands select a form
  * (`binary_forms.ts`). This file handles the operators that examine an operand before it is bound,
- * such as ANY, IN and OVERLAPS, and chains of AND and OR, which would nest deeper than the stack
- * allows.
+ * such as ANY, IN and OVERLAPS. It also handles chains of AND and OR, which would otherwise nest
+ * deeper than the stack allows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, DATETIME, TEXT, typeName } from "../../../types/mod.ts";
@@ -95,7 +95,7 @@ function bindOverlaps(
 }
 
 /**
- * Whether an expression is `ANY (…)` or `ALL (…)`, which the parser represents as a call on the
+ * Whether an expression is `ANY (…)` or `ALL (…)`. The parser represents these as a call on the
  * right side of an operator.
  */
 function isQuantifier(expression: Expr): boolean {
@@ -103,7 +103,7 @@ function isQuantifier(expression: Expr): boolean {
   return ["any", "some", "all"].includes(expression.function.name);
 }
 
-/** Binds chains of AND and OR as one node each, so that long ones do not nest. */
+/** Binds a chain of ANDs or ORs as a single node, so that long chains do not nest. */
 function bindLogic(
   expression: ExprBinary,
   context: ExpressionContext,
@@ -174,7 +174,7 @@ const NO_VARIABLES =
   "@ is the absolute value of a number; a parameter is $1, and its value is in params";
 
 /**
- * Binds `@`, which computes absolute values. Some other servers write parameters as `@name`, so an
+ * Binds `@`, the absolute value operator. Some other servers write parameters as `@name`, so an
  * unknown column after `@` gets a hint about parameters.
  */
 function bindAbsolute(
@@ -203,7 +203,7 @@ function bindTest(
   const needsBoolean = op !== "IS NULL" && op !== "IS NOT NULL";
   const row = needsBoolean ? undefined : bindRow(operand, context, bind);
   if (row !== undefined) {
-    // A row is NULL if all its fields are, and NOT NULL if none is.
+    // A row is NULL if all of its fields are, and NOT NULL if none of them is.
     const operands = row.fields.map(({ value }): BoundExpression => {
       return { kind: "is", type: BOOLEAN, test, negated, operand: value };
     });

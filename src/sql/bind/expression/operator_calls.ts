@@ -1,13 +1,13 @@
 /**
- * Binds calls of the functions that implement operators: `jsonb_exists(doc, 'a')` is `doc ? 'a'`,
- * and `int4pl(a, b)` is `a + b`. Programs use these functions where a driver would take `?` for a
- * placeholder.
+ * Binds calls to the functions that implement operators: `jsonb_exists(doc, 'a')` is `doc ? 'a'`,
+ * and `int4pl(a, b)` is `a + b`. Applications call these functions where a driver would mistake
+ * `?` for a placeholder.
  */
 import type { BinaryOperator, Expr, ExprCall } from "../../parse/ast/ast.ts";
 
 /**
- * An operator, and the types to which its operands are cast. An operand with the type undefined
- * keeps its own type.
+ * An operator, and the types to which its operands are cast. An operand for which the type is
+ * undefined keeps its own type.
  */
 interface OperatorCall {
   readonly op: BinaryOperator;
@@ -15,8 +15,8 @@ interface OperatorCall {
 }
 
 /**
- * Returns the operator expression that a call stands for, or undefined if no operator has this
- * function.
+ * Returns the operator expression that a call stands for; undefined if the function implements no
+ * operator.
  */
 export function operatorOfCall(call: ExprCall): Expr | undefined {
   const [left, right] = call.args;
@@ -47,7 +47,7 @@ const OF_DOCUMENTS: readonly (readonly [name: string, op: BinaryOperator, right:
   ["jsonb_concat", "||", "jsonb"],
 ];
 
-/** Operators whose meaning depends on the type of their right side. */
+/** Operators with a meaning that depends on the type of their right operand. */
 const OF_ARRAYS: readonly (readonly [name: string, op: BinaryOperator, left?: string])[] = [
   ["jsonb_exists_any", "?|", "jsonb"],
   ["jsonb_exists_all", "?&", "jsonb"],
@@ -93,7 +93,10 @@ const OF_ONE_KIND_OF_RANGE: readonly (readonly [suffix: string, op: BinaryOperat
   ...COMPARISONS,
 ];
 
-/** Yields the functions of operators on ranges and multiranges, such as `range_overlaps`. */
+/**
+ * Yields the functions that implement operators on ranges and multiranges, such as
+ * `range_overlaps`.
+ */
 function* rangeCalls(): Generator<readonly [name: string, op: BinaryOperator], void> {
   for (const kind of ["range", "multirange"]) {
     yield [`elem_contained_by_${kind}`, "<@"];

@@ -5,8 +5,7 @@
  *     a = 1 OR a = 2 OR b > 3 OR a = 4    =    a IN (1, 2, 4) OR b > 3
  *     (a, b) IN ((1, 2), (3, 4), …)       =    rows that are looked up by both values
  *
- * Tens of thousands of equalities that were evaluated one by one would exceed the time limit of a
- * statement.
+ * Evaluating tens of thousands of equalities one by one would exceed a statement's time limit.
  */
 import { BOOLEAN, sameType } from "../../../types/mod.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
@@ -22,7 +21,7 @@ interface Equality {
   readonly value: BoundExpression;
 }
 
-/** A group of equalities of one column that are compared in one type. */
+/** Equalities on one column that are compared in the same type. */
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
@@ -30,7 +29,7 @@ interface EqualityGroup {
   readonly place: number;
 }
 
-/** A group of equalities of the same columns, compared in the same types. */
+/** Equalities on the same columns that are compared in the same types. */
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
@@ -39,7 +38,7 @@ interface RowGroup {
 }
 
 /**
- * Returns the rewritten condition. Any condition other than an OR of many equalities is returned
+ * Returns the rewritten condition. Any condition other than an OR with many equalities is returned
  * unchanged.
  */
 export function orToIn(condition: BoundExpression): BoundExpression {
@@ -64,8 +63,8 @@ export function orToIn(condition: BoundExpression): BoundExpression {
 }
 
 /**
- * Adds equalities of several columns to the group of these columns. Returns undefined for any other
- * AND.
+ * Adds an AND of equalities on several columns to the group for these columns. Returns undefined
+ * for any other AND.
  */
 function rowFor(
   condition: BoundExpression,
@@ -77,7 +76,7 @@ function rowFor(
     const equality = equalityOf(each);
     if (equality === undefined) return undefined;
     const { column } = equality;
-    // The comparisons of a column may cast it to different types, so the type is part of the key.
+    // A column may be cast to a different type in each comparison, so the type is part of the key.
     const sign = `${columnIdIn(column)} ${column.kind} ${JSON.stringify(column.type)}`;
     if (found.some((other) => other.sign === sign)) return undefined;
     found.push({ sign, equality });
@@ -95,7 +94,7 @@ function rowInOf({ columns, values }: RowGroup): BoundExpression {
   return { kind: "row in", type: BOOLEAN, operands: columns, rows: values };
 }
 
-/** Adds an equality to the group of its column. Returns undefined for every other condition. */
+/** Adds an equality to the group for its column. Returns undefined for any other condition. */
 function groupFor(
   condition: BoundExpression,
   groups: Map<number, EqualityGroup>,
@@ -106,7 +105,7 @@ function groupFor(
   if (equality === undefined || columnId === undefined) return undefined;
   const { column, value } = equality;
   const group = groups.get(columnId) ?? { column, values: [], place };
-  // The comparisons of a column may cast it to different types, but one list has only one type.
+  // A column may be cast to a different type in each comparison, but a list has a single type.
   if (group.column.kind !== column.kind || !sameType(group.column.type, column.type)) {
     return undefined;
   }
@@ -126,7 +125,7 @@ function inOf({ column, values }: EqualityGroup): BoundExpression {
   };
 }
 
-/** Matches `column = value`, where the value reads no columns. */
+/** Matches `column = value` if the value reads no columns. */
 function equalityOf(condition: BoundExpression): Equality | undefined {
   if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
   const { left, right } = condition;
@@ -135,7 +134,10 @@ function equalityOf(condition: BoundExpression): Equality | undefined {
   return undefined;
 }
 
-/** Returns the column that an expression represents, possibly cast to another type. */
+/**
+ * Returns the id of the column that an expression reads, possibly cast to another type; undefined
+ * for any other expression.
+ */
 function columnIdIn(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.id;
   if (expression.kind !== "cast" || expression.operand.kind !== "column") return undefined;

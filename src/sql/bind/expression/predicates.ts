@@ -1,5 +1,5 @@
 /**
- * Binds predicates over values: IN, BETWEEN, LIKE, ANY and ALL.
+ * Binds predicates on values: IN, BETWEEN, LIKE, ANY and ALL.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -88,7 +88,10 @@ export function bindIn(
   };
 }
 
-/** Binds IN for values that only their operator `=` compares, so that they have no sets. */
+/**
+ * Binds IN for types whose values only the operator `=` can compare. Sets of such values are not
+ * possible.
+ */
 function tolerantIn(
   operand: BoundExpression,
   items: readonly BoundExpression[],
@@ -100,9 +103,7 @@ function tolerantIn(
   return { kind: negated ? "and" : "or", type: BOOLEAN, operands };
 }
 
-/**
- * Binds IN with many literals of one form, or returns undefined if they must be bound one by one.
- */
+/** Binds IN with many literals of the same kind; undefined if they must be bound one by one. */
 function inLiterals(
   operand: BoundExpression,
   literals: LiteralList,
@@ -119,12 +120,12 @@ function inLiterals(
   return { kind: "in", type: BOOLEAN, operand: tested, items: [], constants, negated };
 }
 
-/** Whether each literal of a list can be cast to this type independently of the other literals. */
+/** Whether each literal of a list can be cast to this type independently of the others. */
 function isListable({ kind }: DataType): boolean {
   return kind === "smallint" || kind === "int" || kind === "bigint" || kind === "text";
 }
 
-/** Binds one value, or the values of a row. */
+/** Binds a single value, or the values of a row. */
 function operandsOf(node: Expr, context: ExpressionContext, bind: Bind): BoundExpression[] {
   return node.type === "list"
     ? node.expressions.map((item) => bind(item, context))
@@ -132,7 +133,8 @@ function operandsOf(node: Expr, context: ExpressionContext, bind: Bind): BoundEx
 }
 
 /**
- * Returns the common type of a typed operand and a partly untyped list, if that type is DECIMAL.
+ * Returns the common type of a typed operand and a partly untyped list if that type is DECIMAL;
+ * undefined otherwise.
  */
 function decimalOfList([operand, ...items]: readonly BoundExpression[]):
   | DecimalDataType
@@ -209,8 +211,8 @@ export function bindLike(
 }
 
 /**
- * Returns the evaluation of ILIKE under a collation of a language that changes the case of letters
- * in its own way; undefined if the collation has no influence.
+ * Returns how ILIKE is evaluated under a collation whose language has its own rules for upper and
+ * lower case; undefined if the collation has no influence.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the collation is nondeterministic.
  */
@@ -262,7 +264,7 @@ export function bindQuantified(
   const left = bind(expression.left, context);
   const array = bind(argument, context);
   // The elements of an untyped array get the type of the other side, without its precision and
-  // scale, or else the type that the operator has beside it, such as TSQUERY beside TSVECTOR.
+  // scale. Some operators expect a different type on this side, such as TSQUERY beside TSVECTOR.
   const isUntyped = array.type.kind === "unknown";
   const element = isUntyped ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =
@@ -305,8 +307,8 @@ export function bindQuantified(
 }
 
 /**
- * Rewrites `x = ANY (array)` as IN, which tests membership in a set. Returns undefined if the array
- * depends on the row.
+ * Rewrites `x = ANY (array)` as IN, which tests membership in a set. Returns undefined if the
+ * array depends on the row.
  */
 function inElements(
   operand: BoundExpression,
@@ -323,7 +325,7 @@ function inElements(
     negated: false,
   } as const;
   if (isListable(type)) {
-    // `= ANY` of an empty array is false, whereas IN with NULL as its operand is unknown.
+    // `= ANY` over an empty array is always false, whereas IN with a NULL operand is unknown.
     if (array.kind === "constant" && array.value !== null && isArrayValue(array.value)) {
       const constants = elementsOf(array.value);
       if (constants.length > 0) return { ...list, constants };
@@ -347,7 +349,7 @@ function settled(type: DataType): DataType {
 
 /**
  * Combines tests by three-valued logic: the first test with a deciding result determines the
- * result. If there is none, the result is unknown if any test was unknown.
+ * outcome. If there is none, the outcome is unknown if any test was unknown.
  */
 function quantified(
   value: Value,

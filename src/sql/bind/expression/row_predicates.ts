@@ -1,4 +1,4 @@
-/** Compares rows field by field, rewriting comparisons to conditions on the fields. */
+/** Compares rows field by field, by rewriting comparisons as conditions on the fields. */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { ORDERED_FIELDS_MAX } from "../../../base/limits.ts";
@@ -36,13 +36,13 @@ export function bindRowIn(
     }
     return rowEquals(left, item, context, bind);
   });
-  // The rewriting happens here rather than in the planner, because the condition may also occur
+  // The rewriting happens here rather than in the planner, because such a condition may also occur
   // outside WHERE.
   const any = orToIn({ kind: "or", type: BOOLEAN, operands: alternatives });
   return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
 }
 
-/** Binds `(a, b) < (c, d)`, whose result depends on the first pair of different values. */
+/** Binds `(a, b) < (c, d)`. The first pair of different values determines the result. */
 export function bindRowComparison(
   expression: ExprBinary,
   context: ExpressionContext,
@@ -78,7 +78,7 @@ function rowEquals(
 }
 
 /**
- * Refuses rows without fields, which are neither equal nor unequal.
+ * Refuses rows without fields, which cannot be compared.
  *
  * @throws {DatabaseError} INVALID_QUERY
  */
@@ -153,7 +153,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
   return defined(result, "the rows must have at least one pair of fields");
 }
 
-/** Binds `(a, b) = (SELECT …)`, a comparison with a query of at most one row. */
+/** Binds `(a, b) = (SELECT …)`, a comparison with a query that returns at most one row. */
 function bindRowAgainstQuery(
   { expression, query, row }: { row: ExprList; query: SelectStatement; expression: ExprBinary },
   context: ExpressionContext,

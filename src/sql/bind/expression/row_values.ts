@@ -1,6 +1,6 @@
 /**
- * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and the alias of a table if no column has the
- * same name.
+ * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and a table alias that is not also the name of a
+ * column.
  *
  * On the nullable side of an outer join, the row may be missing. A missing row is NULL, whereas a
  * row of NULLs is not.
@@ -20,14 +20,14 @@ export interface RowParts {
   readonly fields: readonly {
     readonly name: string;
     readonly value: BoundExpression;
-    /** The row before its literals took their default types. */
+    /** The field's value before its literals were given default types. */
     readonly untyped?: BoundExpression;
   }[];
   /** An expression that is NULL only if the row is missing; undefined if the row always exists. */
   readonly presence: BoundExpression | undefined;
 }
 
-/** Returns the row that an expression denotes, or undefined if it is a value. */
+/** Returns the row that an expression denotes; undefined if it denotes a single value. */
 export function bindRow(node: Expr, context: ExpressionContext, bind: Bind): RowParts | undefined {
   if (node.type === "list") return rowOfList(node, context, bind);
   if (node.type !== "ref") return undefined;
@@ -35,7 +35,7 @@ export function bindRow(node: Expr, context: ExpressionContext, bind: Bind): Row
   return namedRow(node, context);
 }
 
-/** Binds an expression that denotes a row as a value. */
+/** Binds an expression that denotes a row, as a single value. */
 export function bindRowValue(
   node: Expr,
   context: ExpressionContext,
@@ -65,8 +65,8 @@ function fieldAt(row: BoundExpression, at: number): BoundExpression {
 }
 
 /**
- * Binds `IS [NOT] NULL` for a row value. The row is NULL if it is missing or all its fields are
- * NULL, and NOT NULL if no field is NULL.
+ * Binds `IS [NOT] NULL` for a row value. The row is NULL if it is missing or all of its fields are
+ * NULL, and NOT NULL if none of its fields is NULL.
  */
 export function testOfValue(row: BoundExpression, negated: boolean): BoundExpression {
   return {
@@ -88,7 +88,7 @@ export function presenceOf({ presence }: RowParts): BoundExpression {
   return presence ?? { kind: "constant", type: BOOLEAN, value: true };
 }
 
-/** Whether a name refers to a row of the scope and not to a column. */
+/** Whether a name refers to a row in the scope rather than to a column. */
 export function knowsRow(scope: Scope, ref: ExprRef): boolean {
   return scope.lookup(ref) === undefined && scope.rowNamed(ref) !== undefined;
 }
@@ -122,7 +122,7 @@ export function rowOfList(
   return { fields, presence: undefined };
 }
 
-/** Returns the row of a relation of this query or of an enclosing query. */
+/** Returns the row of a relation of this query or of an enclosing one. */
 function namedRow(
   ref: ExprRef,
   { outer, scope, statement }: ExpressionContext,
@@ -151,7 +151,7 @@ function namedRow(
   };
 }
 
-/** Returns the row of a variable of a program. */
+/** Returns the row that a program variable contains. */
 function rowOfVariable(
   { table, _location, ...ref }: ExprRef,
   outer: NonNullable<ExpressionContext["outer"]>,
@@ -168,7 +168,10 @@ function rowOfVariable(
   };
 }
 
-/** Returns a column of the relation that is NULL only where an outer join found no row. */
+/**
+ * Returns a column of the relation that is NULL only where an outer join found no row. The column
+ * is added if the relation has none.
+ */
 function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
   const node = defined(relation.node, "every relation of an outer join must have a FROM item");
   if (node.relation.kind === "table") {
@@ -184,7 +187,9 @@ function presenceColumn(relation: ScopeRelation, statement: StatementBinding): B
   return made;
 }
 
-/** Replaces the relation with a query over it that adds a column that is never NULL. */
+/**
+ * Replaces the relation with a query over it that has an additional column, which is never NULL.
+ */
 function marked(node: RelationNode, mark: BoundColumn, statement: StatementBinding): void {
   const { relation } = node;
   const inner = relation.columns.map(({ name, type }) => statement.newColumn({ name, type }));
@@ -200,7 +205,7 @@ function marked(node: RelationNode, mark: BoundColumn, statement: StatementBindi
   };
 }
 
-/** Returns a row as a value, which is NULL if the row is missing. */
+/** Returns a row as a single value, which is NULL if the row is missing. */
 export function valueOfRow({ fields, presence }: RowParts): BoundExpression {
   const values = fields.map(({ value }) => value);
   const types = fields.map(({ name, value }): RowField => ({ name, type: value.type }));

@@ -33,20 +33,18 @@ import { arrayTypeOf } from "./types.ts";
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
 /**
- * A bound query before it is known whether the expression uses it as a value, as a row, or in
- * EXISTS, IN, ANY or ALL.
+ * A bound query before it is known how the expression uses it: as a value, as a row, or in EXISTS,
+ * IN, ANY or ALL.
  */
 export interface InnerQuery {
   readonly query: BoundSelect;
   readonly outerReferences: OuterReferences;
   readonly context: ExpressionContext;
-  /** The query; for the query of a function, the call. */
+  /** The syntax node of the query or, for the query of a function, of the call. */
   readonly node: AstNode;
-  /**
-   * The index of the requested output column, if the columns of the query become separate values.
-   */
+  /** The index of the requested output column, if the query's columns become separate values. */
   readonly column?: number;
-  /** The query as it is written; absent for the query of a function. */
+  /** The query as it was written; absent for the query of a function. */
   readonly select?: SelectStatement;
 }
 
@@ -62,7 +60,7 @@ function bindInner(node: SelectStatement, context: ExpressionContext): InnerQuer
   return { query, outerReferences, context, node, select: node };
 }
 
-/** Binds `(SELECT …)` as a value, which is NULL if there is no row. */
+/** Binds `(SELECT …)` as a value. It is NULL if the query returns no row. */
 export function bindScalar(node: SelectStatement, context: ExpressionContext): BoundExpression {
   const inner = bindInner(node, context);
   requireWidth(inner, 1);
@@ -71,7 +69,7 @@ export function bindScalar(node: SelectStatement, context: ExpressionContext): B
 
 /**
  * Returns the columns of a query of at most one row as separate values. They are NULL if the query
- * yields no row.
+ * returns no row.
  */
 export function bindRowQuery(
   node: SelectStatement,
@@ -104,15 +102,16 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
   const [node] = call.args;
   const inner = bindInner(node as SelectStatement, context);
   const { query } = inner;
-  // EXISTS does not depend on the values in a row, unless the query removes duplicate rows.
+  // EXISTS does not depend on the values in a row, unless the query removes duplicates or keeps
+  // ties.
   const isPlain = query.distinct === "none" && !query.withTies;
   const bare: BoundSelect = isPlain ? { ...query, outputs: [], orderBy: [] } : query;
   return valueOf({ ...inner, query: bare }, { type: BOOLEAN, form: { kind: "exists" } });
 }
 
-/** The left side of a comparison with the rows of a query. */
+/** The parts of a comparison with the rows of a query. */
 export interface Quantified {
-  /** The left side of a comparison with a query: one value, or the values of a row. */
+  /** The left side: a single value, or the values of a row. */
   readonly operands: readonly BoundExpression[];
   readonly operator: string;
   readonly quantifier: "any" | "all";
@@ -178,7 +177,7 @@ export function bindQuantifiedQuery(
 }
 
 /**
- * Requires that the rows of a query can be kept in a set, in which a value is looked up.
+ * Requires that the rows of a query can be kept in a set for lookups.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
 function requireMembers(type: DataType, node: Expr): void {
