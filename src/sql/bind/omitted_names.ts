@@ -1,12 +1,10 @@
 /**
- * Lists functions of PostgreSQL that belong to features that Tidemark leaves out. A call of such a
- * function is refused as a missing feature, with the name of the feature, rather than as an unknown
- * function.
+ * Lists PostgreSQL functions that belong to features Tidemark leaves out. A call to such a
+ * function is refused with the name of the missing feature rather than as an unknown function.
  */
 
 /**
- * Returns the reason why a function does not exist, or undefined if its name belongs to no omitted
- * feature.
+ * Returns why a function does not exist here; undefined if its name belongs to no omitted feature.
  */
 export function omittedFeatureOf(name: string): string | undefined {
   return OMITTED.find(([names]) => names.test(name))?.[1];

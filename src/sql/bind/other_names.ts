@@ -1,10 +1,10 @@
 /**
- * Lists functions and types of other database systems, with the equivalent here or an example of
- * it.
+ * Lists functions and types of other database systems, each with its equivalent here or an example
+ * of one.
  */
 
 /**
- * Returns advice on how to replace a function of another database system, or undefined if the
+ * Returns advice on how to replace a function of another database system; undefined if the
  * function is not listed.
  */
 export function insteadOfFunction(name: string): string | undefined {
@@ -12,14 +12,14 @@ export function insteadOfFunction(name: string): string | undefined {
 }
 
 /**
- * Returns the type that replaces a type of another database system, or undefined if that type is
- * not listed.
+ * Returns the type that replaces a type of another database system; undefined if that type is not
+ * listed.
  */
 export function insteadOfType(name: string): string | undefined {
   return TYPES.get(name.split(" ")[0] ?? name);
 }
 
-/** Creates one entry for each of several names, which are separated by spaces. */
+/** Returns one entry per name. `names` contains several names, separated by spaces. */
 function entries(
   list: readonly (readonly [names: string, instead: string])[],
 ): ReadonlyMap<string, string> {

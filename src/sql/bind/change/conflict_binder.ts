@@ -80,8 +80,8 @@ export function bindConflict(
     allowsFiles: true,
     ...queriesAround(deps),
   };
-  // If the conflict is on the primary key, both rows have the same key, so the stored row's
-  // columns suffice to find it.
+  // If the conflict is on the primary key, both rows have the same key, so setting a key column
+  // to the value of either row leaves it unchanged.
   const kept = conflictTarget === "key" ? [...target.columns, ...excluded] : target.columns;
   return {
     target: conflictTarget,

@@ -184,7 +184,7 @@ function implies(
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
   const guards = matched(given, wanted);
-  // Equality alone does not justify a guard here: `a > $1` may imply `a > 5` although $1 is not 5.
+  // A match under guards may be too narrow: `a > $1` may imply `a > 5` although $1 is not 5.
   const ofBound = guards?.length === 0 ? undefined : impliesBound(given, wanted);
   const found = ofBound ?? guards;
   if (found !== undefined) return found;

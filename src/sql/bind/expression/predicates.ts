@@ -264,7 +264,8 @@ export function bindQuantified(
   const left = bind(expression.left, context);
   const array = bind(argument, context);
   // The elements of an untyped array get the type of the other side, without its precision and
-  // scale. Some operators expect a different type on this side, such as TSQUERY beside TSVECTOR.
+  // scale. If the operator does not accept that type on both sides, the elements get the type that
+  // it expects beside the other side, such as TSQUERY beside TSVECTOR.
   const isUntyped = array.type.kind === "unknown";
   const element = isUntyped ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =

@@ -192,7 +192,7 @@ function requireMembers(type: DataType, node: Expr): void {
   );
 }
 
-/** Returns the error for ANY or ALL with an operator whose result is not boolean. */
+/** Returns the error for ANY or ALL with an operator that does not return a boolean. */
 export function noTruth(operator: string, node: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
@@ -201,7 +201,7 @@ export function noTruth(operator: string, node: Expr): DatabaseError {
   );
 }
 
-/** Returns the operands of a comparison with the required casts, and the comparing function. */
+/** Returns the operands of a comparison with the required casts, and the comparison function. */
 function sidesOf(test: BoundExpression): {
   left: BoundExpression;
   right: BoundExpression;
@@ -216,13 +216,13 @@ function sidesOf(test: BoundExpression): {
   };
 }
 
-/** Returns the query with its columns cast to the types that the comparison requires. */
+/** Returns the query with its columns cast to the types required by the comparison. */
 function withConverted(
   inner: InnerQuery,
   tests: readonly { readonly column: BoundColumn; readonly right: BoundExpression }[],
 ): BoundSelect {
   const { query } = inner;
-  // A cast below DISTINCT could make different rows equal.
+  // A cast below DISTINCT could make different rows equal, so it is applied above.
   const isCast = tests.some(({ right }) => right.kind !== "column");
   const source =
     isCast && query.distinct !== "none" ? selectFromQuery(query, inner.context.statement) : query;
@@ -244,7 +244,7 @@ function replaceColumn(
   return mapChildren(expression, (child) => replaceColumn(child, column, value));
 }
 
-/** Returns the value of a bound query, in the form in which the expression uses it. */
+/** Returns the value of a bound query in the form in which the expression uses it. */
 export function valueOf(
   { outerReferences, column = 0, node, context, query, select }: InnerQuery,
   {
@@ -261,8 +261,8 @@ export function valueOf(
     outerIds: outerReferences.list.map(({ id }) => id),
     outerTypes: outerReferences.list.map(({ value }) => value.type),
     keyed: isCorrelated && !isVolatile ? keyedForm(query, context.statement) : undefined,
-    // An uncorrelated query is evaluated once, because its result does not depend on the row. A
-    // function is evaluated for each row.
+    // An uncorrelated query is evaluated only once, because its result does not depend on the row.
+    // A function is evaluated once per row.
     isVolatile: isVolatile && (isCorrelated || select === undefined),
     position: node._location.start,
     written:

@@ -1,10 +1,10 @@
 /**
- * Resolves the names of types that CREATE TYPE defined, once per syntax tree. The nodes of the tree
- * keep the resolved types, so that a reader thread, which has no catalog, can use the tree.
+ * Resolves the names of types defined with CREATE TYPE, once per syntax tree. The nodes of the
+ * tree keep the resolved types, so that a reader thread, which has no catalog, can use the tree.
  *
- * Type names in a statement refer to types in the catalog. SQL text that is stored with a table or
- * a view, such as a DEFAULT, can refer only to the types of the columns, so resolving its names
- * needs no catalog.
+ * Type names in a statement refer to types in the catalog. SQL stored with a table or view, such
+ * as a DEFAULT, can refer only to the types of the columns, so resolving its names needs no
+ * catalog.
  */
 import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
 import {
@@ -30,10 +30,10 @@ import { isBuiltInType } from "./types.ts";
 export type TypeFinder = (name: Pick<QName, "name" | "schema">) => DefinedType | undefined;
 
 /**
- * Returns a function that resolves type names in a statement; undefined if the catalog has no
- * types.
+ * Returns a function that resolves the type names in a statement; undefined if the catalog
+ * contains no types.
  *
- * @param namespace The namespace of unqualified names.
+ * @param namespace The namespace in which unqualified names are looked up.
  */
 export function typesIn(
   catalog: Pick<Catalog, "definedType" | "types">,
@@ -43,7 +43,10 @@ export function typesIn(
   return ({ name, schema = namespace }) => catalog.definedType(schema, name);
 }
 
-/** Returns a function that resolves type names in SQL text that is stored with columns. */
+/**
+ * Returns a function that resolves type names in SQL that is stored with columns; undefined if the
+ * columns have no defined types.
+ */
 export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined {
   const types = columns.flatMap(({ type }) => namedTypesIn(type));
   const domains = columns.flatMap(({ domain }) => domain ?? []);
@@ -63,10 +66,10 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
   };
 }
 
-/** The parts of a column that determine the types to which stored SQL text can refer. */
+/** The properties of a column that determine the types to which stored SQL can refer. */
 type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
-/** An enum type or a row type that CREATE TYPE has defined. */
+/** An enum type or row type defined with CREATE TYPE. */
 type NamedType =
   | (DataType & { kind: "enum" })
   | (DataType & { kind: "row" } & { readonly named: NamedRow });
@@ -76,8 +79,8 @@ function isNamedType(type: DataType): type is NamedType {
 }
 
 /**
- * Returns the defined types that occur in a type: the type itself, the types of its elements, and
- * the types of its fields.
+ * Returns the defined types that occur in a type: the type itself, its element types and its field
+ * types.
  */
 function namedTypesIn(type: DataType): NamedType[] {
   if (type.kind === "array") return namedTypesIn(type.element);
@@ -85,7 +88,7 @@ function namedTypesIn(type: DataType): NamedType[] {
   return isNamedType(type) ? [type, ...inner] : inner;
 }
 
-/** Returns the collations from CREATE COLLATION that occur in a type. */
+/** Returns the collations defined with CREATE COLLATION that occur in a type. */
 function definedCollationsIn(type: DataType): DefinedCollation[] {
   if (type.kind === "array") return definedCollationsIn(type.element);
   if (type.kind === "row") return type.fields.flatMap((field) => definedCollationsIn(field.type));
@@ -105,14 +108,14 @@ export function typeIdsIn(type: DataType): number[] {
   return [...typeIds, ...definedCollationsIn(type).map(({ typeId }) => typeId)];
 }
 
-/** Parses SQL text that is stored with the columns of a table. */
+/** Parses SQL that is stored with a table's columns. */
 export function parseStored(sql: string, columns: readonly TypedColumn[]): Expr {
   return withTypes(parseExpression(sql), typesOf(columns));
 }
 
 /**
- * Resolves the type names in a tree, in place. Unknown names are unresolved afterwards, even if the
- * tree was bound before, when the types still existed.
+ * Resolves the type names in a tree, in place. Unknown names become unresolved, even if the tree
+ * was bound earlier, when the types still existed.
  */
 export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | undefined): Tree {
   if (find === undefined) return tree;
@@ -129,7 +132,7 @@ export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | un
   return tree;
 }
 
-/** Returns the type names in a tree that do not refer to built-in types. */
+/** Returns the names in a tree that refer to types other than built-in ones. */
 export function typeNamesIn(tree: object): BasicDataTypeDef[] {
   const found: BasicDataTypeDef[] = [];
   for (const part of partsOf(tree)) {
@@ -141,7 +144,7 @@ export function typeNamesIn(tree: object): BasicDataTypeDef[] {
   return found;
 }
 
-/** Returns the names of collations in a tree that do not refer to built-in ones. */
+/** Returns the names in a tree that refer to collations other than built-in ones. */
 export function collationsNamedIn(tree: object): CollationNode[] {
   const found: CollationNode[] = [];
   for (const part of partsOf(tree)) {

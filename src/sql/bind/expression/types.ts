@@ -1,4 +1,4 @@
-/** Resolves the type names in SQL text to data types. */
+/** Resolves the type names in SQL to data types. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
 import {
@@ -48,7 +48,7 @@ import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 import { insteadOfType } from "../other_names.ts";
 import { typeWithCollation } from "./collation_names.ts";
 
-/** Type names without parameters. */
+/** Types that take no parameters, keyed by name. */
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["boolean", BOOLEAN],
   ["bool", BOOLEAN],
@@ -122,14 +122,14 @@ const TEXTS: ReadonlySet<string> = new Set([
   "nchar",
 ]);
 
-/** The names of bit string types, and whether the length of each varies. */
+/** The names of the bit string types. True means that the length varies. */
 const BITS: ReadonlyMap<string, boolean> = new Map([
   ["bit", false],
   ["bit varying", true],
   ["varbit", true],
 ]);
 
-/** The types of columns whose numbers come from a separate sequence. */
+/** Column types that take their numbers from a sequence, keyed by name. */
 const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["smallserial", SMALLINT],
   ["serial2", SMALLINT],
@@ -144,10 +144,10 @@ export function isSerial(definition: DataTypeDef): boolean {
 }
 
 /**
- * Resolves the type that the text names.
+ * Resolves a type definition to a data type.
  *
- * @throws {DatabaseError} UNSUPPORTED_TYPE if the type does not exist; INVALID_DEFINITION if a type
- * parameter is out of range.
+ * @throws {DatabaseError} UNSUPPORTED_TYPE if the type does not exist; INVALID_DEFINITION if a
+ *   type parameter is out of range.
  */
 export function resolveType(definition: DataTypeDef): DataType {
   const { collation } = definition;
@@ -168,7 +168,7 @@ function uncollatedType(definition: DataTypeDef): DataType {
   return builtInType(definition);
 }
 
-/** Returns the domain that a type in the text names; undefined for any other type. */
+/** Returns the domain to which a type definition refers; undefined if it refers to no domain. */
 export function domainOf(definition: DataTypeDef): DomainType | undefined {
   return definition.kind === "array" ? undefined : definition.domain;
 }
@@ -188,8 +188,8 @@ function refuseArrayOfDomain(element: DataTypeDef): void {
 
 function builtInType(definition: BasicDataTypeDef): DataType {
   const { doubleQuoted, name } = definition;
-  // A quoted name is never an SQL keyword: "char" means the one-byte type of PostgreSQL, which does
-  // not exist here.
+  // A quoted name is never an SQL keyword: "char" means PostgreSQL's one-byte type, which does not
+  // exist here.
   if (doubleQuoted === true && name === "char") throw unsupported(definition);
   const [first, second] = definition.config ?? [];
   const listed = listedType(definition);
@@ -214,7 +214,7 @@ function builtInType(definition: BasicDataTypeDef): DataType {
   }
 }
 
-/** Returns the type that a definition names, or undefined if none of the lists has the name. */
+/** Returns the type that a definition names; undefined if no list above contains the name. */
 function listedType(definition: BasicDataTypeDef): DataType | undefined {
   const { config: [first] = [], name } = definition;
   const simple = SIMPLE.get(name) ?? SERIALS.get(name);
@@ -236,8 +236,8 @@ function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefi
 }
 
 /**
- * Returns the element type of an array whose name PostgreSQL writes with an underscore: `_int4`,
- * `_text`.
+ * Returns the element type of an array type that is written with an underscore, as in PostgreSQL:
+ * `_int4`, `_text`.
  */
 function elementNamed(name: string): DataType | undefined {
   if (!name.startsWith("_")) return;
@@ -245,7 +245,7 @@ function elementNamed(name: string): DataType | undefined {
   return SIMPLE.get(element) ?? TIMES.get(element) ?? (element === "varchar" ? TEXT : undefined);
 }
 
-/** Types with special rules for the numbers in parentheses. */
+/** Types with special rules for the numbers in parentheses after the name. */
 const SIZED: ReadonlySet<string> = new Set([
   "float",
   "decimal",
@@ -255,7 +255,7 @@ const SIZED: ReadonlySet<string> = new Set([
   "vector",
 ]);
 
-/** Whether a name refers to a built-in type rather than to one that CREATE TYPE defines. */
+/** Whether a name refers to a built-in type rather than to one defined with CREATE TYPE. */
 export function isBuiltInType({
   name,
   schema,
@@ -265,14 +265,17 @@ export function isBuiltInType({
   return sets.some((each) => each.has(name)) || elementNamed(name) !== undefined;
 }
 
-/** Returns the type of an array of such elements. An array of arrays has additional dimensions. */
+/**
+ * Returns the type of an array with the given element type. An array of arrays is an array with
+ * more dimensions.
+ */
 export function arrayTypeOf(element: DataType): DataType {
   return element.kind === "array" ? element : { kind: "array", element };
 }
 
 /**
- * Returns the fields to which an interval type in the text is limited, or undefined if it is not
- * limited.
+ * Returns the fields to which an interval type is restricted, as in INTERVAL DAY TO HOUR;
+ * undefined if it is not restricted.
  */
 export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefined {
   if (definition.kind === "array" || definition.name !== "interval") return undefined;
@@ -281,7 +284,7 @@ export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefi
   return { fields: intervalFields, digits: config?.[0] };
 }
 
-/** Returns the type of BIT, BIT(n) or VARBIT. BIT without a length is BIT(1). */
+/** Returns the type for BIT, BIT(n) or VARBIT. BIT without a length is BIT(1). */
 function bitType(definition: BasicDataTypeDef): DataType {
   const isVarying = BITS.get(definition.name) === true;
   const [length = isVarying ? undefined : 1] = definition.config ?? [];
@@ -318,10 +321,10 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
 }
 
 /**
- * Returns the type of `operand::NUMERIC`, which has no precision. The type has as many digits as
- * the operand may have.
+ * Returns the result type of `operand::NUMERIC`, a cast without a precision. The type has as many
+ * digits as the operand may have.
  *
- * @param text The operand, if it is an untyped literal.
+ * @param text The operand's text if it is an untyped literal.
  */
 export function bareDecimalOf(operand: DataType, text: string | undefined): DataType {
   switch (operand.kind) {
@@ -340,7 +343,7 @@ export function bareDecimalOf(operand: DataType, text: string | undefined): Data
   return shape === undefined ? NUMERIC : decimalType(shape.precision, shape.scale);
 }
 
-/** Whether a type in the text is NUMERIC without a size. */
+/** Whether a type definition is NUMERIC without a precision. */
 export function isBareDecimal(definition: DataTypeDef): boolean {
   if (definition.kind === "array" || definition.config !== undefined) return false;
   if (definition.definedType !== undefined) return false;
@@ -363,7 +366,7 @@ function decimalFrom(
     : { kind: "numeric", size };
 }
 
-/** The largest precision, and the largest scale, that a type may declare. */
+/** The largest precision that a type may declare, and also the largest scale. */
 const NUMERIC_PRECISION_MAX = 1000;
 
 function inRange(

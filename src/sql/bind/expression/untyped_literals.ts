@@ -1,9 +1,8 @@
 /**
- * Converts untyped literals to the required type just before their statement runs, including
+ * Converts untyped literals to the required type just before their statement runs. This includes
  * literals that no row would ever evaluate: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
  *
- * Literals that the plan cache has lifted out differ from run to run, so they are converted in each
- * run.
+ * Literals lifted out by the plan cache differ from run to run, so they are converted in each run.
  */
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
@@ -12,7 +11,7 @@ import type { LiteralRead } from "../bound_expressions.ts";
 /**
  * Converts literals before the statement runs.
  *
- * @param startOf Returns the position of a slot's literal in the text.
+ * @param startOf Returns the position in the SQL of the literal in a slot.
  * @throws {DatabaseError} The error of the first literal that cannot be converted, with its
  *   position.
  */
@@ -34,7 +33,7 @@ export function readLiterals(
   }
 }
 
-/** Whether a constant cannot be converted, so that the statement fails each time. */
+/** Whether some constant cannot be converted. If so, every run of the statement fails. */
 export function hasFaultyLiteral(reads: readonly LiteralRead[]): boolean {
   return reads.some(({ slot }) => slot === undefined);
 }

@@ -1,5 +1,5 @@
 /**
- * Binds calls with VARIADIC, whose last argument is an array. The elements of the array are the
+ * Binds calls with VARIADIC before the last argument, which is an array. Its elements become the
  * last arguments of the function. Their number is known only at run time, so the function is
  * resolved for each number that occurs.
  */
@@ -31,8 +31,8 @@ type EvaluateCall = (values: readonly Value[], call: CallDeps) => Value;
 const COUNT_KEPT_MAX = 64;
 
 /**
- * Binds a call whose last argument is preceded by VARIADIC. @throws {DatabaseError}
- * FUNCTION_NOT_FOUND
+ * Binds a call with VARIADIC before its last argument.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
 export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): BoundExpression {
   const { name } = call.function;
@@ -74,17 +74,19 @@ export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): 
   };
 }
 
-/** Returns the number of arguments before the array. */
+/** Returns how many arguments precede the array. */
 function fixedCountOf({ overload: { parameters, variadic } }: ResolvedFunction): number {
   let count = parameters.length;
   while (count > 0 && parameters[count - 1] === variadic) count -= 1;
   return count;
 }
 
-/** The only function that treats a NULL array as an empty list. Any other function returns NULL. */
+/** The only function that treats a NULL array as an empty list. All others return NULL. */
 const NULL_IS_EMPTY = "format";
 
-/** An untyped literal after VARIADIC is read as an array of text. */
+/**
+ * Returns the argument after VARIADIC as an array. An untyped literal is read as an array of text.
+ */
 function variadicArray(
   value: BoundExpression | undefined,
   call: ExprCall,
@@ -102,8 +104,8 @@ function evaluatorFor(
   types: readonly DataType[],
   { fixedCount, single }: { readonly fixedCount: number; readonly single: ResolvedFunction },
 ): EvaluateCall {
-  // The function is resolved without elements even if a direct call would need one, because the
-  // array may be empty.
+  // The array may be empty, so the function is resolved without elements, even if a direct call
+  // would require at least one.
   const found = resolveFunction(call.function.name, types);
   const resolved = found ?? (types.length === fixedCount ? single : undefined);
   if (resolved === undefined) throw unknownFunction(call.function.name, types, call);

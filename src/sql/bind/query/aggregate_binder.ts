@@ -1,5 +1,5 @@
 /**
- * Binds aggregate calls and GROUPING, which the enclosing block computes for each group.
+ * Binds aggregate calls and GROUPING. The enclosing block computes both once per group.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -99,8 +99,7 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
     extra,
     isDistinct,
     filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
-    // With DISTINCT, the values arrive in the order of their type, unless the call requires a
-    // different order.
+    // With DISTINCT, the values arrive sorted, unless the call requires a different order.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
 }
@@ -110,9 +109,8 @@ function ascending(expression: BoundExpression): BoundSort {
 }
 
 /**
- * Binds ORDER BY within the parentheses of an aggregate call. With DISTINCT, only the arguments
- * that are compared are allowed, because any other expression might be evaluated for any of several
- * rows with equal arguments.
+ * Binds the ORDER BY inside an aggregate call. With DISTINCT, it may contain only the arguments
+ * being compared, because any other expression could differ between rows with equal arguments.
  */
 function ordersOf(
   call: ExprCall,
@@ -154,7 +152,7 @@ function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSor
 }
 
 /**
- * Requires WITHIN GROUP for an ordered-set aggregate, and refuses it for any other aggregate.
+ * Requires WITHIN GROUP for an ordered-set aggregate, and refuses it for all other aggregates.
  *
  * @throws {DatabaseError} INVALID_QUERY
  */
@@ -196,9 +194,9 @@ function checkOrder(call: ExprCall, name: string): void {
 
 export interface AggregateArguments {
   readonly form: AggregateForm;
-  /** The arguments of the aggregate, cast to the types of the chosen form. */
+  /** The aggregate's arguments, cast to the types of the chosen form. */
   readonly args: readonly BoundExpression[];
-  /** The arguments before they were cast, or undefined if the argument is a row. */
+  /** The arguments before the casts; undefined if the argument is a row. */
   readonly given: readonly BoundExpression[] | undefined;
 }
 
@@ -230,7 +228,7 @@ export function bindAggregateArguments(
   if (form === undefined) throw unknownFunction(name, types, call);
   const cast = args.map((argument, i) =>
     castTo(argument, {
-      // DISTINCT and WITHIN GROUP compare the arguments under their own collation.
+      // DISTINCT and WITHIN GROUP compare the arguments under the arguments' own collation.
       to: typeWithDerived(form.argumentTypes[i] ?? argument.type, [argument]),
       mode: "implicit",
       node: nodes[i],
@@ -239,7 +237,7 @@ export function bindAggregateArguments(
   return { form, args: cast, given: args };
 }
 
-/** Aggregates whose result does not depend on the scales of the single numbers. */
+/** Aggregates with a result that does not depend on the scales of individual numbers. */
 const SUMS: ReadonlySet<string> = new Set(["sum", "avg"]);
 
 /**
@@ -262,7 +260,10 @@ function countedRows(
   return { form: defined(form, "count must accept values of any type"), args, given: undefined };
 }
 
-/** Binds an argument. For count, a row is reduced to a value that shows whether the row exists. */
+/**
+ * Binds an argument. For count, a row is reduced to a value that shows only whether the row
+ * exists.
+ */
 function bindArgument(
   call: ExprCall,
   argument: Expr,
@@ -285,13 +286,16 @@ function isStarRef(expression: Expr | undefined): boolean {
   return expression?.type === "ref" && expression.star === true && expression.table === undefined;
 }
 
-/** The maximum number of arguments of GROUPING; each argument is one bit of an INT. */
+/** The maximum number of arguments of GROUPING, each of which is one bit of an INT. */
 const GROUPING_ARGUMENTS_MAX = 31;
 
-/** The name of the placeholder for a GROUPING call until the groups of its block are known. */
+/**
+ * The name of the placeholder that stands for a GROUPING call until the groups of its block are
+ * known.
+ */
 export const GROUPING = "grouping";
 
-/** Returns a placeholder for a GROUPING call, which the block replaces once it knows its groups. */
+/** Returns a placeholder for a GROUPING call. The block replaces it once it knows its groups. */
 export function bindGrouping(
   call: ExprCall,
   context: ExpressionContext,
@@ -336,10 +340,10 @@ export function bindGrouping(
 }
 
 /**
- * Determines whether an aggregate belongs to its own query or to an outer one. The result is
- * "unknown" if the arguments contain a query, which resolves its own names. The aggregate belongs
- * to the nearest query whose columns its arguments, ORDER BY or FILTER read, or to its own query if
- * they read no columns.
+ * Determines whether an aggregate belongs to its own query or to an outer one: it belongs to the
+ * nearest query with columns that its arguments, ORDER BY or FILTER read, or to its own query if
+ * they read no columns. The answer is "unknown" if the arguments contain a query, which resolves
+ * its own names.
  *
  *     SELECT (SELECT sum(o.v) FROM i) FROM o           one sum over o, which the inner query reads
  *     SELECT (SELECT sum(o.v + i.w) FROM i) FROM o     a sum over i for each row of o
@@ -356,7 +360,7 @@ function levelOf(call: ExprCall, { outer, scope }: ExpressionContext): "own" | "
   return isOuter && refs.length > 0 ? "outer" : "own";
 }
 
-/** Whether a bound aggregate reads only columns of outer queries. */
+/** Whether a bound aggregate reads no columns but those of outer queries. */
 function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): boolean {
   const sorted = orderBy.map(({ expression }) => expression);
   const parts = [argument, filter].flatMap((part) => part ?? []).concat(extra, sorted);
@@ -364,8 +368,8 @@ function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): 
 }
 
 /**
- * Returns the expressions that determine the level of an aggregate. The star of `count(*)` is not a
- * column.
+ * Returns the expressions that determine the level of an aggregate. The star in `count(*)` is not
+ * a column.
  */
 function expressionsOf(call: ExprCall): readonly Expr[] {
   const { args, filter, orderBy = [], withinGroup: sort, withinGroupThen = [] } = call;
@@ -375,7 +379,9 @@ function expressionsOf(call: ExprCall): readonly Expr[] {
   return all.filter((part) => !isStarRef(part));
 }
 
-/** Returns the column references in the expressions, or undefined if they contain a query. */
+/**
+ * Returns the column references in the expressions; undefined if the expressions contain a query.
+ */
 function refsIn(expressions: readonly Expr[]): readonly ExprRef[] | undefined {
   const refs: ExprRef[] = [];
   for (const part of partsOf(expressions)) {

@@ -2,8 +2,7 @@
  * Binds `changes('ns.t', from_seq [, to_seq])` in FROM, which yields every version of a table
  * between two seqs.
  *
- * The name must be a string literal in the statement, because the plan and the required rights
- * depend on it.
+ * The table name must be a string literal, because the plan and the required rights depend on it.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -18,7 +17,7 @@ import { noteRight } from "./row_rules.ts";
 import type { SelectDeps } from "./select_deps.ts";
 import { CHANGES } from "./table_function_binder.ts";
 
-/** The columns that changes() returns. */
+/** The columns of the rows that changes() yields. */
 const COLUMNS: readonly { readonly name: string; readonly type: DataType }[] = [
   { name: "_seq", type: BIGINT },
   { name: "op", type: TEXT },
@@ -33,7 +32,7 @@ export function isChangesCall({ function: { name, schema } }: FromCall): boolean
 }
 
 /**
- * Binds a call of `changes`.
+ * Binds a call to `changes`.
  *
  * @throws {DatabaseError} INVALID_QUERY, INVALID_NAME, TABLE_NOT_FOUND; INVALID_OPERATION for a
  *   relation without history; TYPE_MISMATCH

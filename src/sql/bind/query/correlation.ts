@@ -1,5 +1,5 @@
 /**
- * Resolves names of an outer query in an inner one.
+ * Resolves an inner query's references to names of an outer query.
  *
  * A query inside an expression reads values of the enclosing row through outer references: the
  * expression passes these values to the query at each evaluation. A name from two levels out first
@@ -22,7 +22,7 @@ import { Scope, type ScopeRelation } from "../scope.ts";
 export class OuterReferences implements Correlation {
   readonly context: ExpressionContext;
   readonly list: OuterReference[] = [];
-  /** The index of each outer value in the list of values. */
+  /** The position of each outer value in the list of passed values. */
   #places = new ExpressionPlaces();
 
   constructor(context: ExpressionContext) {
@@ -52,8 +52,8 @@ export class OuterReferences implements Correlation {
 
 /**
  * The context of a query that is declared in one query and read in an inner one, such as a WITH
- * entry. Names are resolved where the query is declared. Their values are passed to the place where
- * the query is read.
+ * entry. Names are resolved where the query is declared, and the values are passed on to where it
+ * is read.
  */
 export class PassedOn implements Correlation {
   readonly declared: Correlation;
@@ -62,7 +62,7 @@ export class PassedOn implements Correlation {
   /**
    * Creates the context of a query that is declared in one context and read in another.
    *
-   * @param read The context in which the query is read; it is inside the query to which `declared`
+   * @param read The context in which the query is read, inside the query to which `declared`
    *   belongs.
    */
   constructor(declared: Correlation, read: Correlation) {
@@ -87,22 +87,24 @@ export class PassedOn implements Correlation {
     };
   }
 
-  /** Returns the expression with which the inner query reads a `value` of the declaring query. */
+  /**
+   * Returns the expression through which the inner query reads a `value` of the declaring query.
+   */
   handOn(value: BoundExpression): BoundExpression {
     return handed(value, this.declared, this.#read);
   }
 }
 
-/** An argument of a function, as its query reads it. */
+/** An argument of a function, as the function's query reads it. */
 export interface RoutineArgument {
   readonly name: string | undefined;
-  /** Returns the value as an expression of the outermost block of the query. */
+  /** Returns the value as an expression in the outermost block of the function's query. */
   readonly value: () => BoundExpression;
 }
 
 /**
- * The context of the query of a function. It knows only the parameters, because a function must not
- * see the columns of the query that calls it.
+ * The context of a function's query. It knows only the parameters, because a function must not see
+ * the columns of the query that calls it.
  */
 export class RoutineArguments implements Correlation {
   readonly context: ExpressionContext;
@@ -111,7 +113,8 @@ export class RoutineArguments implements Correlation {
   readonly #mark: () => () => void;
 
   /**
-   * @param options.name The name of the function, with which its query may qualify a parameter.
+   * @param options.name The name of the function. Its query may use the name to qualify a
+   *   parameter.
    * @param options.mark See {@linkcode Correlation.mark}.
    */
   constructor(
@@ -128,7 +131,10 @@ export class RoutineArguments implements Correlation {
     this.#mark = options.mark;
   }
 
-  /** Returns the value of `name`, `function.name`, `name.field` or `function.name.field`. */
+  /**
+   * Returns the value to which `name`, `function.name`, `name.field` or `function.name.field`
+   * refers.
+   */
   find({ name, star, table }: ExprRef): BoundExpression | undefined {
     if (star === true) return undefined;
     if (table === undefined) return this.#named(name);
@@ -146,7 +152,10 @@ export class RoutineArguments implements Correlation {
     return this.#arguments.find(({ name }) => name === wanted)?.value();
   }
 
-  /** Returns the value of the parameter `$index`. @throws {DatabaseError} INVALID_PARAMETER */
+  /**
+   * Returns the value of the parameter `$index`.
+   * @throws {DatabaseError} INVALID_PARAMETER
+   */
   at(index: number, node: AstNode): BoundExpression {
     const found = this.#arguments[index - 1];
     if (found !== undefined) return found.value();
@@ -166,16 +175,21 @@ export class RoutineArguments implements Correlation {
   }
 }
 
-/** The variables of a program, as the SQL in it reads them. */
+/** The variables of a program, as the SQL inside the program reads them. */
 export interface ProgramVariables {
   find(ref: ExprRef): BoundExpression | undefined;
-  /** Returns why a name that begins with the name of a variable refers to nothing. */
+  /**
+   * Returns the error for a name that begins with the name of a variable but refers to nothing.
+   */
   faultOf(ref: ExprRef): DatabaseError | undefined;
-  /** Returns the value of `$index`. @throws {DatabaseError} INVALID_PARAMETER */
+  /**
+   * Returns the value of `$index`.
+   * @throws {DatabaseError} INVALID_PARAMETER
+   */
   at(index: number, node: AstNode): BoundExpression;
 }
 
-/** The context of SQL in a program. */
+/** The context of the SQL inside a program. */
 export class VariableArguments extends RoutineArguments {
   readonly #variables: ProgramVariables;
 
@@ -197,7 +211,10 @@ export class VariableArguments extends RoutineArguments {
   }
 }
 
-/** Returns why a name in a program refers to nothing, if it begins with the name of a variable. */
+/**
+ * Returns the error for a name in a program that begins with the name of a variable but refers to
+ * nothing; undefined for any other name.
+ */
 export function variableFault(
   ref: ExprRef,
   outer: Correlation | undefined,
@@ -208,7 +225,7 @@ export function variableFault(
   return variableFault(ref, declared.context.outer);
 }
 
-/** Returns the variable of a program to which a name refers; undefined outside programs. */
+/** Returns the program variable to which a name refers; undefined outside programs. */
 export function variableNamed(
   ref: ExprRef,
   outer: Correlation | undefined,
@@ -218,7 +235,10 @@ export function variableNamed(
   );
 }
 
-/** Returns the value of the parameter `$index` of the function to which a query belongs. */
+/**
+ * Returns the value of the parameter `$index` of the function to which a query belongs; undefined
+ * outside functions.
+ */
 export function argumentAt(
   index: number,
   node: AstNode,
@@ -227,7 +247,7 @@ export function argumentAt(
   return argumentIn(outer, (args) => args.at(index, node));
 }
 
-/** Returns an argument of the function to which a query belongs, as the query reads it. */
+/** Returns the named argument of the function to which a query belongs, as the query reads it. */
 function argumentIn(
   outer: Correlation | undefined,
   find: (args: RoutineArguments) => BoundExpression | undefined,
@@ -240,13 +260,16 @@ function argumentIn(
   return isPassedOn ? outer.handOn(value) : outer.referTo(value);
 }
 
-/** Returns the context of the declaration of a query that is read in the context `outer`. */
+/**
+ * Returns the context in which a query was declared, given the context `outer` in which it is
+ * read.
+ */
 export function declaredOf(outer: Correlation | undefined): Correlation | undefined {
   return outer instanceof PassedOn ? declaredOf(outer.declared) : outer;
 }
 
 /**
- * Returns the expression with which a query in the context `to` reads a value of the context
+ * Returns the expression through which a query in the context `to` reads a value of the context
  * `from`.
  */
 function handed(value: BoundExpression, from: Correlation, to: Correlation): BoundExpression {
@@ -267,7 +290,7 @@ export function outerRelation(
 }
 
 /**
- * Resolves a name that the query itself does not know. Returns undefined if no enclosing query
+ * Resolves a name that is unknown in the query itself. Returns undefined if no enclosing query
  * contains the name.
  */
 export function resolveOuter(
@@ -282,7 +305,7 @@ export function resolveOuter(
   const column = context.scope.lookup(ref);
   const value: BoundExpression | undefined =
     column === undefined ? resolveOuter(ref, context.outer) : columnValue(column);
-  // Values that are the same everywhere need not be passed on.
+  // Constants and slots have the same value everywhere, so they need not be passed on.
   if (value === undefined || value.kind === "constant" || value.kind === "slot") return value;
   return outer.referTo(value);
 }

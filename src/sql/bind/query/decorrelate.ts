@@ -1,12 +1,12 @@
 /**
- * Rewrites correlated queries so that they do not have to run once for each outer row.
+ * Rewrites correlated queries so that they do not have to run once per outer row.
  *
  *     … WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND rest)
  *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
  *
  * The result is a hash join in which the outer query is the streaming side. The rewriting applies
  * if outer references occur only in such equalities. The keys become the first grouping
- * expressions, so an aggregate is computed for each key.
+ * expressions, so that an aggregate is computed per key.
  */
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";
@@ -21,13 +21,10 @@ interface KeyPair {
   readonly outer: BoundExpression;
 }
 
-/**
- * Returns the keyed form of a query that is not volatile, or undefined if the query has no keyed
- * form.
- */
+/** Returns the keyed form of a query, which must not be volatile; undefined if it has none. */
 export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
   if (query.withTies || typeof query.distinct === "object") return undefined;
-  // With several grouping sets, each set would have to include the keys.
+  // Every grouping set would have to include the keys.
   if (query.groupingSets !== undefined) return undefined;
   const pairs: KeyPair[] = [];
   const rest: BoundExpression[] = [];
@@ -72,8 +69,8 @@ function keyPairOf(condition: BoundExpression): KeyPair | undefined {
 }
 
 /**
- * Whether the expression is an outer reference or a cast of one, which can be computed without a
- * row.
+ * Whether the expression is an outer reference, possibly cast, and can therefore be computed
+ * without a row.
  */
 function isOuterOnly(expression: BoundExpression): boolean {
   if (expression.kind === "cast") return isOuterOnly(expression.operand);
@@ -82,7 +79,7 @@ function isOuterOnly(expression: BoundExpression): boolean {
 
 function withKeys(query: BoundSelect, keys: readonly BoundExpression[]): BoundSelect {
   const outputs = keys.map((expression) => ({ name: "", expression }));
-  // Each window covers only the rows of one key, so the keys are added to PARTITION BY.
+  // A window must not span several keys, so the keys are added to PARTITION BY.
   const windows = query.windows.map((call): BoundWindowCall => {
     const partitionBy = [...keys, ...call.window.partitionBy];
     return { ...call, window: { ...call.window, partitionBy } };

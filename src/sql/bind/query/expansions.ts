@@ -1,13 +1,13 @@
 /**
- * Determines the order in which the table functions of a select list produce rows.
+ * Determines when the table functions of a select list produce their rows.
  *
  *     FROM, WHERE ─► calls that GROUP BY reads ─► groups ─► calls that windows read ─► windows
  *       ─► calls that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
  *       ─► if ORDER BY reads none of the calls: the others ─► LIMIT
  *
- * The last rule keeps together the rows that come from one row, because they are produced after
- * sorting. A call in the arguments of another call runs before it; calls at the same nesting level
- * run side by side.
+ * Under the last rule, rows are produced after sorting, so the rows that come from one input row
+ * stay together. A call in the arguments of another call runs before it; calls at the same nesting
+ * level run side by side.
  */
 
 import type { ExpansionCall, ExpansionSink, ExpressionContext } from "../binding.ts";
@@ -16,7 +16,7 @@ import type { BoundExpression, BoundSort, BoundWindowCall } from "../bound_expre
 import { EquivalenceClasses, type EquivalenceOptions, formOfList } from "../equivalence.ts";
 import { columnIdsIn, sameList } from "../walk.ts";
 
-/** Creates the collector for the table functions of one query block. */
+/** Creates the sink for the table functions of a query block. */
 export function newExpansionSink(): ExpansionSink {
   return { calls: [], known: new EquivalenceClasses(LIKENESS) };
 }
@@ -28,7 +28,7 @@ const LIKENESS: EquivalenceOptions<ExpansionCall> = {
 };
 
 /**
- * Returns a context that refuses table functions, for an operand that takes a single value.
+ * Returns a context that refuses table functions, for an operand that must be a single value.
  *
  * @param form The name of the construct, for the message.
  */
@@ -48,8 +48,8 @@ export interface ExpandedBlock {
 }
 
 /**
- * Assigns each call to a stage. The arguments of the calls must not yet be rewritten to read
- * groups.
+ * Assigns each call to a stage. This must happen before the arguments of the calls are rewritten
+ * to read groups.
  */
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
@@ -86,14 +86,14 @@ export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): Bo
 
 const STAGES: readonly ExpansionStage[] = ["grouping", "windows", "outputs", "order"];
 
-/** Sorts calls by stage. Within a stage, a call precedes the calls that read it. */
+/** Sorts calls by stage. Within a stage, each call precedes the calls that read it. */
 function inOrder(
   calls: readonly ExpansionCall[],
   stages: ReadonlyMap<ExpansionCall, ExpansionStage>,
 ): BoundExpansion[] {
   const expansions: BoundExpansion[] = [];
   for (const stage of STAGES) {
-    // The calls in the arguments were bound earlier, so their levels are already known.
+    // Calls in arguments were bound earlier, so their levels are already known.
     const levels = new Map<number, number>();
     const together: ExpansionCall[][] = [];
     for (const call of calls) {
@@ -115,7 +115,7 @@ function inOrder(
   return expansions;
 }
 
-/** Applies a change to the arguments of all calls except those that run before grouping. */
+/** Applies `change` to the arguments of all calls except those that run before grouping. */
 export function mapExpansions(
   expansions: readonly BoundExpansion[],
   change: (expression: BoundExpression) => BoundExpression,

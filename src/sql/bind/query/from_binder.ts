@@ -1,8 +1,8 @@
 /**
  * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
  *
- * All tables of a query are bound here, so this file records the right to read each table, and adds
- * the conditions of its policies.
+ * All tables of a query are bound here, so this file records the right to read each table, and
+ * adds the conditions of the table's policies.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
@@ -62,8 +62,8 @@ import { bindValues } from "./values_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 /**
- * Binds a flat list of FROM items in small steps. An item with `join` is joined with all items
- * between the last comma and itself.
+ * Binds a flat list of FROM items in small steps. An item with `join` is joined with everything
+ * since the last comma.
  */
 export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<void, FromResult> {
   const [first] = items;
@@ -94,8 +94,7 @@ export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<v
 }
 
 /**
- * Adds a comma item after the others. If it is LATERAL, it may read the columns of the items before
- * it.
+ * Adds an item after a comma. If it is LATERAL, it may read the columns of the items before it.
  */
 function beside(
   whole: FromResult | undefined,
@@ -107,7 +106,7 @@ function beside(
     : withOuterReferences(product(whole, current), around, statement);
 }
 
-/** Joins a comma-separated item with its next part. */
+/** Joins what precedes an item since the last comma with the item. */
 function joinedItem(
   left: FromResult,
   right: FromResult,
@@ -180,14 +179,17 @@ function bindNested(item: Nested, deps: SelectDeps): Generator<void, FromResult>
   return item.type === "statement" ? bindDerived(item, deps) : bindGroup(item, deps);
 }
 
-/** Binds an item that contains no query at once, because a step costs more than binding a table. */
+/**
+ * Binds an item that contains no query. This happens without a pause, because a step costs more
+ * than binding a table.
+ */
 function bindSource(item: Exclude<From, Nested>, deps: SelectDeps): FromResult {
   return item.type === "table" ? bindTable(item, deps) : bindFunction(item, deps);
 }
 
 /**
- * Binds a join in parentheses. If the join has an alias, only its columns are visible outside, not
- * its tables.
+ * Binds a join in parentheses. If it has an alias, its columns are visible outside, but its tables
+ * are not.
  */
 function* bindGroup(item: FromGroup, deps: SelectDeps): Generator<void, FromResult> {
   const { from, scope } = yield* bindFrom(item.from, deps);
@@ -240,7 +242,7 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   );
 }
 
-/** Binds a call of a function that a user has created. */
+/** Binds a call to a user-defined function. */
 function bindRoutine(
   item: FromCall,
   routines: readonly CallableRoutine[],
@@ -273,7 +275,7 @@ function bindRoutine(
   );
 }
 
-/** Returns a call of a program that returns records, with the columns that the call defines. */
+/** Adds the column definitions to a call to a program that returns records. */
 function withDefinition(call: RoutineCall, { columnDefinitions }: FromCall): RoutineCall {
   const isOpen = call.callable.program !== undefined && call.columns === undefined;
   if (!isOpen || columnDefinitions === undefined) return call;
@@ -284,7 +286,7 @@ function withDefinition(call: RoutineCall, { columnDefinitions }: FromCall): Rou
   return { ...call, columns, type: { kind: "row", fields: columns } };
 }
 
-/** Returns the columns of a call, which it must define itself if the function returns records. */
+/** Returns the columns of a call, which must define them if the function returns records. */
 function definedColumns(
   { columnDefinitions, _location }: FromCall,
   { callable: { name }, columns }: RoutineCall,
@@ -319,7 +321,7 @@ function definedColumns(
   );
 }
 
-/** Casts the outputs of a query to the types of the columns through which it is read. */
+/** Casts a query's outputs to the types of the columns through which they are read. */
 function castColumns(
   query: BoundSelect,
   columns: readonly BoundColumn[],
@@ -332,7 +334,7 @@ function castColumns(
   return { ...query, outputs };
 }
 
-/** Wraps a function call in a query that checks its values against the domains of its columns. */
+/** Wraps a function call in a query that checks the values against the domains of the columns. */
 function checkedCall(
   call: BoundRelation,
   given: readonly CallColumn[],
@@ -351,7 +353,7 @@ function checkedCall(
   return { kind: "query", alias, columns, query: selectFrom({ ...call, columns: inner }, outputs) };
 }
 
-/** Returns a context in which only columns of enclosing queries are visible. */
+/** Returns a context in which the only visible columns are those of enclosing queries. */
 function barePlace(deps: SelectDeps, clause: string): ExpressionContext {
   const { statement } = deps;
   return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(deps) };
@@ -446,8 +448,8 @@ export interface TableInScope {
   readonly names?: readonly Name[] | undefined;
   readonly past?: PastRead | undefined;
   /**
-   * Returns the policy condition on the rows, over the columns of the relation; undefined if every
-   * row is permitted.
+   * Returns the policies' condition on the rows, over the columns of the relation; undefined if
+   * every row is permitted.
    */
   readonly ruleOf: (columns: readonly BoundColumn[]) => BoundExpression | undefined;
   readonly statement: StatementBinding;
@@ -555,17 +557,17 @@ function* bindDerived(item: FromStatement, deps: SelectDeps): Generator<void, Fr
 
 interface BoundView {
   readonly query: BoundSelect;
-  /** The columns of the relation, one for each output of the query. */
+  /** The columns of the relation, one per output of the query. */
   readonly columns: readonly BoundColumn[];
-  /** The columns that the view shows to the query that reads it. */
+  /** The columns that the view shows to its reader. */
   readonly shown: readonly BoundColumn[];
 }
 
 /**
  * Binds the query of a view in FROM as if it were written there in parentheses.
  *
- * The query is bound again for each statement that reads the view. It requires the caller's rights,
- * or those of the view's owner, and always reads the caller's rows of USER tables.
+ * The query is bound again for each statement that reads the view. It requires the rights of the
+ * caller or of the view's owner, and always reads the caller's rows of USER tables.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED, and the errors of its query.
  */
@@ -573,7 +575,7 @@ function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundV
   const { rights, statement } = deps;
   const { name: viewName, ownRights } = view;
   const viewDepth = enterStored(view, { node: item, kind: "view" }, deps);
-  // The view's text is not part of the request, so every error in it is reported at the position of
+  // The view's SQL is not part of the request, so every error in it is reported at the position of
   // the view's name.
   const bind = (): BoundSelect =>
     boundNow(relocated(view.query, item._location), {

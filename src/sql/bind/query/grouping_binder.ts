@@ -1,10 +1,10 @@
 /**
- * Binds GROUP BY: grouping expressions, grouping sets, GROUPING(…), and the columns that a grouping
- * block may read.
+ * Binds GROUP BY: grouping expressions, grouping sets, GROUPING(…), and the columns that a
+ * grouping block may read.
  *
  * ROLLUP, CUBE and GROUPING SETS are expanded into a list of sets of grouping expressions. An
  * expression that is not in a row's set is NULL in that row, so all later clauses read the same
- * columns, whatever the set.
+ * columns, whichever set a row belongs to.
  */
 
 import { DatabaseError } from "../../../base/errors.ts";
@@ -35,14 +35,14 @@ export interface Block {
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
-  /** The functions that bind inner queries, created once for all clauses of the block. */
+  /** Functions that bind inner queries, created once for all clauses of the block. */
   readonly queries: QueriesAround;
 }
 
-/** The constructs, besides ordinary expressions, that a clause may contain. */
+/** What a clause may contain besides ordinary expressions. */
 type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
-/** Returns the context of an expression in a clause of the block. */
+/** Returns the context for the expressions in a clause of the block. */
 export function placeOf(
   { deps, queries, scope }: Block,
   clause: string,
@@ -67,18 +67,19 @@ export function placeOf(
 const SETS_MAX = 4096;
 
 /**
- * The maximum total number of expressions in all sets. An expression counts once for each set that
- * contains it: a ROLLUP of n expressions has n + 1 sets, with n / 2 expressions each on average.
+ * The maximum total number of expressions in all sets. An expression counts once per set that
+ * contains it: a ROLLUP of n expressions has n + 1 sets, with an average of n / 2 expressions
+ * each.
  */
 const SET_MEMBERS_MAX = 65_536;
 
 export interface BoundGroups {
   readonly expressions: readonly BoundExpression[];
-  /** The position of each grouping expression in the text. */
+  /** The position of each grouping expression in the SQL. */
   readonly starts: readonly number[];
   /**
-   * The indexes of the expressions of each set; undefined for plain GROUP BY, where all expressions
-   * are in one set.
+   * The indexes of the expressions in each set; undefined for plain GROUP BY, where all
+   * expressions form a single set.
    */
   readonly sets: readonly (readonly number[])[] | undefined;
 }
@@ -86,7 +87,7 @@ export interface BoundGroups {
 export const NO_GROUPS: BoundGroups = { expressions: [], starts: [], sets: undefined };
 
 /**
- * Binds GROUP BY in small steps. Without items, the result has no expressions.
+ * Binds GROUP BY in small steps. Without items, the result contains no expressions.
  * @throws {DatabaseError}
  */
 export function* bindGroups(
@@ -124,7 +125,7 @@ export function* bindGroups(
     checkMembers(both, item);
     sets = sets.flatMap((set) => further.map((more) => set.concat(more)));
   }
-  // The same node may occur in many sets, but it is bound only once.
+  // A node may occur in many sets, but it is bound only once.
   const positions = new Map<Expr, number>();
   const numberOf = (node: Expr): number => {
     const number = positions.get(node) ?? positionOf(node);
@@ -140,8 +141,8 @@ export function* bindGroups(
 }
 
 /**
- * Finds the output to which a grouping expression refers. With grouping sets, as in PostgreSQL, two
- * outputs of the same expression are two keys, because one may be in a set without the other.
+ * Finds the output to which a grouping expression refers. With grouping sets, two outputs with the
+ * same expression are two keys, as in PostgreSQL, because a set may contain only one of them.
  */
 class OutputKeys {
   readonly #own: ReadonlySet<BoundExpression>;
@@ -154,7 +155,10 @@ class OutputKeys {
     this.#places = new ExpressionPlaces(this.#expressions);
   }
 
-  /** Returns the output that a name or a position identifies, or else the first equal output. */
+  /**
+   * Returns the output that a name or position identifies or, failing that, the first equal
+   * output.
+   */
   outputOf(expression: BoundExpression): BoundExpression | undefined {
     if (this.#own.has(expression)) return expression;
     const place = this.#places.find(expression);
@@ -162,7 +166,7 @@ class OutputKeys {
   }
 }
 
-/** Removes sets that have the same expressions as an earlier set, in any order. */
+/** Removes each set that has the same expressions as an earlier one, in any order. */
 function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const firsts = new Map<string, readonly number[]>();
   for (const set of sets) {
@@ -172,7 +176,7 @@ function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly 
   return [...firsts.values()];
 }
 
-/** Returns the sets that a GROUP BY item represents. */
+/** Returns the grouping sets for which a GROUP BY item stands. */
 function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   if (!("groups" in item)) return [membersOf(item)];
   if (item.type === "grouping sets") return item.groups.flatMap(setsOf);
@@ -194,7 +198,7 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   checkMembers((2 ** parts.length / 2) * sum(members), item);
   const all = 2 ** parts.length - 1;
   return Array.from({ length: all + 1 }, (_, i) =>
-    // The highest bit stands for the first expression, so that the set of all expressions comes
+    // The highest bit stands for the first expression, so that the set with all expressions comes
     // first.
     parts.filter((__, part) => ((all - i) >> (parts.length - 1 - part)) & 1).flat(),
   );
@@ -229,7 +233,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** Returns the expressions in an item of GROUP BY: `(a, b)` contains two. */
+/** Returns the expressions in a GROUP BY item: `(a, b)` contains two. */
 function membersOf(item: Expr): readonly Expr[] {
   return item.type === "list" ? item.expressions : [item];
 }
@@ -249,15 +253,15 @@ function bindGroup(item: Expr, outputs: readonly BoundOutput[], block: Block): B
 }
 
 /**
- * Checks and rewrites expressions of a grouping block, which may read its grouping expressions, its
- * aggregates and its windows.
+ * Checks and rewrites the expressions of a grouping block. They may read its grouping expressions,
+ * its aggregates and its windows.
  */
 export class GroupedBlock {
   readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
   /** Finds an expression among the grouping expressions. */
   readonly #places: ExpressionPlaces;
   /**
-   * The indexes of grouping expressions that are outputs themselves. Two of these outputs may be
+   * The indexes of the grouping expressions that are outputs themselves. Two such outputs may be
    * equal.
    */
   readonly #placeOfOutput: ReadonlyMap<BoundExpression, number>;
@@ -298,7 +302,10 @@ export class GroupedBlock {
     return this.#sets === undefined ? undefined : { sets: this.#sets, column: this.#setColumn };
   }
 
-  /** Rewrites an expression to the block's columns. @throws {DatabaseError} INVALID_QUERY */
+  /**
+   * Rewrites an expression to read the block's columns.
+   * @throws {DatabaseError} INVALID_QUERY
+   */
   rewrite(expression: BoundExpression): BoundExpression {
     if (expression.kind === "call" && expression.name === GROUPING) {
       return this.#groupingOf(expression.args);
@@ -371,7 +378,7 @@ export class GroupedBlock {
 
   /**
    * Returns a bit mask with one bit per argument, the last argument in the lowest bit. A bit is 1
-   * if the argument is not in the grouping set of the row.
+   * if the argument is not in the row's grouping set.
    */
   #groupingOf(args: readonly BoundExpression[]): BoundExpression {
     const positions = args.map((argument) => {
@@ -403,8 +410,8 @@ export class GroupedBlock {
   }
 
   /**
-   * If every grouping set contains a table's whole primary key, the key determines all of the
-   * table's columns.
+   * Whether the grouping determines a column. If every grouping set contains a table's whole
+   * primary key, the key determines all of the table's columns.
    */
   #isDetermined({ origin, id }: BoundColumn): boolean {
     if (origin === undefined) return false;
@@ -457,10 +464,10 @@ function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {
 }
 
 /**
- * Returns the position for the error about a column that a grouping block may not read: the first
- * mention outside aggregates and grouping expressions or, if there is none, the first mention
- * anywhere. A bound expression does not know its position, so the clauses are searched, but only
- * after a failure.
+ * Returns the position for the error about a column that a grouping block may not read: its first
+ * mention outside aggregates and grouping expressions or, failing that, its first mention
+ * anywhere. A bound expression has no position, so the clauses are searched, but only after a
+ * failure.
  */
 function startOfRead(select: SelectFromStatement, column: BoundColumn, scope: Scope): number {
   const { _location, columns, having, orderBy, windows } = select;
@@ -522,7 +529,10 @@ function expressionsIn(item: GroupItem): readonly Expr[] {
   return item.type === "list" ? item.expressions.flatMap(expressionsIn) : [item];
 }
 
-/** Returns the output to which an ordinal of GROUP BY refers. */
+/**
+ * Returns the output to which a position in GROUP BY refers; any other expression is returned
+ * unchanged.
+ */
 function outputOf(node: Expr, { columns = [] }: SelectFromStatement): Expr {
   return node.type === "integer" ? (columns[node.value - 1]?.expr ?? node) : node;
 }

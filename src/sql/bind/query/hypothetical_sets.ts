@@ -1,6 +1,6 @@
 /**
- * Binds the hypothetical-set aggregates, which compute the position that a value would have among
- * the rows of a group. With several sort keys, they take one value for each.
+ * Binds hypothetical-set aggregates, which compute where a value would rank among the rows of a
+ * group. With several sort keys, they take one value per key.
  *
  *     rank(v) WITHIN GROUP (ORDER BY x)           1 + the rows that sort before v
  *     dense_rank(v) WITHIN GROUP (ORDER BY x)     1 + the different values that sort before v
@@ -139,7 +139,7 @@ class Rewriting {
   }
 
   /**
-   * Returns a condition that states whether a row sorts before or after the values, and that is
+   * Returns a condition that tests whether a row sorts before or after the given values. It is
    * never NULL.
    */
   #rowSorts(side: "after" | "before"): Expr {
@@ -159,13 +159,13 @@ class Rewriting {
       });
   }
 
-  /** Returns the number of different rows that satisfy a condition. */
+  /** Returns the number of distinct rows that satisfy a condition. */
   #distinctRows(before: Expr): Expr {
     const { _location } = this.#call;
     const [first, ...others] = this.#keys.map(({ sort }) => sort.by);
     const key = defined(first, "WITHIN GROUP has a sort key");
     if (others.length > 0) {
-      // A row of NULLs is not NULL, so it is counted.
+      // A row made up of NULLs is not itself NULL, so it is counted.
       const row: Expr = { type: "list", expressions: [key, ...others], _location };
       return this.#count(row, before);
     }
@@ -173,8 +173,8 @@ class Rewriting {
   }
 
   /**
-   * Returns a condition that states whether one value of a sort key sorts before another, and that
-   * is never NULL.
+   * Returns a condition that tests whether `left` sorts before `right` under a sort key. It is
+   * never NULL.
    */
   #sortsBefore({ nulls, order }: OrderByStatement, left: Expr, right: Expr): Expr {
     const areNullsFirst = nulls === undefined ? order === "DESC" : nulls === "FIRST";
@@ -200,8 +200,8 @@ class Rewriting {
   }
 
   /**
-   * Counts the rows that satisfy a condition, or the distinct values of an expression in these
-   * rows.
+   * Counts the rows that satisfy a condition or, if `distinct` is given, the distinct values of
+   * that expression in these rows.
    */
   #count(distinct: Expr | undefined, condition: Expr | undefined): Expr {
     const { _location, filter } = this.#call;

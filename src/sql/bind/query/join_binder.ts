@@ -1,8 +1,8 @@
 /**
- * Joins two parts of FROM: determines the matching rows and the names of the resulting columns.
+ * Joins two parts of FROM: determines which rows match and how the resulting columns are named.
  *
- * A column that USING or NATURAL names appears once in the result. Its value comes from the side
- * that always has a row or, in a full join, from whichever side has one.
+ * A column named in USING or merged by NATURAL appears once in the result. Its value comes from
+ * the side that always has a row or, in a full join, from whichever side has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -16,7 +16,7 @@ import { bindCondition } from "../expression/expression_binder.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
 import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
-/** A bound part of FROM, and the names that it adds. */
+/** A bound part of FROM, and the names that it introduces. */
 export interface FromResult {
   readonly from: BoundFrom;
   readonly scope: Scope;
@@ -28,7 +28,9 @@ const JOIN_KINDS: Readonly<Partial<Record<JoinClause["type"], "left" | "right" |
   "FULL JOIN": "full",
 };
 
-/** Returns the product of two parts of FROM, neither of which reads columns of the other. */
+/**
+ * Returns the Cartesian product of two parts of FROM, neither of which reads columns of the other.
+ */
 export function product(left: FromResult, right: FromResult): FromResult {
   checkAliases(left.scope, right.scope);
   return {
@@ -80,8 +82,8 @@ export function joined(
       ...queriesAround(deps),
     });
   }
-  // Columns are found by name rather than by position, so a right join is bound as a left join with
-  // the sides exchanged.
+  // Columns are found by name rather than by position, so a right join is bound as a left join
+  // with the sides exchanged.
   const sides =
     kind === "right"
       ? { left: right.from, right: left.from }
@@ -91,7 +93,7 @@ export function joined(
   return { from: { kind: "join", join: form, ...sides, condition, merged }, scope };
 }
 
-/** Adds the relation that the alias of USING names. The relation has the merged columns. */
+/** Adds the relation for the alias of a USING clause. Its columns are the merged columns. */
 function withAlias(
   relations: readonly ScopeRelation[],
   columns: readonly BoundColumn[],
@@ -110,7 +112,7 @@ function commonNames(left: Scope, right: Scope): Name[] {
     .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
 }
 
-/** A column of each side, which USING or NATURAL merges into one. */
+/** A column of each side, merged into one by USING or NATURAL. */
 interface MergedPair {
   readonly left: BoundColumn;
   readonly right: BoundColumn;

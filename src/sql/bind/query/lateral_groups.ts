@@ -1,13 +1,13 @@
 /**
- * Rewrites LATERAL aggregates so that they do not have to run once for each row of the left side.
+ * Rewrites LATERAL aggregates so that they do not have to run once per row of the left side.
  *
  *     t, LATERAL (SELECT count(*) AS n FROM s WHERE s.a = t.b AND rest) x
  *     t LEFT JOIN (SELECT count(*) AS n, a FROM s WHERE rest GROUP BY a) g ON g.a = t.b
  *       beside (CASE WHEN g.a IS NULL THEN 0 ELSE g.n END) x
  *
  * The rewriting applies if the inner query refers to the left side only in such equalities. The
- * planner chooses between the two forms. The second form may compute groups that no row of the left
- * side needs, so it is used only if computing the groups can raise no error other than an
+ * planner chooses between the two forms. The second form may compute groups that no row of the
+ * left side needs, so it is used only if computing the groups can raise no error other than an
  * arithmetic overflow.
  */
 import { BOOLEAN, compareValues, type Value } from "../../../types/mod.ts";
@@ -20,8 +20,8 @@ import { keyedForm } from "./decorrelate.ts";
 import { isVolatileQuery } from "./query_walk.ts";
 
 /**
- * Returns the form of a LATERAL join that computes its groups only once, or undefined if the join
- * cannot be rewritten in this way.
+ * Returns the form of a LATERAL join that computes its groups only once; undefined if the join
+ * cannot be rewritten.
  */
 export function groupsBeside(
   from: BoundJoin,
@@ -30,7 +30,7 @@ export function groupsBeside(
   const { condition, join, left, outerReferences = [], right } = from;
   if (right.kind !== "relation" || right.relation.kind !== "query") return undefined;
   const { alias, columns, query } = right.relation;
-  // Such an aggregate yields exactly one row, so a left join on true is an inner join.
+  // Such an aggregate yields exactly one row, so a left join ON true is an inner join.
   const isTrue = condition === undefined || isConstantTrue(condition);
   if (join === "full" || (join === "left" && !isTrue) || !isWholeAggregate(query)) return undefined;
   const keyed = keyedForm(query, statement);
@@ -121,7 +121,7 @@ function mayFailOtherwise(expression: BoundExpression): boolean {
   return someChild(expression, mayFailOtherwise);
 }
 
-/** Whether a cast only adds digits, and the target type can represent the result. */
+/** Whether a cast only adds decimal places, and its target type can represent the result. */
 function isWidening({ factor }: Extract<BoundExpression, { kind: "cast" }>): boolean {
   return factor !== undefined;
 }
@@ -140,7 +140,7 @@ function withValues(
   return mapChildren(expression, (child) => withValues(child, read));
 }
 
-/** Returns the values of aggregates over no rows, by column id. */
+/** Returns the values that the aggregates have over no rows, keyed by column id. */
 function emptyValues(aggregates: readonly BoundAggregate[]): ReadonlyMap<number, Value> {
   return new Map(aggregates.map(({ column, form }) => [column.id, form.create().finish(0)]));
 }

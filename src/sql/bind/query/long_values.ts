@@ -4,7 +4,7 @@
  * for too long.
  *
  * Only self-contained rows are bound beforehand. Rows that read columns of other items, contain a
- * query, or cannot be bound are bound with the query, which also reports their errors.
+ * query, or cannot be bound are left to the query, which also reports their errors.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { From, QueryStatement, ValuesStatement } from "../../parse/ast/ast.ts";
@@ -12,7 +12,7 @@ import type { StatementBinding } from "../binding.ts";
 import { Scope } from "../scope.ts";
 import { bindRows } from "./values_binder.ts";
 
-/** The minimum number of rows. Shorter lists are bound together with their query. */
+/** Lists with fewer rows are bound together with their query. */
 const ROWS_MIN = 64;
 
 /** Binds long VALUES lists in steps, and stores the bound rows in the statement. */
@@ -25,13 +25,13 @@ export function* bindLongValues(
       const context = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
       statement.longRows.set(values.values, yield* bindRows(values, context));
     } catch (error) {
-      // Safe to ignore: the rows are bound once more in place, and the same error is then raised.
+      // The error can be ignored: the rows are bound again in place, which raises the same error.
       if (!(error instanceof DatabaseError)) throw error;
     }
   }
 }
 
-/** Returns the VALUES that a query reads, except those in queries inside expressions. */
+/** Returns the VALUES lists that a query reads, except those in queries inside expressions. */
 function longValuesIn(node: QueryStatement): readonly ValuesStatement[] {
   const found: ValuesStatement[] = [];
   const rest: QueryStatement[] = [node];
@@ -61,7 +61,7 @@ function queriesIn(query: QueryStatement): readonly QueryStatement[] {
       if (insert.type === "default values" || insert.type === "literal values") return [];
       if (insert.type === "copy source") return [];
       const isSorted = insert.type !== "values" || insert.orderBy !== undefined;
-      // INSERT binds its own VALUES in steps, with the types of its columns.
+      // INSERT binds its own VALUES list in steps, with the types of its columns.
       return isSorted || insert.limit !== undefined ? [insert] : [];
     }
     case "with":

@@ -13,9 +13,10 @@ import { sameExpression } from "../walk.ts";
 import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
 /**
- * Returns the output for `ORDER BY 2` and `GROUP BY 2`.
+ * Returns the output to which a position refers, as in `ORDER BY 2` and `GROUP BY 2`; undefined if
+ * the expression is not a position.
  *
- * @throws {DatabaseError} INVALID_QUERY if out of range.
+ * @throws {DatabaseError} INVALID_QUERY if the position is out of range.
  */
 export function outputByOrdinal(
   expression: Expr,
@@ -40,8 +41,8 @@ export function outputByOrdinal(
 }
 
 /**
- * Whether an expression is a constant other than a position. Such a constant has the same value in
- * all rows and so cannot sort them, which suggests a mistake.
+ * Whether an expression is a constant other than a position. Such a constant is the same in all
+ * rows and cannot sort them, so it is probably a mistake.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {
@@ -86,8 +87,8 @@ type NamedOutputs = ReadonlyMap<string, BoundExpression | "several">;
 const namedOutputs = new WeakMap<readonly BoundOutput[], NamedOutputs>();
 
 /**
- * Returns the expressions of the outputs, by output name. Outputs with the same name may share an
- * expression.
+ * Returns the expressions of the outputs, keyed by output name. Outputs with the same name may
+ * share an expression.
  */
 function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
   const known = namedOutputs.get(outputs);
@@ -105,7 +106,7 @@ function outputsOf(outputs: readonly BoundOutput[]): NamedOutputs {
 /**
  * Binds LIMIT and OFFSET.
  *
- * @param orderBy The ORDER BY of the query, which WITH TIES requires.
+ * @param orderBy The query's ORDER BY, which WITH TIES requires.
  */
 export function bindLimit(
   limit: LimitStatement | undefined,

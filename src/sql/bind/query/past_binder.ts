@@ -32,7 +32,7 @@ export function bindPast(
   return notedPast({ table, moment: bindMoment(systemTime, deps.statement) }, deps);
 }
 
-/** Adds a read of an earlier state to the statement, with the right that the read requires. */
+/** Adds a read as of an earlier time to the statement, and records the right that it requires. */
 export function notedPast(
   read: Omit<PastRead, "index">,
   { rights, statement }: Pick<SelectDeps, "rights" | "statement">,
@@ -46,7 +46,7 @@ export function notedPast(
 }
 
 /**
- * Refuses FOR SYSTEM_TIME on a relation without earlier states.
+ * Refuses FOR SYSTEM_TIME on a relation that keeps no history.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -66,7 +66,7 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
 }
 
 /**
- * Binds an expression that is evaluated once per run and reads no columns.
+ * Binds an expression that reads no columns and is evaluated once per run.
  *
  * @param clause The clause that contains the expression, for messages.
  */

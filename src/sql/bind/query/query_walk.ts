@@ -1,4 +1,4 @@
-/** Traverses whole bound queries to find their expressions, relations and properties. */
+/** Traverses entire bound queries to find their expressions, relations and properties. */
 import type {
   BoundExpansion,
   BoundFrom,
@@ -11,8 +11,8 @@ import { childrenOf, isVolatile } from "../walk.ts";
 import { expressionsOfCall } from "./window_walk.ts";
 
 /**
- * Returns the expressions of a query and of the queries in its FROM. Of a query inside an
- * expression, only the operands and outer references are included, as parts of that expression.
+ * Returns the expressions of a query and of the queries in its FROM. A query inside an expression
+ * contributes only its operands and outer references, as parts of that expression.
  */
 export function expressionsIn(query: BoundSelect): BoundExpression[] {
   const { distinct, from, having, limit, offset, where } = query;
@@ -72,7 +72,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "function":
     case "changes":
     case "working":
-    // An entry may be read in many places, so its properties are cached with the entry.
+    // An entry may be read in many places, so its properties are cached with the entry instead.
     case "cte":
       return [];
     case "query":
@@ -101,7 +101,9 @@ export function relationsIn({ from }: BoundSelect): BoundRelation[] {
   return relations;
 }
 
-/** Whether each row of a block comes from one row of its FROM, and no row depends on other rows. */
+/**
+ * Whether each row of a block comes from a single row of its FROM and depends on no other rows.
+ */
 export function isPlainSelect(query: BoundSelect): boolean {
   return (
     !query.isAggregated &&
@@ -163,7 +165,7 @@ export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion
 }
 
 /**
- * Returns the ids through which LATERAL items read earlier items. These values do not come from the
+ * Returns the ids through which LATERAL items read earlier items. These values do not come from an
  * enclosing query.
  */
 function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {

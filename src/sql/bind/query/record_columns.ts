@@ -1,12 +1,12 @@
 /**
- * Binds `json_populate_record(NULL::t, document)` and similar functions, whose columns are those of
- * table t. They are bound as `json_to_record(document) AS (…)` with the names and types of these
- * columns, so they require the right to read the table.
+ * Binds `json_populate_record(NULL::t, document)` and similar functions, which return the columns
+ * of table t. They are bound as `json_to_record(document) AS (…)` with the names and types of
+ * these columns, so they require the right to read the table.
  */
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { ColumnDefinition, Expr, FromCall, QName } from "../../parse/ast/ast.ts";
 
-/** For each function, the function that does the same with a list of column definitions. */
+/** Maps each function to the one that does the same with a list of column definitions. */
 const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
   ["json_populate_record", "json_to_record"],
   ["json_populate_recordset", "json_to_recordset"],
@@ -16,9 +16,9 @@ const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
 
 /**
  * Returns the call with the columns of its table. A call with a value of a row type stays
- * unchanged, because its columns are the fields of the type.
+ * unchanged, because the type's fields are its columns.
  *
- * @param tableNamed Returns the table with a name, and records that the statement reads it.
+ * @param tableNamed Returns the table with a given name, and records that the statement reads it.
  * @throws {DatabaseError} TABLE_NOT_FOUND
  */
 export function withRecordColumns(
@@ -46,10 +46,10 @@ export function withRecordColumns(
   return { ...item, function: { ...called, name }, args: [document], columnDefinitions };
 }
 
-/** The row type of a call that lists its own columns. */
+/** The row type in a call that lists its own columns. */
 const RECORD = "record";
 
-/** Returns the name of the table in `NULL::t`; undefined for a value of a row type. */
+/** Returns the table name in `NULL::t`; undefined for a value of a row type. */
 function tableOf(record: Expr): QName | undefined {
   const isNull = record.type === "cast" && record.operand.type === "null";
   return isNull && record.to.kind !== "array" && record.to.definedType === undefined

@@ -1,11 +1,11 @@
 /**
- * Determines the column types of a recursive query, which are common to its initial side and its
- * recursive side.
+ * Determines the column types of a recursive query. Its initial side and its recursive side share
+ * them.
  *
  * Each step computes its values from the previous step, so it may need more digits or a longer
  * string than the initial side has. A column keeps its base type, but is widened to fit the
- * recursive side. A DECIMAL, also as the element of an array, becomes a NUMERIC without a size,
- * which holds the digits of every step. The recursive side is then bound again, until no column
+ * recursive side. A DECIMAL, also as an array element, becomes a NUMERIC without a precision,
+ * which can hold the digits of every step. The recursive side is then bound again, until no column
  * needs to be wider.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -28,14 +28,12 @@ import type { BoundSelect } from "../bound.ts";
 import { castTo } from "../expression/casts.ts";
 
 /**
- * The number of rounds in which a column is widened only as far as necessary. In later rounds,
- * every column that still grows gets the maximum size immediately.
+ * In the first rounds, a column is widened only as much as necessary. After this many rounds,
+ * every column that is still growing gets the maximum size at once.
  */
 const PATIENT_ROUNDS = 3;
 
-/**
- * Widens the columns to fit the recursive side. Returns the same columns if they already fit.
- */
+/** Widens the columns to fit the recursive side. Returns the same array if they already fit. */
 export function widened(
   columns: readonly DataType[],
   given: readonly DataType[],
@@ -60,7 +58,7 @@ function widerColumn(type: DataType, given: DataType, round: number): DataType {
   return round < PATIENT_ROUNDS ? common : unbounded(common);
 }
 
-/** The name, the columns and the position of the recursive query, for messages. */
+/** The name, columns and position of the recursive query, for messages. */
 interface RecursivePlace {
   readonly name: string;
   readonly columnNames: readonly string[];
@@ -87,7 +85,7 @@ export function recursiveOutputs(
 }
 
 /**
- * Requires that the recursive side does not change the collation of a column.
+ * Requires that the recursive side leaves the collation of each column unchanged.
  *
  * @throws {DatabaseError} TYPE_MISMATCH
  */
@@ -125,8 +123,8 @@ function otherType(
 }
 
 /**
- * Returns the name of a type without its size. The sizes would not help the reader, because the
- * types differ in more than their size.
+ * Returns the name of a type without its size. Sizes would only distract, because the types in the
+ * message differ in more than their size.
  */
 function nameOf(type: DataType): string {
   if (type.kind === "array") return `${nameOf(type.element)}[]`;

@@ -1,12 +1,12 @@
 /**
- * Binds calls of functions that users have created, by putting the query of the function in place
- * of the call. Plans, rights, policies and live queries therefore never see a call.
+ * Binds calls to user-defined functions, by putting the function's query in place of the call.
+ * Plans, rights, policies and live queries therefore never see a call.
  *
  *     f(a)            (query of f)            a scalar subquery, or just its expression
  *     FROM f(a)       FROM LATERAL (query)    a relation
  *     SELECT f(a)     the rows of ARRAY(query), for a function that returns a set
  *
- * The arguments are outer references of the query, so each is evaluated once for each call.
+ * The arguments are outer references of the query, so each is evaluated once per call.
  */
 
 import { defined } from "../../../base/assert.ts";
@@ -53,9 +53,9 @@ import {
 } from "./routine_resolution.ts";
 
 /**
- * Binds the query of a function that is being defined, with unknown arguments.
+ * Binds the query of a function being defined, with unknown arguments.
  *
- * @param options.element The type that replaces polymorphic ones.
+ * @param options.element The type that replaces polymorphic types.
  * @throws {DatabaseError} If the query has an error, or does not return the declared result.
  */
 export function boundDefinition(
@@ -93,7 +93,7 @@ export function boundDefinition(
   });
 }
 
-/** Binds the query of a called function. Its outputs have the columns of the result. */
+/** Binds the query of a called function. Its outputs become the columns of the result. */
 function boundQuery(
   call: RoutineCall,
   read: (argument: BoundExpression) => BoundExpression,
@@ -111,7 +111,8 @@ function boundQuery(
 }
 
 /**
- * Casts the outputs of a query to the columns of the result. A single row value gives all columns.
+ * Casts the outputs of a query to the columns of the result. A single row value provides all
+ * columns.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, TYPE_MISMATCH
  */
@@ -167,7 +168,10 @@ function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundO
   });
 }
 
-/** Replaces the outputs of a query. A cast below DISTINCT could make different rows equal. */
+/**
+ * Replaces the outputs of a query. A query with DISTINCT is nested first, because a cast below
+ * DISTINCT could make different rows equal.
+ */
 function withOutputs(
   query: BoundSelect,
   outputs: readonly BoundOutput[],
@@ -187,7 +191,7 @@ function withOutputs(
   return { ...whole, outputs: cast };
 }
 
-/** Binds a call of a function that returns one value or one row. */
+/** Binds a call to a function that returns a single value or a single row. */
 export function routineValue(call: RoutineCall, context: ExpressionContext): BoundExpression {
   const { callable, node } = call;
   if (callable.program !== undefined) return programCall(call, callable.program);
@@ -206,7 +210,7 @@ export function routineValue(call: RoutineCall, context: ExpressionContext): Bou
   return strict(call, value);
 }
 
-/** Binds a call of a program. A set is an array of rows. */
+/** Binds a call to a program. If the program returns a set, the value is an array of rows. */
 function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
   const { args, callable, node } = call;
   callable.enter?.(node);
@@ -225,7 +229,8 @@ function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
     args,
     evaluate: (values, { programs }) => programs.call(program, values),
     seesNull: !callable.routine.isStrict,
-    // Its text may read tables, so even an immutable one is not evaluated before the statement.
+    // The body may read tables, so not even an immutable program is evaluated ahead of the
+    // statement.
     volatility: volatility === "volatile" ? "volatile" : "stable",
     program,
   };
@@ -239,7 +244,7 @@ function withoutColumns({ callable: { name }, node }: RoutineCall): DatabaseErro
   );
 }
 
-/** The rows of a call of a program that returns a set, as a query. */
+/** Returns the rows of a call to a set-returning program, as a query. */
 function programRows(
   call: RoutineCall,
   entry: FunctionEntry,
@@ -264,8 +269,9 @@ function programRows(
 }
 
 /**
- * Binds the query of a called function, which reads the arguments as outer references. Constants
- * need none. A volatile argument is evaluated even if the query does not read it.
+ * Binds the query of a called function, which reads the arguments as outer references. Constant
+ * arguments are inserted directly. A volatile argument is evaluated even if the query does not
+ * read it.
  */
 function queryOver(
   call: RoutineCall,
@@ -279,7 +285,7 @@ function queryOver(
   return query;
 }
 
-/** Limits a query to its first row, unless it cannot have more. */
+/** Limits a query to its first row, unless it can have no more than one anyway. */
 function firstRow(query: BoundSelect, statement: StatementBinding): BoundSelect {
   const isSingle =
     (isPlainSelect(query) && query.from === undefined) ||
@@ -290,7 +296,7 @@ function firstRow(query: BoundSelect, statement: StatementBinding): BoundSelect 
   return isLimited ? { ...selectFromQuery(query, statement), limit } : { ...query, limit };
 }
 
-/** Combines the outputs of a query into one row value. */
+/** Combines the outputs of a query into a single row value. */
 function asRow(query: BoundSelect, call: RoutineCall, statement: StatementBinding): BoundSelect {
   const whole = query.distinct === "none" ? query : selectFromQuery(query, statement);
   return {
@@ -309,8 +315,9 @@ function rowOf({ outputs }: BoundSelect, { columns, type }: RoutineCall): BoundE
 }
 
 /**
- * Returns the expression of a function that only computes one; undefined if it has to stay a query.
- * An argument that costs something must occur exactly once, because it replaces the parameter.
+ * Returns the expression of a function whose query merely computes one; undefined if the function
+ * has to stay a query. An argument that is not free must occur exactly once, because it replaces
+ * the parameter.
  */
 function inlineValue(
   query: BoundSelect,
@@ -321,7 +328,7 @@ function inlineValue(
   const [only] = outputs;
   const isExpression = from === undefined && where === undefined && !isAggregated;
   if (!isExpression || !isPlainSelect(query) || only === undefined) return undefined;
-  // A strict function tests its arguments before it reads them.
+  // A strict function tests its arguments before it reads them, so they are read more than once.
   if (isStrict(call) && !call.args.every(isFree)) return undefined;
   const counts = new Map<number, number>();
   const replaced = (part: BoundExpression): BoundExpression => {
@@ -339,7 +346,7 @@ function isStrict({ callable }: RoutineCall): boolean {
   return callable.routine.isStrict;
 }
 
-/** Whether an expression costs nothing, so that it may be evaluated several times. */
+/** Whether evaluating an expression costs nothing, so that it may be evaluated several times. */
 function isFree(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "constant":
@@ -354,7 +361,7 @@ function isFree(expression: BoundExpression): boolean {
   }
 }
 
-/** Returns NULL in place of the value if the function is strict and an argument is NULL. */
+/** Wraps the value of a strict function so that it is NULL if any argument is NULL. */
 function strict(call: RoutineCall, value: BoundExpression): BoundExpression {
   const when = missingArgument(call);
   if (when === undefined) return value;
@@ -363,7 +370,10 @@ function strict(call: RoutineCall, value: BoundExpression): BoundExpression {
   return { kind: "case", type, branches: [{ when, value: nothing }], otherwise: value };
 }
 
-/** Returns whether an argument of a strict function is NULL; undefined if none can be. */
+/**
+ * Returns a condition that is true if an argument of a strict function is NULL; undefined if none
+ * can be.
+ */
 function missingArgument(call: RoutineCall): BoundExpression | undefined {
   if (!isStrict(call)) return undefined;
   const operands = call.args
@@ -385,13 +395,13 @@ function missingArgument(call: RoutineCall): BoundExpression | undefined {
 export interface MadeRoutine {
   readonly made: BoundTableFunction;
   readonly columns: readonly RoutineColumn[];
-  /** Whether the columns form a row. Otherwise, there is one column, the value. */
+  /** Whether the columns form a row. If not, the only column is the value. */
   readonly isRow: boolean;
 }
 
 /**
- * Binds a call of a function as a table function over an array of its rows. Its last column is
- * never NULL, which distinguishes rows of NULLs from the missing rows of a shorter result.
+ * Binds a function call as a table function over an array of its rows. The last column is never
+ * NULL, which distinguishes rows of NULLs from the missing rows of a shorter result.
  */
 export function routineRows(call: RoutineCall, context: ExpressionContext): MadeRoutine {
   const { callable, node } = call;
@@ -425,7 +435,7 @@ export function routineRows(call: RoutineCall, context: ExpressionContext): Made
   return { made, columns, isRow: returnsRow(call) };
 }
 
-/** Returns the rows of a program, whose call is an array of them. */
+/** Returns the rows of a call to a program. The call itself is bound as an array of rows. */
 function madeOfProgram(call: RoutineCall, rows: BoundExpression): MadeRoutine {
   const { callable, columns = [] } = call;
   const made: BoundTableFunction = {
@@ -442,7 +452,7 @@ function rowsOf(list: ArrayValue): Row[] {
   return elementsOf(list).map((row) => (row as RowValue).cells.concat(true));
 }
 
-/** The rows of a call in FROM, as a query. */
+/** Returns the rows of a call in FROM, as a query. */
 export function routineRelation(
   call: RoutineCall,
   { context, mark }: { readonly context: ExpressionContext; readonly mark: () => () => void },
@@ -483,8 +493,8 @@ function filtered(
 }
 
 /**
- * Joins the query of a function with one row that contains the arguments of the call, so that each
- * argument is evaluated once, however often the query reads it.
+ * Joins the function's query with a single row that contains the arguments of the call, so that
+ * each argument is evaluated once, however often the query reads it.
  */
 function besideArguments(
   query: BoundSelect,
@@ -522,7 +532,10 @@ function besideArguments(
   });
 }
 
-/** Returns the single row of a function that returns no set. It is NULL if the query has no row. */
+/**
+ * Returns the only row of a function that does not return a set. The row is NULL if the query
+ * returns none.
+ */
 function oneRow(call: RoutineCall, context: ExpressionContext): BoundSelect {
   const { statement } = context;
   const value = routineValue(call, context);

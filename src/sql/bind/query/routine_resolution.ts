@@ -1,7 +1,6 @@
 /**
- * Resolves calls of functions that users have created: to which function a call refers, its
- * arguments as that function takes them, and the columns of its result. `routine_calls.ts` binds
- * the query.
+ * Resolves calls to user-defined functions: which function a call refers to, the arguments in the
+ * order of its parameters, and the columns of its result. `routine_calls.ts` binds the query.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Routine, RoutineParameter, RoutineType } from "../../../catalog/mod.ts";
@@ -17,21 +16,23 @@ import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { arrayTypeOf } from "../expression/types.ts";
 import { Scope } from "../scope.ts";
 
-/** A column of the result of a call. */
+/** A column in the result of a call. */
 export interface RoutineColumn {
-  /** The name of the column; undefined for a value, which has the name of the function. */
+  /**
+   * The name of the column; undefined for a single value, which takes the name of the function.
+   */
   readonly name: string | undefined;
   readonly type: DataType;
 }
 
-/** A call whose function and arguments are known. */
+/** A call that has been resolved to a function. */
 export interface RoutineCall {
   readonly callable: CallableRoutine;
   /** The arguments in the order of the parameters, cast to their types. */
   readonly args: readonly BoundExpression[];
-  /** The columns of the result; undefined for a record, whose columns the query determines. */
+  /** The columns of the result; undefined for a record, where the query determines them. */
   readonly columns: readonly RoutineColumn[] | undefined;
-  /** The type of the result as one value; undefined for a row without a declared type. */
+  /** The type of the result as a single value; undefined for a row without a declared type. */
   readonly type: DataType | undefined;
   readonly node: ExprCall;
 }
@@ -47,8 +48,8 @@ export function isOutput({ mode }: Pick<RoutineParameter, "mode">): boolean {
 }
 
 /**
- * Returns the functions to which a call may refer; undefined if it calls none that a user has
- * created. A built-in function hides the functions of its name unless the call names their
+ * Returns the functions to which a call may refer; undefined if it calls no user-defined function.
+ * A built-in function hides user-defined functions of the same name, unless the call names their
  * namespace.
  */
 export function routinesOf(
@@ -92,7 +93,7 @@ export function proceduresOf(
   });
 }
 
-/** Returns a CALL without the arguments of output parameters, which are not evaluated. */
+/** Returns a CALL without the arguments for output parameters, which are not evaluated. */
 export function withoutOutputs<Call extends ExprCall>(
   call: Call,
   callables: readonly CallableRoutine[],
@@ -120,7 +121,7 @@ export function withoutOutputs<Call extends ExprCall>(
 /**
  * Finds the function to which a call refers, and binds the arguments.
  *
- * @param callables The functions of the name.
+ * @param callables The functions with the name in the call.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
 export function resolveRoutine(
@@ -144,14 +145,17 @@ export function resolveRoutine(
   return called(best, call);
 }
 
-/** Orders functions by how well they fit the same call, the best first. */
+/** Compares how well two functions fit the same call. The better one sorts first. */
 function compareFits(left: Candidate, right: Candidate): number {
   const [cost, open, count] = misfitOf(left);
   const [otherCost, otherOpen, otherCount] = misfitOf(right);
   return cost - otherCost || open - otherOpen || count - otherCount;
 }
 
-/** Returns what makes a function fit worse: costs, open types, and parameters with defaults. */
+/**
+ * Returns what makes a function fit less well: the cost of casts, polymorphic types, and
+ * parameters with defaults.
+ */
 function misfitOf({ callable, cost }: Candidate): readonly [number, number, number] {
   const inputs = callable.routine.parameters.filter(isInput);
   const open = inputs.filter(({ mode, type }) => mode === "variadic" || typeof type === "string");
@@ -216,7 +220,7 @@ interface CallPlace {
   readonly context: ExpressionContext;
 }
 
-/** Returns the arguments as a function takes them; undefined if it does not accept them. */
+/** Returns the arguments as a function would take them; undefined if it does not accept them. */
 function candidateOf(
   callable: CallableRoutine,
   { bind, bound, call, context }: CallPlace,
@@ -253,7 +257,10 @@ function candidateOf(
   return { callable, args, types: fit.types, cost: fit.cost };
 }
 
-/** Returns the context of a default, which sees nothing but the functions of its own text. */
+/**
+ * Returns the context of a default expression. The only names in it are the functions that the
+ * default itself may call.
+ */
 function defaultContext(
   { statement }: ExpressionContext,
   { routinesNamed }: CallableRoutine,
@@ -262,8 +269,9 @@ function defaultContext(
 }
 
 /**
- * Returns the argument of each parameter, and further ones for a variadic parameter; undefined in
- * place of an omitted one. Returns undefined if the call does not fit the parameters.
+ * Returns the argument for each parameter, followed by the extra arguments of a variadic
+ * parameter. An omitted argument is undefined. Returns undefined if the call does not fit the
+ * parameters.
  */
 export function placedArguments(
   { argNames = [], args, isVariadic }: ExprCall,
@@ -307,7 +315,7 @@ function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCa
   return { callable, args: packed, columns, type: valueType(routine, columns, outputs), node };
 }
 
-/** Puts the last arguments of a variadic function into an array. */
+/** Packs the last arguments of a variadic function into an array. */
 function packedArguments(
   args: readonly BoundExpression[],
   { inputs, node }: { inputs: readonly RoutineParameter[]; node: ExprCall },
@@ -320,7 +328,7 @@ function packedArguments(
   return [...fixed, arrayOfValues(elements, type)];
 }
 
-/** Returns the type of anyelement in a call, which its arguments determine. */
+/** Returns the type for which anyelement stands in a call, as determined by the arguments. */
 function elementIn(
   inputs: readonly RoutineParameter[],
   args: readonly BoundExpression[],
@@ -334,7 +342,10 @@ function elementIn(
   return undefined;
 }
 
-/** Replaces a polymorphic type with the type that it has in a call. @throws {DatabaseError} */
+/**
+ * Replaces a polymorphic type with the type for which it stands in a call.
+ * @throws {DatabaseError}
+ */
 export function typeIn(
   type: RoutineType,
   { element, node }: { element: DataType | undefined; node: AstNode },
@@ -375,7 +386,7 @@ export function columnsOf(
   return type.kind === "row" ? type.fields : [{ name: undefined, type }];
 }
 
-/** Returns the declared type of the result as one value. */
+/** Returns the declared type of the result as a single value. */
 export function valueType(
   { returns }: Routine,
   columns: readonly RoutineColumn[] | undefined,

@@ -1,13 +1,13 @@
 /**
  * Binds the policies of a table as conditions on its rows.
  *
- * The condition on the rows that a statement reads becomes part of the table in FROM, so it applies
- * wherever the table is used: in a join, in a view, or in a subquery. The conditions on rows that a
- * statement writes are tested when the rows are known (`change/row_guard.ts`).
+ * The condition on the rows that a statement reads becomes part of the table in FROM, so it
+ * applies wherever the table is used: in a join, in a view, or in a subquery. The conditions on
+ * rows that a statement writes are tested when the rows are known (`change/row_guard.ts`).
  *
  * A policy is bound again for each statement, over the columns of the table in that statement. The
- * text of a policy keeps its meaning: the tables and columns in it have the names that they had
- * when the policy was written. Names from the surrounding statement are not visible in the text.
+ * policy's SQL keeps its meaning: its tables and columns have the names that they had when the
+ * policy was written. Names from the surrounding statement are not visible in it.
  */
 import { isPolicyFor } from "../../../auth/mod.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -35,15 +35,17 @@ import { queriesAround, type RelationSource, type SelectDeps } from "./select_de
 /** The table whose policies are bound, and its columns in the statement. */
 export interface RuledTable {
   readonly table: TableEntry;
-  /** The columns, each of which comes from a column of the table. */
+  /** The columns, each originating from a column of the table. */
   readonly columns: readonly BoundColumn[];
-  /** The node that refers to the table. Errors in the policies are reported at its position. */
+  /**
+   * The syntax node that refers to the table. Errors in the policies are reported at its position.
+   */
   readonly node: AstNode;
 }
 
 type RuleDeps = Pick<SelectDeps, "bindInSteps" | "rights" | "statement">;
 
-/** Records that a statement reads a table, and which user needs the right to read it. */
+/** Records that a statement reads a table, and who needs the right to read it. */
 export function noteRight(
   table: TableEntry,
   { rights, statement }: Pick<RuleDeps, "rights" | "statement">,
@@ -56,8 +58,8 @@ export function noteRight(
 }
 
 /**
- * Records that a statement reads or writes rows of a table, and the policies with which it is
- * planned. The plan is not used for callers to whom other policies apply.
+ * Records that a statement reads or writes rows of a table, and under which policies the statement
+ * is planned. Callers to whom different policies apply cannot use the plan.
  */
 export function noteRows(table: TableEntry, { rights, statement }: RuleDeps): void {
   if (accessLevelOf(table) !== "RESTRICTED") return;
@@ -68,7 +70,7 @@ export function noteRows(table: TableEntry, { rights, statement }: RuleDeps): vo
 
 /**
  * Returns the condition that stored rows must meet for all of the commands; undefined if every row
- * meets it.
+ * qualifies.
  */
 export function storedRule(
   ruled: RuledTable,
@@ -85,7 +87,7 @@ export function storedRule(
   );
 }
 
-/** Returns the condition that new rows must meet; undefined if every row meets it. */
+/** Returns the condition that new rows must meet; undefined if every row qualifies. */
 export function newRule(
   ruled: RuledTable,
   command: "insert" | "update",
@@ -97,7 +99,7 @@ export function newRule(
   return permitted(ruled, permitting.map(checkOf), deps);
 }
 
-/** A condition of a policy, as SQL text. */
+/** A condition of a policy, as SQL. */
 interface PolicyText {
   readonly policy: PolicyEntry;
   readonly sql: string | undefined;
@@ -112,8 +114,8 @@ function checkOf(policy: PolicyEntry): PolicyText {
 }
 
 /**
- * Combines the conditions of several policies with OR, because one policy is enough to permit a
- * row.
+ * Combines the conditions of several policies with OR, because a single policy is enough to permit
+ * a row.
  */
 function permitted(
   ruled: RuledTable,
@@ -132,7 +134,10 @@ function permitted(
   return operands.length === 1 ? first : { kind: "or", type: BOOLEAN, operands };
 }
 
-/** Binds the text of a policy. @throws {DatabaseError} The errors in the text. */
+/**
+ * Binds the SQL of a policy.
+ * @throws {DatabaseError} The errors in the SQL.
+ */
 function boundText(
   policy: PolicyEntry,
   sql: string,
@@ -159,7 +164,7 @@ function boundText(
 }
 
 /**
- * Returns the context in which the text of a policy is bound. It contains the columns of the
+ * Returns the context in which the SQL of a policy is bound. It contains the columns of the
  * policy's table, and resolves other names through `source`.
  */
 export function policyContext(
@@ -186,9 +191,7 @@ function parsed(policy: PolicyEntry, sql: string): Expr {
   return tree;
 }
 
-/**
- * Returns the columns that the texts of a policy can read, under the names that these texts use.
- */
+/** Returns the columns that the SQL of a policy can read, under the names used there. */
 function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]): BoundColumn[] {
   return (own?.columns ?? []).flatMap(({ columnId, name }) => {
     const column = columns.find(({ origin }) => origin?.columnId === columnId);
@@ -196,7 +199,7 @@ function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]
   });
 }
 
-/** Returns the source that resolves the table names in the texts of a policy. */
+/** Returns the source that resolves the table names in the SQL of a policy. */
 function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): RelationSource {
   return {
     namespace: searchNamespace,
@@ -212,7 +215,7 @@ function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): 
   };
 }
 
-/** Returns those columns of a table that existed when the policy was written and still exist. */
+/** Returns the columns that a table had when the policy was written and still has. */
 function columnsThen({ columns }: TableEntry, { columns: then }: PolicyTable): ColumnEntry[] {
   return then.flatMap(({ columnId, name }) => {
     const column = columns.find((each) => each.columnId === columnId);

@@ -5,8 +5,8 @@
  *     a UNION ALL b   SEARCH DEPTH FIRST BY k SET o
  *     SELECT s.*, ARRAY[ROW(s.k)] FROM (a) s  UNION ALL  SELECT s.*, s.o || ROW(s.k) FROM (b) s
  *
- * Here, b also selects the column o of the entry. SEARCH BREADTH counts the steps in a row, and
- * CYCLE stops at rows whose key the path already contains.
+ * Here, b also selects the entry's column o. SEARCH BREADTH counts the steps in a row, and CYCLE
+ * stops at rows with a key that is already in the path.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type {
@@ -23,7 +23,7 @@ import type {
 } from "../../parse/ast/ast.ts";
 import { emptySelect } from "../../parse/select_block.ts";
 
-/** The name by which both sides are read as relations. No statement can contain this name. */
+/** The alias under which both sides are read as relations. No statement can contain this name. */
 const SIDE = "*SIDE*";
 
 /** A column that SEARCH or CYCLE adds. */
@@ -38,7 +38,7 @@ interface AddedColumn {
  *
  * @throws {DatabaseError} INVALID_QUERY
  *
- * @param names The names of the columns without the added ones.
+ * @param names The names of the entry's columns, without the added ones.
  */
 export function extendedUnion(
   query: SelectFromUnion,
@@ -111,7 +111,7 @@ function marksOf(
 }
 
 /**
- * Returns the second side, which additionally selects the added columns of the rows from which it
+ * Returns the recursive side. It additionally selects the added columns of the rows from which it
  * continues.
  */
 function passingOn(
@@ -139,7 +139,7 @@ function passingOn(
     );
   }
   const of = (name: string): ExprRef => nodes.of(entry, name);
-  // The star of the entry does not cover the added columns, which follow all other columns.
+  // The entry's star does not cover the added columns, which come after all others.
   const isStar = ({ expr }: SelectedColumn): boolean =>
     expr.type === "ref" &&
     expr.star === true &&
@@ -154,7 +154,7 @@ function passingOn(
   return { ...side, columns, where };
 }
 
-/** Returns the alias under which FROM reads the entry, or undefined if FROM does not read it. */
+/** Returns the alias under which FROM reads the entry; undefined if FROM does not read it. */
 function entryIn(from: readonly From[], name: string): string | undefined {
   for (const item of from) {
     if (item.type === "from group" && item.alias === undefined) {
@@ -192,7 +192,7 @@ function refused({ name, _location }: Name, why: string): DatabaseError {
   });
 }
 
-/** Creates syntax nodes that have the position of the union. */
+/** Creates syntax nodes with the position of the union. */
 class Nodes {
   readonly place: AstNode;
 

@@ -50,14 +50,20 @@ import { bindNamedWindows, newWindowSink } from "./window_binder.ts";
 import { mapCall } from "./window_walk.ts";
 import { depsWith } from "./with_binder.ts";
 
-/** Binds a query without yielding. @throws {DatabaseError} */
+/**
+ * Binds a query without yielding.
+ * @throws {DatabaseError}
+ */
 export function bindQuery(query: SelectStatement, deps: SelectDeps): BoundSelect {
   return query.type === "select"
     ? bindSelect(query, deps)
     : runToCompletion(bindInSteps(query, deps));
 }
 
-/** Binds a query in small steps. @throws {DatabaseError} */
+/**
+ * Binds a query in small steps.
+ * @throws {DatabaseError}
+ */
 export function bindInSteps(
   query: SelectStatement,
   deps: SelectDeps,
@@ -145,7 +151,7 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
-  // A step costs more than binding an empty clause, so absent clauses have no separate steps.
+  // A step costs more than binding an empty clause, so absent clauses get no step of their own.
   const outputs = yield* bindOutputs(block);
   const grouped =
     select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);
@@ -183,7 +189,7 @@ function* selectInSteps(
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
     expansions: mapExpansions(made, over),
-    // The columns that grouping has to yield are complete only now.
+    // The list of columns that grouping has to yield is complete only now.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
     aggregates,
@@ -207,8 +213,8 @@ function bindOutputs(block: Block): Generator<void, BoundOutput[]> {
 }
 
 /**
- * Whether `*` includes the system columns, as it does only in a plain SELECT from one stored table,
- * without DISTINCT, grouping or windows.
+ * Whether `*` includes the system columns. It does so only in a plain SELECT from a single stored
+ * table, without DISTINCT, grouping or windows.
  */
 function showsSystemColumns({ deps, scope, select }: Block): boolean {
   if (!deps.isOutermost || scope.relations.length !== 1) return false;
@@ -232,8 +238,8 @@ function ownPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * The maximum number of outputs after expanding each `*`. A short statement may select thousands of
- * columns, and each output is compiled in the first time slice.
+ * The maximum number of outputs once each `*` is expanded. A short statement may select thousands
+ * of columns, and each output is compiled in the first time slice.
  */
 const OUTPUTS_MAX = 16_384;
 
@@ -301,7 +307,10 @@ function outerStar(
   return columns?.map(({ name }) => ({ type: "ref", table, name, _location }));
 }
 
-/** Returns the columns for `*` or `t.*`. @throws {DatabaseError} */
+/**
+ * Returns the columns for which `*` or `t.*` stands.
+ * @throws {DatabaseError}
+ */
 function starColumns(
   star: ExprRef,
   scope: Scope,
@@ -321,7 +330,7 @@ function starColumns(
   return [...columns, ...systemColumns.filter(({ name }) => name !== HIDDEN_KEY_NAME)];
 }
 
-/** Whether a column of a table is computed from others, so that COPY TO leaves it out. */
+/** Whether a table column is computed from others. COPY TO leaves out such columns. */
 function isGenerated({ origin }: BoundColumn): boolean {
   const stored = origin?.table.columns.find(({ columnId }) => columnId === origin.columnId);
   return stored?.generatedSql !== undefined;
@@ -344,7 +353,7 @@ const FIXED_NAMES: ReadonlyMap<Expr["type"], string> = new Map<Expr["type"], str
   ["list", "row"],
 ]);
 
-/** Returns the name that PostgreSQL would give to a column without an alias. */
+/** Returns the name that PostgreSQL gives to an output without an alias. */
 function nameOf(expression: Expr): string {
   switch (expression.type) {
     case "ref":
@@ -376,7 +385,7 @@ function nameOf(expression: Expr): string {
   }
 }
 
-/** Returns the name of a scalar subquery: the name of its only column. */
+/** Returns the name of a scalar subquery, which is the name of its only column. */
 function nameOfScalar({ columns }: SelectFromStatement): string {
   const [column] = columns ?? [];
   return column === undefined ? "?column?" : (column.alias?.name ?? nameOf(column.expr));
@@ -455,8 +464,8 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
 }
 
 /**
- * Creates the collector for the aggregates of one query block. If the same aggregate appears twice,
- * it is computed once.
+ * Creates the sink for the aggregates of a query block. An aggregate that appears twice is
+ * computed only once.
  */
 function newAggregateSink(): AggregateSink {
   const known = new EquivalenceClasses({ formOf: formOfAggregate, areEquivalent: isSameAggregate });

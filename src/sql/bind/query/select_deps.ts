@@ -24,7 +24,7 @@ export interface RelationSource {
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
   systemView(namespace: string, name: string): SystemView | undefined;
   view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
-  /** Returns the functions of one name, which differ in their parameters. */
+  /** Returns the functions with this name. They differ in their parameters. */
   functions(name: { name: string; schema?: string | undefined }): readonly RoutineRelation[];
 }
 
@@ -33,24 +33,27 @@ export interface ViewRelation {
   /** The name of the view, as "namespace.name". */
   readonly name: string;
   readonly query: SelectStatement;
-  /** The column names, one for each output of the query. */
+  /** The column names, one per output of the query. */
   readonly columnNames: readonly string[];
-  /** The columns that are visible to the reader, in this order; undefined if all are visible. */
+  /** The columns visible to the reader, in this order; undefined if all are visible. */
   readonly shown: readonly string[] | undefined;
-  /** Resolves the names in the view's query. */
+  /** Resolves names inside the view's query. */
   readonly source: RelationSource;
-  /** The rights with which the query is read; undefined for those of the reader. */
+  /** The rights with which the query reads; undefined if it reads with those of its reader. */
   readonly ownRights: ViewRights | undefined;
-  /** Whether rows that are written through the view must meet its conditions. */
+  /**
+   * How rows written through the view are checked against the conditions of the view; undefined if
+   * they are not.
+   */
   readonly checkOption?: "cascaded" | "local" | undefined;
   /** Whether the view is a partition of a table. */
   readonly isPartition?: boolean;
 }
 
-/** A function in SQL that a query calls. */
+/** A function written in SQL that a query calls. */
 export interface RoutineRelation extends ViewRelation {
   readonly routine: Routine;
-  /** The function itself, if its body is a program; it then has no query. */
+  /** The function itself if its body is a program. It then has no query. */
   readonly program: FunctionEntry | undefined;
   /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
@@ -59,26 +62,27 @@ export interface RoutineRelation extends ViewRelation {
 export interface SelectDeps {
   readonly statement: StatementBinding;
   readonly source: RelationSource;
-  /** The rows that the query may read in each table. */
+  /** Which rows the query may read in each table. */
   readonly rights: RowRights;
   /**
-   * Whether the query is the outermost one, in which `*` over one stored table includes the system
-   * columns.
+   * Whether the query is the outermost one. There, `*` over a single stored table includes the
+   * system columns.
    */
   readonly isOutermost: boolean;
-  /** Binds a query inside another, in small steps. */
+  /** Binds a nested query in small steps. */
   readonly bindInSteps: BindInSteps;
   /**
-   * Whether an untyped literal in the select list stays untyped, because the other side of a set
-   * operation or the target column determines its type.
+   * Whether untyped literals in the select list stay untyped, because the other side of a set
+   * operation or the target column determines their type.
    */
   readonly keepsUntyped?: boolean;
-  /** The number of views that enclose the query. */
+  /** How many views enclose the query. */
   readonly viewDepth?: number | undefined;
-  /** The WITH entries that a query can name, nearest first. */
+  /** The WITH entries that a query can refer to, nearest first. */
   readonly ctes?: CteList | undefined;
   /**
-   * The correlation with the enclosing expression; absent if the query is not inside an expression.
+   * The correlation with the enclosing expression; absent if the query is not part of an
+   * expression.
    */
   readonly outer?: Correlation | undefined;
 }
@@ -88,7 +92,10 @@ export type BindInSteps = (
   deps: SelectDeps,
 ) => Generator<void, BoundSelect>;
 
-/** Binds a nested query without yielding. @throws {DatabaseError} */
+/**
+ * Binds a nested query without yielding.
+ * @throws {DatabaseError}
+ */
 export function boundNow(query: SelectStatement, deps: SelectDeps): BoundSelect {
   return runToCompletion(deps.bindInSteps(query, deps));
 }
@@ -98,22 +105,22 @@ export interface CteList {
   readonly others: CteList | undefined;
 }
 
-/** The query to which a name in WITH refers. */
+/** What the name of a WITH entry refers to. */
 export type CteEntry =
   | {
       readonly kind: "query";
       readonly name: string;
-      /** The names of the columns of a WITH entry. */
+      /** The column names of a WITH entry. */
       readonly names: readonly string[];
       readonly cte: BoundCte;
-      /** How many levels of WITH entries and views the entry reads through, including itself. */
+      /** How many levels of WITH entries and views the entry reads through, counting itself. */
       readonly height: number;
       readonly outer: Correlation | undefined;
       /** Binds the entry's query again, with a different context for its outer values. */
       readonly bind: (outer: Correlation | undefined) => BoundSelect;
     }
   | {
-      /** The WITH entry as its own recursive side reads it: the rows of the previous step. */
+      /** The WITH entry as seen by its own recursive side: the rows of the previous step. */
       readonly kind: "working";
       readonly name: string;
       readonly columns: readonly { readonly name: string; readonly type: DataType }[];
@@ -122,14 +129,17 @@ export type CteEntry =
       readonly references: { count: number };
     }
   | {
-      /** A change in WITH. Its RETURNING rows were computed before the query that reads them. */
+      /**
+       * A change in WITH. Its RETURNING rows were computed before the query that reads them
+       * starts.
+       */
       readonly kind: "changed";
       readonly name: string;
-      /** The columns of RETURNING; undefined if the change returns no rows. */
+      /** The RETURNING columns; undefined if the change returns no rows. */
       readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
       readonly recursion: BoundRecursion;
     }
-  /** The WITH entry, in a place where it must not be read. */
+  /** A WITH entry in a place where it must not be read. */
   | { readonly kind: "forbidden"; readonly name: string };
 
 /** The parts of an expression context that concern inner and outer queries. */
@@ -162,8 +172,8 @@ export function queriesAround(deps: SelectDeps): QueriesAround {
 }
 
 /**
- * Binds the query of a function. It reads tables with the rights of the caller, even within a view
- * that runs with the rights of its owner, because others may replace the text of the function.
+ * Binds the query of a function. It reads tables with the caller's rights, even inside a view that
+ * runs with its owner's rights, because someone else may replace the function's body.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED, and the errors of its query.
  */
@@ -194,8 +204,8 @@ function bindRoutine(
 }
 
 /**
- * Counts a view or a function whose text is bound as part of the statement, and records the right
- * to use it. Returns the depth of the queries in its text.
+ * Counts a view or function whose SQL is bound as part of the statement, and records the right to
+ * use it. Returns the view depth of the queries in its SQL.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */

@@ -1,6 +1,6 @@
 /**
- * Binds UNION, INTERSECT and EXCEPT: combines two queries into one relation. Its columns have the
- * common types of both sides and the names of the left side.
+ * Binds UNION, INTERSECT and EXCEPT, which combine two queries into a single relation. Its columns
+ * have the common types of both sides and the names of the left side.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -14,7 +14,10 @@ import { bindLimit, orderedOutput } from "./ordering.ts";
 import type { SelectDeps } from "./select_deps.ts";
 import { sortOf } from "./sort_entry.ts";
 
-/** Binds a set operation with its ORDER BY and LIMIT, in small steps. @throws {DatabaseError} */
+/**
+ * Binds a set operation with its ORDER BY and LIMIT, in small steps.
+ * @throws {DatabaseError}
+ */
 export function* bindSetOperation(
   query: SelectFromUnion,
   deps: SelectDeps,
@@ -25,7 +28,10 @@ export function* bindSetOperation(
   return setOperationOf(query, [left, right], deps);
 }
 
-/** Binds a set operation whose sides are already bound. @throws {DatabaseError} */
+/**
+ * Binds a set operation whose sides are already bound.
+ * @throws {DatabaseError}
+ */
 export function setOperationOf(
   query: SelectFromUnion,
   [left, right]: readonly [BoundSelect, BoundSelect],
@@ -76,7 +82,7 @@ export function setOperationOf(
   return { ...select, orderBy, ...bindLimit(query.limit, orderBy, deps) };
 }
 
-/** A column of both sides, cast to their common type. */
+/** The corresponding columns of both sides, cast to their common type. */
 interface SetColumnPair {
   readonly name: string;
   readonly left: BoundExpression;

@@ -5,8 +5,8 @@
  *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
  *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
  *
- * Several calls in one select list run side by side, and shorter results are filled with NULL. For
- * the order in which calls run, see `expansions.ts`.
+ * Several calls in the same select list run side by side, and shorter results are padded with
+ * NULL. `expansions.ts` determines when each call runs.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
@@ -55,10 +55,10 @@ import { resolveType } from "../expression/types.ts";
 import { routineRows } from "./routine_calls.ts";
 import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
 
-/** The function that yields the changes to a table; `changes_binder.ts` binds it. */
+/** The function that yields the changes to a table. It is bound by `changes_binder.ts`. */
 export const CHANGES = "changes";
 
-/** A column of a call, and the domain against which its values are checked. */
+/** A column of a call's result, and the domain against which its values are checked. */
 export interface CallColumn {
   readonly name: string;
   readonly type: DataType;
@@ -70,8 +70,7 @@ export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly CallColumn[];
   /**
-   * Whether the alias alone refers to the only column: `json_array_elements(j) AS e` can be read as
-   * `e`.
+   * Whether the alias can be read as the only column: `json_array_elements(j) AS e` provides `e`.
    */
   readonly isValue: boolean;
 }
@@ -99,9 +98,9 @@ export function bindCallItem(
 }
 
 /**
- * Binds one call in FROM.
+ * Binds a single call in FROM.
  *
- * @param alias The name of the column of a call that has only one column.
+ * @param alias The name of the column if the call has only one.
  */
 function bindOneCall(
   item: FromCall,
@@ -155,7 +154,9 @@ function bindOneCall(
   return { functions: bound.map((each) => each.made), columns };
 }
 
-/** Binds a call of a function that a user has created, as rows next to those of other calls. */
+/**
+ * Binds a call to a user-defined function, so that its rows appear beside those of other calls.
+ */
 function boundRoutine(
   item: FromCall,
   alias: string | undefined,
@@ -176,14 +177,14 @@ function boundRoutine(
   };
 }
 
-/** Yields the rows of a function without their last column, which marks them as present. */
+/** Yields the rows of a function without their last column, which only marks them as present. */
 function* shownRows(made: BoundTableFunction, values: readonly Value[]): Generator<Row> {
   for (const row of made.rows(values)) yield row.slice(0, -1);
 }
 
 /**
- * Returns the error for a function in FROM that waits. A function in FROM produces its rows in one
- * tick.
+ * Returns the error for a function in FROM that waits. It cannot wait, because a function in FROM
+ * produces its rows in one tick.
  */
 function waitInFrom(item: FromCall, name: string): DatabaseError {
   const shown = name.toUpperCase();
@@ -197,7 +198,10 @@ function waitInFrom(item: FromCall, name: string): DatabaseError {
   );
 }
 
-/** Binds a call in a select list. @throws {DatabaseError} INVALID_QUERY where it is not allowed. */
+/**
+ * Binds a call in a select list.
+ * @throws {DatabaseError} INVALID_QUERY where such a call is not allowed.
+ */
 export function bindExpansion(
   call: ExprCall,
   context: ExpressionContext,
@@ -207,11 +211,11 @@ export function bindExpansion(
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
   const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
-  // The key of a member is NULL only in rows that a longer call next to this one adds.
+  // The key of a member is NULL only in padding rows, which a longer call beside this one causes.
   return valueOfRow({ fields, presence: fields[0]?.value });
 }
 
-/** Binds a call of a function in a select list that returns a set of rows. */
+/** Binds a call to a set-returning function in a select list. */
 export function bindRoutineExpansion(
   call: RoutineCall,
   context: ExpressionContext,
@@ -240,7 +244,7 @@ function setElsewhere(name: string, { clause }: ExpressionContext, node: AstNode
   );
 }
 
-/** Returns `(t).c`, where t is the name of a relation, as `t.c`, or undefined for any other row. */
+/** Returns `(t).c` as `t.c` if t is the name of a relation; undefined for any other row. */
 export function refOfField(
   { name, row, star, _location }: ExprField,
   context: ExpressionContext,
@@ -286,7 +290,10 @@ export function bindField(
   );
 }
 
-/** Returns the columns for `(f(x)).*` and `(r).*`. @throws {DatabaseError} INVALID_QUERY */
+/**
+ * Returns the columns for which `(f(x)).*` and `(r).*` stand.
+ * @throws {DatabaseError} INVALID_QUERY
+ */
 export function fieldsOf(
   { row, name, _location }: ExprField,
   context: ExpressionContext,
@@ -317,7 +324,7 @@ function isTableCall(row: Expr): row is ExprCall {
   return row.function.schema === undefined && isTableFunction(row.function.name);
 }
 
-/** Returns the columns that a select-list call yields for each row. */
+/** Returns the columns that a call in a select list yields for each row. */
 function expandedColumns(
   call: ExprCall,
   context: ExpressionContext,
@@ -418,7 +425,7 @@ function columnsOf(
 }
 
 /**
- * Binds a scalar function in FROM, which yields one row.
+ * Binds a scalar function in FROM. It yields a single row.
  *
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */

@@ -1,6 +1,6 @@
 /**
- * Binds the rows of VALUES in FROM: as expressions, or as plain values if all are literals and
- * there are many.
+ * Binds the rows of VALUES in FROM: as expressions or, if there are many and all cells are
+ * literals, as plain values.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { runToCompletion } from "../../../base/steps.ts";
@@ -15,7 +15,7 @@ import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
-/** The number of cells bound in one step. Each cell takes a few microseconds. */
+/** How many cells are bound in one step. Each takes a few microseconds. */
 const CELLS_PER_STEP = 32;
 
 /**
@@ -32,7 +32,10 @@ export function bindValues(values: ValuesStatement, deps: SelectDeps): BoundRows
   return runToCompletion(bindRows(values, context));
 }
 
-/** Returns VALUES of many literals if each column has one form; otherwise undefined. */
+/**
+ * Returns a VALUES list made up of many literals as plain values; undefined if a column mixes
+ * different kinds of literals.
+ */
 function constantRows(list: LiteralList): BoundRows | undefined {
   const types: DataType[] = [];
   const columns: (readonly Value[])[] = [];
@@ -48,7 +51,10 @@ function constantRows(list: LiteralList): BoundRows | undefined {
   return { rows: [], types, constants: { rowCount: list.rowCount, columns } };
 }
 
-/** Binds VALUES: each column has the common type of its cells. Yields after every few cells. */
+/**
+ * Binds VALUES. Each column gets the common type of its cells. The generator yields after every
+ * few cells.
+ */
 export function* bindRows(
   { values, _location }: ValuesStatement,
   context: ExpressionContext,

@@ -1,5 +1,5 @@
 /**
- * Binds window calls, `f(…) OVER (…)` and `OVER w`, and the windows that WINDOW defines.
+ * Binds window calls, `f(…) OVER (…)` and `OVER w`, and the windows defined in a WINDOW clause.
  *
  * A call becomes a column of its block, like an aggregate. It is computed after grouping, so its
  * arguments and its window may contain aggregates, but no other window call.
@@ -43,7 +43,7 @@ import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
 import { sortOf } from "./sort_entry.ts";
 import { formOfCall, formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
-/** Creates the collector for the window calls of a block. */
+/** Creates the sink for the window calls of a block. */
 export function newWindowSink(): WindowSink {
   const known = new EquivalenceClasses(CALL_LIKENESS);
   const knownOrders = new EquivalenceClasses(ORDER_LIKENESS);
@@ -53,7 +53,10 @@ export function newWindowSink(): WindowSink {
 const CALL_LIKENESS = { formOf: formOfCall, areEquivalent: sameCall };
 const ORDER_LIKENESS = { formOf: formOfOrder, areEquivalent: sameOrder };
 
-/** Binds a call with OVER. @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND */
+/**
+ * Binds a call with OVER.
+ * @throws {DatabaseError} INVALID_QUERY, FUNCTION_NOT_FOUND
+ */
 export function bindWindowCall(
   call: ExprCall,
   context: ExpressionContext,
@@ -98,7 +101,10 @@ export function bindWindowCall(
   return columnValue(column);
 }
 
-/** Adds a window for a new order of rows. @throws {DatabaseError} LIMIT_EXCEEDED */
+/**
+ * Adds the window of a call, unless an equal window is already known.
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
 function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call: ExprCall): void {
   if (knownOrders.find(window) !== undefined) return;
   orders.push(window);
@@ -111,7 +117,10 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
   );
 }
 
-/** Refuses clauses that a call with OVER cannot have. @throws {DatabaseError} */
+/**
+ * Refuses clauses that a call with OVER cannot have.
+ * @throws {DatabaseError}
+ */
 function checkForm(call: ExprCall, name: string): void {
   const isOfWindow = isWindowName(name);
   if (!isOfWindow && functionExists(name)) {
@@ -168,7 +177,7 @@ function functionOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bou
       ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
       : argument,
   );
-  // An untyped literal gets the type of the value next to it, or becomes text if there is none.
+  // An untyped literal gets the type of the related argument, or becomes text if there is none.
   const valued = [args[0], shape.alike === undefined ? undefined : args[shape.alike]];
   const present = valued.flatMap((value) => value ?? []);
   let { result: type } = shape;
@@ -188,7 +197,10 @@ interface Around {
   readonly bind: Bind;
 }
 
-/** Binds the windows that WINDOW defines. Each may extend earlier ones. @throws {DatabaseError} */
+/**
+ * Binds the windows defined in a WINDOW clause. Each may extend earlier ones.
+ * @throws {DatabaseError}
+ */
 export function bindNamedWindows(
   windows: readonly NamedWindowNode[],
   context: ExpressionContext,
@@ -265,7 +277,9 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
   return window;
 }
 
-/** Accepts an untyped literal as a key, which puts all rows into one group, whatever its value. */
+/**
+ * Accepts an untyped literal as a key. It puts all rows into the same group, whatever its value.
+ */
 function settledKey(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;
   return castTo(expression, { to: { kind: "text" }, mode: "implicit", node: undefined });
@@ -278,9 +292,7 @@ const DEFAULT_FRAME: BoundFrame = {
   exclude: undefined,
 };
 
-/**
- * The rank of each type of bound. The bounds of a frame must appear in the order of their ranks.
- */
+/** The rank of each kind of bound. The start of a frame must not rank after its end. */
 const PLACES: Readonly<Record<FrameBound["type"], number>> = {
   "unbounded preceding": 0,
   preceding: 1,

@@ -1,4 +1,4 @@
-/** Traverses the expressions in window calls, and compares calls. */
+/** Traverses the expressions in window calls, and compares window calls. */
 
 import type {
   BoundExpression,
@@ -24,7 +24,7 @@ export function expressionsOfCall({ args, filter, window }: BoundWindowCall): Bo
   ];
 }
 
-/** Returns the same call with changed expressions. */
+/** Returns a copy of the call with `change` applied to its expressions. */
 export function mapCall(
   call: BoundWindowCall,
   change: (expression: BoundExpression) => BoundExpression,
@@ -50,7 +50,7 @@ export function mapCall(
   };
 }
 
-/** Whether two calls give the same value in every row. */
+/** Whether two calls have the same value in every row. */
 export function sameCall(left: BoundWindowCall, right: BoundWindowCall): boolean {
   return (
     nameOf(left) === nameOf(right) &&
@@ -68,18 +68,18 @@ function nameOf({ form }: BoundWindowCall): string {
   return form.kind === "function" ? form.name : form.aggregate.name;
 }
 
-/** Returns a string that is the same for calls that {@linkcode sameCall} considers equal. */
+/** Returns a string. Calls that {@linkcode sameCall} considers equal have equal strings. */
 export function formOfCall({ args, filter, window }: BoundWindowCall): string {
   const { end, start } = window.frame;
   return `${formOfOrder(window)} ${formOfList([...args, filter, start.offset, end.offset])}`;
 }
 
-/** Whether two windows have the same partitions, with their rows in the same order. */
+/** Whether two windows partition the rows alike and sort them alike. */
 export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
   return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
 }
 
-/** Returns a string that is the same for windows that {@linkcode sameOrder} considers equal. */
+/** Returns a string. Windows that {@linkcode sameOrder} considers equal have equal strings. */
 export function formOfOrder({ orderBy, partitionBy }: BoundWindow): string {
   return formOfList([...partitionBy, undefined, ...orderBy.map(({ expression }) => expression)]);
 }

@@ -2,8 +2,8 @@
  * Binds WITH: named queries, including recursive ones.
  *
  * An entry is bound once and may be read in many places. Entries see earlier entries. With
- * RECURSIVE, all entries see each other, and an entry sees itself as the rows that its last step
- * produced.
+ * RECURSIVE, all entries see each other, and an entry sees itself as the rows produced by its last
+ * step.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
@@ -70,8 +70,8 @@ function requireOwnNames({ bind }: WithStatement): void {
 }
 
 /**
- * Adds an entry that is a change to its own scope in a form that cannot be read, because a change
- * must not read the rows that it returns.
+ * Adds an entry that is a change to its own scope as unreadable, because a change must not read
+ * the rows that it returns.
  */
 function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectDeps {
   return withEntry(deps, { kind: "forbidden", name });
