@@ -1,21 +1,22 @@
 /**
- * Defines which rows a statement may read and change in the tables to which it refers: the policies
- * that decide about these rows, and the source of the tables that policies read.
+ * Defines which rows a statement may read and change in the tables to which it refers: the
+ * policies that decide about these rows, and the source of the tables that policies read.
  *
- * Every query is bound with {@linkcode RowRights}, so no table can be read without such a decision.
+ * Every query is bound with {@linkcode RowRights}, so no table can be read without such a
+ * decision.
  */
 import { accessLevelOf, type PolicyEntry, type TableEntry } from "../../catalog/mod.ts";
 import type { ViewOwner } from "./bound.ts";
 
 export interface RowRights {
   /**
-   * Whether the caller needs the right to read each table. The text of a policy needs no such
+   * Whether the caller needs the right to read each table. The SQL of a policy needs no such
    * right, because it reads tables with the rights of the policy's owner.
    */
   readonly needsRight: boolean;
   /**
-   * The user who needs the rights in place of the caller, inside a view that runs with the rights
-   * of its owner.
+   * The user who needs the rights in place of the caller. Set inside a view that runs with its
+   * owner's rights.
    */
   readonly viewOwner?: ViewOwner | undefined;
   /** Returns the policies that permit rows of a table; undefined if every row is permitted. */
@@ -23,18 +24,19 @@ export interface RowRights {
   /** Returns a table that a policy reads; undefined if it no longer exists. */
   tableById(tableId: number): TableEntry | undefined;
   /**
-   * Returns the rights within the text of a view.
+   * Returns the rights that apply inside a view.
    *
-   * @param owner The owner of the view, if it runs with the rights of its owner. Any other view
-   *   runs with the rights of the caller, even inside a view that runs with the rights of its
-   *   owner.
+   * @param owner The view's owner, if the view runs with the owner's rights. Any other view runs
+   *   with the caller's rights, even inside a view that runs with its owner's rights.
    */
   within(owner: ViewOwner | undefined): RowRights;
 }
 
 /** The functions that decide which rows users may read and write. */
 export interface RowDecisions {
-  /** Returns the policies that apply to the owner of a view, or to the caller. */
+  /**
+   * Returns the policies that apply to the owner of a view or, outside such views, to the caller.
+   */
   readonly policiesFor: (
     table: TableEntry,
     owner: ViewOwner | undefined,
@@ -42,7 +44,7 @@ export interface RowDecisions {
   readonly tableById: (tableId: number) => TableEntry | undefined;
 }
 
-/** Returns the rights of a caller, who may have no right to a table. */
+/** Returns the rights of a caller who needs the right to each table. */
 export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
   const within = (viewOwner: ViewOwner | undefined): RowRights => ({
     needsRight: true,
@@ -54,7 +56,7 @@ export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
   return within(undefined);
 }
 
-/** Returns rights to every row of all tables, even of tables that the caller may not read. */
+/** Returns rights to every row of every table, even of tables that the caller may not read. */
 export function everyRow(tableById: RowRights["tableById"]): RowRights {
   const every: RowRights = {
     needsRight: false,
@@ -66,8 +68,8 @@ export function everyRow(tableById: RowRights["tableById"]): RowRights {
 }
 
 /**
- * Returns the user who needs the right to a table; undefined for the caller. In every view, a USER
- * table shows the rows of the caller, so the caller needs the right to read it.
+ * Returns the user who needs the right to a table; undefined if it is the caller. In any view, a
+ * USER table shows the caller's rows, so the caller needs the right to read it.
  */
 export function readerOf(
   table: TableEntry,

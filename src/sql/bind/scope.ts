@@ -1,4 +1,4 @@
-/** Resolves references to columns by the names that are in scope. */
+/** Resolves column references through the names in scope. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { ExprRef, SelectedColumn } from "../parse/ast/ast.ts";
@@ -7,53 +7,53 @@ import type { BoundColumn } from "./bound_expressions.ts";
 import { insteadOfFunction } from "./other_names.ts";
 
 /**
- * The position of a relation in a bound FROM. The relation may be replaced while the query is
- * bound.
+ * The place of a relation in a bound FROM. The relation itself may be replaced while the query is
+ * being bound.
  */
 export interface RelationNode {
   readonly kind: "relation";
   relation: BoundRelation;
 }
 
-/** The names that one FROM item adds to the scope. */
+/** The names that a FROM item adds to the scope. */
 export interface ScopeRelation {
-  /** The alias, or the table's name if the item has no alias. */
+  /** The alias, or the table name if the item has no alias. */
   readonly alias: string;
-  /** The namespace of a table without an alias, which makes `ns.t.c` a valid reference. */
+  /** The namespace of a table without an alias. It makes `ns.t.c` a valid reference. */
   readonly namespace: string | undefined;
   /** The columns to which `*` expands. */
   readonly columns: readonly BoundColumn[];
   /**
-   * The names of the fields of a row of the relation, if it is a table or view whose columns have
-   * other names in FROM. Like PostgreSQL, a row keeps the names that the table or view defines.
+   * The field names of the relation's rows, if FROM gives other names to the columns of a table or
+   * view. As in PostgreSQL, a row keeps the names from the definition of the table or view.
    */
   readonly fieldNames?: readonly string[] | undefined;
   /**
-   * The `_seq` and `_deleted` columns of a stored table, preceded by its hidden key if it has one.
+   * The columns `_seq` and `_deleted` of a stored table, preceded by its hidden key if it has one.
    */
   readonly systemColumns: readonly BoundColumn[];
   /**
-   * The value of a table function. The alias alone refers to it, unless a column has the same name.
+   * The value of a table function. The alias alone refers to it, unless there is a column of the
+   * same name.
    */
   readonly value?: BoundColumn | undefined;
-  /** The position of the relation in FROM, if it is there. */
+  /** The place of the relation in FROM; absent if it is not part of FROM. */
   readonly node?: RelationNode;
   /**
-   * Whether the relation is on the nullable side of an outer join, so that its row may be missing.
+   * Whether the relation is on the nullable side of an outer join, where its row may be missing.
    */
   readonly isOpen?: true;
 }
 
 /**
- * The maximum number of columns that are searched one by one. Longer lists are indexed at the first
- * lookup.
+ * Up to this many columns are searched one by one. Longer lists are indexed at the first lookup.
  */
 const SEARCHED_COLUMNS_MAX = 32;
 
 const indexes = new WeakMap<readonly BoundColumn[], ReadonlyMap<string, readonly BoundColumn[]>>();
 
 /**
- * Returns the only column with a given name in several lists.
+ * Returns the only column with a given name in several lists; undefined if none has it.
  *
  * @throws {DatabaseError} AMBIGUOUS_COLUMN
  */
@@ -89,7 +89,7 @@ function indexOf(columns: readonly BoundColumn[]): ReadonlyMap<string, readonly 
 
 function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn[] {
   const [first] = relations;
-  // Relations are usually added one by one. In this case, no list has to be copied.
+  // Relations are usually added one by one, in which case no list has to be copied.
   if (first !== undefined && relations.length === 1) return first.columns;
   return relations.flatMap(({ columns }) => columns);
 }
@@ -97,8 +97,8 @@ function columnsOfAll(relations: readonly ScopeRelation[]): readonly BoundColumn
 export class Scope {
   readonly relations: readonly ScopeRelation[];
   /**
-   * The columns that unqualified names may refer to and that `*` selects, in order. Columns that
-   * USING or NATURAL merged appear once.
+   * The columns to which unqualified names may refer and which `*` selects, in order. Columns
+   * merged by USING or NATURAL appear once.
    */
   readonly visible: readonly BoundColumn[];
 
@@ -119,7 +119,7 @@ export class Scope {
   }
 
   /**
-   * Returns the column that a reference denotes.
+   * Returns the column to which a reference resolves.
    * @throws {DatabaseError} COLUMN_NOT_FOUND, AMBIGUOUS_COLUMN, TABLE_NOT_FOUND
    */
   resolve(ref: ExprRef): BoundColumn {
@@ -129,8 +129,8 @@ export class Scope {
   }
 
   /**
-   * Resolves a reference like `resolve`, but returns undefined for a name that an outer query may
-   * contain: an unknown column, or a table that is not in this FROM.
+   * Like `resolve`, but returns undefined for a name that may belong to an outer query: an unknown
+   * column, or a table that is not in this FROM.
    */
   lookup(ref: ExprRef): BoundColumn | undefined {
     const { table } = ref;
@@ -142,7 +142,7 @@ export class Scope {
     throw this.#notFound(ref);
   }
 
-  /** Resolves a reference like `resolve`, but returns undefined if the column does not exist. */
+  /** Like `resolve`, but returns undefined if the column does not exist. */
   find(ref: ExprRef): BoundColumn | undefined {
     if (ref.table !== undefined) {
       const { columns, systemColumns } = this.relationOf(ref, ref.table);
@@ -153,21 +153,21 @@ export class Scope {
     return columnOf(ref, lists) ?? this.#valueNamed(ref);
   }
 
-  /**
-   * Returns the relation whose whole row `t` or `t.*` refers to, even if a column has the name `t`.
-   */
+  /** Returns the relation to whose row `t` or `t.*` refers, even if there is also a column `t`. */
   rowNamed({ name, star, table }: ExprRef): ScopeRelation | undefined {
     if (table !== undefined) return star === true ? this.relationNamed(table) : undefined;
     return this.relations.find(({ alias }) => alias === name);
   }
 
-  /** Returns a scope with the same names, on the nullable side of an outer join. */
+  /** Returns a scope with the same names, for the nullable side of an outer join. */
   opened(): Scope {
     const relations = this.relations.map((relation) => ({ ...relation, isOpen: true as const }));
     return new Scope(relations, this.visible);
   }
 
-  /** Returns a scope with the same names, for clauses of a query with this select list. */
+  /**
+   * Returns a scope with the same names, for the clauses of a query with the given select list.
+   */
   beside(selected: readonly SelectedColumn[] | undefined): Scope {
     return new Scope(this.relations, this.visible, selected);
   }
@@ -176,7 +176,10 @@ export class Scope {
     return this.relations.find(({ alias, value }) => alias === name && value !== undefined)?.value;
   }
 
-  /** Returns the relation in `t.c` or `ns.t.c`. @throws {DatabaseError} TABLE_NOT_FOUND */
+  /**
+   * Returns the relation to which `t.c` or `ns.t.c` refers.
+   * @throws {DatabaseError} TABLE_NOT_FOUND
+   */
   relationOf(
     node: { readonly _location: { readonly start: number } },
     table: { readonly name: string; readonly schema?: string | undefined },
@@ -199,7 +202,7 @@ export class Scope {
     return isColumn ? { hint: `read a field of the column with ${name} ->> 'field'` } : {};
   }
 
-  /** Returns the relation in `t.c` or `ns.t.c`, or undefined if this FROM has none of that name. */
+  /** Returns the relation to which `t.c` or `ns.t.c` refers; undefined if this FROM has none. */
   relationNamed(table: {
     readonly name: string;
     readonly schema?: string | undefined;
@@ -236,7 +239,7 @@ export class Scope {
   }
 }
 
-/** Whether columns belong to the table with a name, whatever its alias in FROM. */
+/** Whether columns belong to the table with the given name, whatever its alias in FROM. */
 function isOfTable(
   columns: readonly BoundColumn[],
   { name, schema }: { readonly name: string; readonly schema?: string | undefined },

@@ -1,13 +1,13 @@
 /**
- * Finds numbers that a statement stores in timestamp columns. A number stored as a TIMESTAMP counts
- * microseconds, but the clocks of many languages count milliseconds or seconds, whose numbers
- * become timestamps shortly after 1970. The response to such a statement contains a notice with the
- * stored timestamp.
+ * Finds numbers that a statement stores in timestamp columns. A number stored as a TIMESTAMP
+ * counts microseconds, but the clocks of many languages count milliseconds or seconds. Their
+ * numbers become timestamps shortly after 1970. The response to such a statement contains a notice
+ * with the timestamp that was stored.
  */
 import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 
-/** A number, in the text or in a parameter, that a timestamp column stores unchanged. */
+/** A number in the SQL or in a parameter that a timestamp column stores unconverted. */
 export interface StoredNumber {
   readonly column: string;
   /** The slot that contains the value when the statement runs; undefined for a constant. */
@@ -16,7 +16,7 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/** A unit in which clocks count, and the range of numbers that are probably meant in this unit. */
+/** A unit in which clocks count, and the range of numbers that are probably meant in it. */
 interface ClockUnit {
   readonly name: string;
   readonly min: number;
@@ -34,12 +34,12 @@ const CLOCK_UNITS: readonly ClockUnit[] = [
 ];
 
 /**
- * The maximum number of notices in one response. A long list of values usually has the same problem
- * in every row.
+ * The maximum number of notices in a response. In a long list of values, usually every row has the
+ * same problem.
  */
 const NOTICES_MAX = 3;
 
-/** Describes a value if it is a number for a timestamp column. */
+/** Describes a value that is a number for a timestamp column; undefined for any other value. */
 export function storedNumber(
   value: BoundExpression,
   { name, type }: { readonly name: string; readonly type: DataType },
@@ -55,9 +55,7 @@ export function storedNumber(
   return { column: name, slot: undefined, isParameter: false, value: value.value };
 }
 
-/**
- * Returns the notices for a statement that ran with these values, or undefined if there are none.
- */
+/** Returns the notices for a statement that ran with these values; undefined if there are none. */
 export function noticesOf(
   numbers: readonly StoredNumber[],
   slots: readonly Value[],
@@ -78,7 +76,7 @@ export function noticesOf(
 }
 
 /**
- * Returns the unit that was probably intended for a number, or undefined for a plausible number.
+ * Returns the unit probably intended for a number; undefined if the number is plausible as it is.
  */
 function likelyUnit(value: number): ClockUnit | undefined {
   const size = Math.abs(value);

@@ -41,13 +41,13 @@ export function childrenOf(expression: BoundExpression): readonly BoundExpressio
   }
 }
 
-/** Whether a test is true for any direct operand. Operands are tested in order until one passes. */
+/** Whether any direct operand passes a test. Operands are tested in order until one passes. */
 export function someChild(
   expression: BoundExpression,
   test: (child: BoundExpression) => boolean,
 ): boolean;
 /**
- * Whether a test is true for any direct operand. The test gets an additional argument, so that a
+ * Whether any direct operand passes a test. The test is passed an additional argument, so that a
  * traversal creates no closures.
  */
 export function someChild<Given>(
@@ -70,7 +70,7 @@ export function someChild(
     case "not":
     case "is":
       return test(expression.operand, given);
-    // The most frequent expressions are tested without creating a list of their two operands.
+    // The two operands of the most frequent expressions are tested without creating a list.
     case "compare":
     case "arithmetic":
       return test(expression.left, given) || test(expression.right, given);
@@ -80,7 +80,7 @@ export function someChild(
   }
 }
 
-/** Returns the same expression with changed operands. */
+/** Returns a copy of the expression with its operands changed. */
 export function mapChildren(
   expression: BoundExpression,
   change: (child: BoundExpression) => BoundExpression,
@@ -156,14 +156,14 @@ export function readsColumn(expression: BoundExpression): boolean {
   return expression.kind === "column" || someChild(expression, readsColumn);
 }
 
-/** Whether evaluating an expression on some row can raise an error. */
+/** Whether there may be a row on which evaluating an expression raises an error. */
 export function mayFail(expression: BoundExpression): boolean {
   return failsHere(expression) || someChild(expression, mayFail);
 }
 
 /**
- * Whether evaluating an expression may raise an error on one row and not on another. An expression
- * without columns fails on all rows or on none.
+ * Whether evaluating an expression may raise an error on one row but not on another. An expression
+ * without columns fails either on all rows or on none.
  */
 export function mayFailOnRow(expression: BoundExpression): boolean {
   if (!mayFail(expression)) return false;
@@ -188,15 +188,15 @@ export function failsHere(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether evaluating a value can raise no error, so that it may be evaluated even if no row needs
- * it.
+ * Whether evaluating a value is certain to raise no error, so that it may be evaluated even if no
+ * row needs it.
  */
 export function isSure(value: BoundExpression): boolean {
   return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
 }
 
 /**
- * Whether a value comes from the request, possibly with a cast to the required type: `$1::int`,
+ * Whether a value comes from the request, possibly cast to the required type: `$1::int`,
  * `ARRAY[$1, $2]`. If it cannot be cast, the statement fails even without rows.
  */
 function isGiven(value: BoundExpression): boolean {
@@ -228,12 +228,12 @@ export function readsForEachRow(expression: BoundExpression): boolean {
 }
 
 /**
- * The maximum number of operands, each with its own loop, for which evaluating a batch takes
- * negligible time.
+ * Evaluating a batch takes negligible time for up to this many operands, each of which has its own
+ * loop.
  */
 const SMALL_OPERANDS_MAX = 64;
 
-/** Whether evaluating an expression over a batch may take long or produce large values. */
+/** Whether evaluating an expression over a batch may take a long time or produce large values. */
 export function mayTakeLong(expression: BoundExpression): boolean {
   const left = { count: SMALL_OPERANDS_MAX };
   return isLaborious(expression, left);
@@ -246,7 +246,7 @@ function isLaborious(expression: BoundExpression, left: { count: number }): bool
   return childrenOf(expression).some((child) => isLaborious(child, left));
 }
 
-/** Whether an expression may give a different value each time it is evaluated. */
+/** Whether an expression may have a different value each time it is evaluated. */
 export function isVolatile(expression: BoundExpression): boolean {
   return isVolatileItself(expression) || someChild(expression, isVolatile);
 }
@@ -257,14 +257,16 @@ export function isVolatileItself(expression: BoundExpression): boolean {
   return expression.kind === "subquery" && expression.subquery.isVolatile;
 }
 
-/** Whether an expression always gives the same value for the same row, for any caller. */
+/** Whether an expression always has the same value for the same row, whoever the caller is. */
 export function isImmutable(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.volatility !== "immutable") return false;
   if (expression.kind === "subquery" || expression.kind === "outer") return false;
   return childrenOf(expression).every(isImmutable);
 }
 
-/** Returns the operands of nested ANDs, left to right, or an empty list for an absent condition. */
+/**
+ * Returns the operands of nested ANDs, from left to right; an empty list for an absent condition.
+ */
 export function conjunctsOf(condition: BoundExpression | undefined): readonly BoundExpression[] {
   if (condition === undefined) return [];
   const conjuncts: BoundExpression[] = [];
@@ -277,7 +279,7 @@ function addConjuncts(condition: BoundExpression, into: BoundExpression[]): void
   else for (const operand of condition.operands) addConjuncts(operand, into);
 }
 
-/** Returns the conjunction of conditions, or undefined if the list is empty. */
+/** Joins conditions with AND; undefined if the list is empty. */
 export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpression | undefined {
   const [first] = conditions;
   if (first === undefined || conditions.length === 1) return first;
@@ -285,12 +287,12 @@ export function conjunctionOf(conditions: readonly BoundExpression[]): BoundExpr
 }
 
 /**
- * Whether two expressions always give the same value because they have the same form over the same
+ * Whether two expressions always have the same value because they have the same form over the same
  * columns.
  */
 export function sameExpression(left: BoundExpression, right: BoundExpression): boolean {
   if (left.kind !== right.kind || !sameType(left.type, right.type)) return false;
-  // Volatile operands are found when the operands are compared.
+  // Volatile operands are detected later, when the operands are compared.
   if (!sameForm(left, right) || isVolatileItself(left)) return false;
   const leftChildren = childrenOf(left);
   const rightChildren = childrenOf(right);
@@ -309,8 +311,8 @@ export function sameForm(left: BoundExpression, right: BoundExpression): boolean
   if (left.kind !== "constant" || right.kind !== "constant") return formOf(left) === formOf(right);
   if (left.value === right.value) return true;
   if (left.value === null || right.value === null || left.type.kind === "unknown") return false;
-  // Bytes, intervals and arrays are objects, so they are compared as strings, which are equal for
-  // equal values.
+  // Bytes, intervals and arrays are objects, so they are compared as text. Equal values have equal
+  // text.
   return textFromValue(left.type, left.value) === textFromValue(right.type, right.value);
 }
 
@@ -329,8 +331,8 @@ function operatorOf({ form }: BoundSubquery): string | undefined {
 }
 
 /**
- * Returns the properties of an expression, other than its operands, that distinguish it from other
- * expressions of its kind.
+ * Returns the properties, other than operands, that distinguish an expression from others of its
+ * kind.
  */
 function formOf(expression: BoundExpression): unknown {
   switch (expression.kind) {
@@ -356,7 +358,7 @@ function formOf(expression: BoundExpression): unknown {
   }
 }
 
-/** Returns a string that is the same for equal constants. */
+/** Returns a string. Lists of equal constants have equal strings. */
 function constantsText({
   constants,
   operand: { type },
@@ -408,9 +410,9 @@ export function holdsTimeWord(expression: BoundExpression): boolean {
 }
 
 /**
- * Returns the operand of a cast that changes neither the stored form of a value nor its order, such
- * as a cast to a wider integer, to a timestamp with or without a zone, or to a string type without
- * a limit. Returns any other expression unchanged.
+ * Removes a cast that changes neither the stored form of a value nor its order, such as a cast to
+ * a wider integer, to a timestamp with or without a time zone, or to a string type without a
+ * limit. Returns any other expression unchanged.
  */
 export function withoutIdleCast(expression: BoundExpression): BoundExpression {
   if (expression.kind !== "cast") return expression;
@@ -419,7 +421,10 @@ export function withoutIdleCast(expression: BoundExpression): BoundExpression {
   return isIdle ? operand : expression;
 }
 
-/** Whether integers or timestamps of two types are stored and compared in the same form. */
+/**
+ * Whether two types both contain integers or both contain timestamps. Such values are stored and
+ * compared in the same form.
+ */
 export function areOfOneScale(one: DataType, other: DataType): boolean {
   return (isInteger(one) && isInteger(other)) || (isMoment(one) && isMoment(other));
 }

@@ -1,8 +1,8 @@
 /**
- * Implements ADD PRIMARY KEY for a table that was created without a primary key.
+ * Implements ADD PRIMARY KEY for a table created without a primary key.
  *
- * The new key is a unique index on columns that become NOT NULL. The store keeps the hidden key of
- * the table, so no row is rewritten, and the index is built while other statements write.
+ * The new key is a unique index on columns that become NOT NULL. The store keeps the table's
+ * hidden key, so no row is rewritten, and the index is built while other statements write.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -36,11 +36,11 @@ export function requireNoKey(table: TableEntry, position: number): void {
 }
 
 /**
- * Returns the table with a primary key. If the table has rows, the index for the key still has to
- * be built.
+ * Returns the table with a primary key. If the table contains rows, the index for the key still
+ * has to be built.
  *
- * @throws {DatabaseError} INVALID_DEFINITION if the table already has a primary key, and the errors
- *   that adding an index raises.
+ * @throws {DatabaseError} INVALID_DEFINITION if the table already has a primary key, and the
+ *   errors raised when an index is added.
  */
 export function withPrimaryKey(
   table: TableEntry,

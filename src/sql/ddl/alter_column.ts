@@ -1,6 +1,6 @@
 /**
- * Implements ALTER COLUMN and MODIFY COLUMN, which change the nullability, the default and the type
- * of an existing column.
+ * Implements ALTER COLUMN and MODIFY COLUMN, which change whether an existing column may be NULL,
+ * its default and its type.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -23,7 +23,7 @@ import { checkDefault } from "./table_elements.ts";
 /**
  * Returns the table with an altered column.
  *
- * @param altering Receives the conditions that existing rows of the altered table must meet.
+ * @param altering Receives the conditions that existing rows of the table must meet.
  */
 export function alterColumn(
   table: TableEntry,
@@ -133,7 +133,7 @@ function setDefault(
 }
 
 /**
- * Returns a column in whose DEFAULT all sequences are qualified with their namespaces.
+ * Returns a column with all sequences in its DEFAULT qualified by their namespaces.
  * @throws {DatabaseError}
  */
 export function withQualifiedDefault(
@@ -148,7 +148,7 @@ export function withQualifiedDefault(
   return { ...column, defaultSql: qualified };
 }
 
-/** Turns a generated column into an ordinary column, which keeps its values. */
+/** Turns a generated column into an ordinary one that keeps its values. */
 function dropExpression(
   table: TableEntry,
   column: ColumnEntry,

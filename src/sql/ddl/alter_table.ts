@@ -3,9 +3,9 @@
  * existing rows must meet. All actions of a statement apply together.
  *
  * Existing rows are rewritten only if a column gets values that differ from row to row
- * (`row_rewrite.ts`). The values of any other new column come from its definition, a dropped column
- * is no longer read, a renamed column keeps its id, and older values are converted to a wider type
- * when they are read.
+ * (`row_rewrite.ts`). In all other cases, reading takes care of the change: the values of a new
+ * column come from its definition, a dropped column is no longer read, a renamed column keeps its
+ * id, and older values are converted to a wider type.
  */
 
 import { requireReach } from "../../auth/mod.ts";
@@ -93,23 +93,26 @@ import { triggersRenamed, withTriggerSwitch } from "./trigger_definitions.ts";
 
 export interface Alteration extends ChangedSequences {
   /**
-   * The names of new foreign keys that are in force, and against which existing rows still have to
+   * The names of new foreign keys that are in force but against which existing rows still have to
    * be checked.
    */
   readonly validations: readonly string[];
-  /** The foreign keys of other tables that the ALTER TABLE also drops. */
+  /** Foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: readonly IncomingReference[];
   /** The definition of the altered table; undefined if nothing changes. */
   readonly next: TableEntry | undefined;
-  /** The conditions that existing rows must satisfy, or else the ALTER TABLE fails. */
+  /** The conditions that existing rows must meet. If they do not, the ALTER TABLE fails. */
   readonly demands: readonly RowDemand[];
-  /** The columns for which an ALTER TABLE rewrites existing rows. */
+  /** The columns for which the ALTER TABLE rewrites existing rows. */
   readonly rewrites: readonly ColumnRewrite[];
   /** The columns that get a new type and, with it, a new id. */
   readonly retyped: readonly RetypedColumn[];
 }
 
-/** Returns the definition of a table after an ALTER TABLE. @throws {DatabaseError} */
+/**
+ * Returns the definition of a table after an ALTER TABLE.
+ * @throws {DatabaseError}
+ */
 export function alteredTable(
   table: TableEntry,
   node: AlterTableStatement,
@@ -199,8 +202,8 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return addConstraint(table, change, altering);
     case "validate constraint": {
       const { isValidated, name } = foreignKeyNamed(table, change.constraint);
-      // The copy is not the same object, so the table counts as altered, although its entry does
-      // not change yet.
+      // A copy is a different object, so the table counts as altered, although its entry has not
+      // changed yet.
       if (!isValidated) altering.validations.push(name);
       return isValidated ? table : { ...table };
     }
@@ -218,7 +221,7 @@ const MATERIALIZED_CHANGES: ReadonlySet<TableAlteration["type"]> = new Set<Table
 );
 
 /**
- * Refuses changes that only a table accepts, if the table is a materialized view.
+ * Refuses changes that a materialized view does not support.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -279,7 +282,10 @@ function addColumns(
   return completed({ ...table, columns: all, checks: kept, nextColumnId }, added, altering);
 }
 
-/** Adds the sequences, the values for existing rows, and the foreign keys of added columns. */
+/**
+ * Completes added columns with their sequences, the values for existing rows, and their foreign
+ * keys.
+ */
 function completed(
   table: TableEntry,
   added: ReadonlyMap<number, CreateColumnDef>,
@@ -315,8 +321,8 @@ function completed(
 }
 
 /**
- * Sets the value that existing rows have in a new column. The default of the column is evaluated
- * once for all rows.
+ * Sets the value of a new column in existing rows. The column's default is evaluated once for all
+ * of them.
  */
 function withMissing(
   column: ColumnEntry,
@@ -354,10 +360,7 @@ function withMissing(
   return { ...column, missing };
 }
 
-/**
- * Marks existing rows for a rewrite that gives them the values of a new column, according to the
- * definition of the column.
- */
+/** Marks existing rows for a rewrite that computes a new column from its definition. */
 function rewrittenWith(
   column: ColumnEntry,
   { altering, position }: { position: number; altering: Altering },
@@ -419,7 +422,7 @@ function dropColumn(
     );
   }
   if (generated.length > 0) {
-    // The order does not matter, because no generated column is computed from another one.
+    // The order does not matter, because no generated column is computed from another.
     const without = generated.reduce((next, { name: each }) => {
       const dropped = {
         type: "drop column",
@@ -475,11 +478,11 @@ function droppedTriggers(
 }
 
 /**
- * Removes the foreign keys that need a dropped index, both from the table itself and from other
+ * Removes foreign keys that need a dropped index, both from the table itself and from other
  * tables.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE; PERMISSION_DENIED if the caller's
- *   token excludes a table that refers to it.
+ *   token excludes a table with such a key.
  */
 function withoutReferring(
   next: TableEntry,
@@ -509,7 +512,10 @@ function withoutReferring(
   return withoutForeignKeys(next, (key) => own.has(key));
 }
 
-/** Drops the sequence that a column owns. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Drops the sequence that a column owns.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 function dropOwnSequence(
   table: TableEntry,
   { columnId, name }: ColumnEntry,
@@ -575,7 +581,7 @@ function renameColumn(
   };
 }
 
-/** Returns an index with one column renamed in its expressions and its condition. */
+/** Returns an index in which a column is renamed in the expressions and the condition. */
 function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexEntry {
   const { expressions, where } = index;
   const renamed = <T extends { readonly sql: string }>(each: T): T => ({
@@ -626,7 +632,7 @@ function addConstraint(
   return { ...table, checks: [...table.checks, check] };
 }
 
-/** Adds UNIQUE constraints. Their indexes are built once the table is altered. */
+/** Adds UNIQUE constraints. Their indexes are built once the table has been altered. */
 function withUnique(
   table: TableEntry,
   constraints: readonly WrittenIndex[],
@@ -664,7 +670,7 @@ function dropConstraint(
   throw constraintNotFound(table, { name, _location });
 }
 
-/** Returns a context for expressions that depend on neither a row nor the caller. */
+/** Returns a context for evaluating expressions that depend neither on a row nor on the caller. */
 export function definitionContext(deps: ExecutionDeps): ExecutionContext {
   return newContext(deps, {
     principal: NO_PRINCIPAL,

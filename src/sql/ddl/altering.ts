@@ -1,5 +1,5 @@
 /**
- * Defines the data that the actions of one ALTER TABLE share: the caller, and the other changes in
+ * Defines the state that the actions of an ALTER TABLE share: the caller, and the other changes in
  * the same catalog transaction.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -13,7 +13,7 @@ import type { ColumnRewrite } from "./row_rewrite.ts";
 
 export type AltererDeps = ExecutionDeps & Pick<BindingDeps, "systemViews">;
 
-/** The caller of the ALTER TABLE, and the namespace in which a default is evaluated. */
+/** Who runs the ALTER TABLE, and in which namespace defaults are evaluated. */
 export interface Alterer {
   readonly deps: AltererDeps;
   readonly principal: Principal;
@@ -21,7 +21,7 @@ export interface Alterer {
   readonly namespace: string;
 }
 
-/** The sequences that an ALTER TABLE adds, changes or removes together with the table. */
+/** Sequences that an ALTER TABLE adds, changes or removes together with the table. */
 export interface ChangedSequences {
   readonly sequences: readonly SequenceEntry[];
   readonly droppedSequences: readonly SequenceEntry[];
@@ -29,9 +29,9 @@ export interface ChangedSequences {
   readonly marks: readonly SequenceMark[];
 }
 
-/** A column that gets a new type and, with it, a new id. */
+/** A column that gets a new type and therefore a new id. */
 export interface RetypedColumn {
-  /** The id of a retyped column before the change. */
+  /** The id of the column before the change. */
   readonly columnId: number;
   readonly name: string;
   readonly position: number;
@@ -41,20 +41,20 @@ export class Altering implements Alterer, ChangedSequences {
   readonly deps: AltererDeps;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The conditions that existing rows must satisfy, or else the ALTER TABLE fails. */
+  /** The conditions that existing rows must meet. If they do not, the ALTER TABLE fails. */
   readonly demands: RowDemand[] = [];
-  /** The columns for which an ALTER TABLE rewrites existing rows. */
-  readonly rewrites: ColumnRewrite[] = [];
   /** The columns for which the ALTER TABLE rewrites existing rows. */
+  readonly rewrites: ColumnRewrite[] = [];
+  /** The columns that get a new type and therefore a new id. */
   readonly retyped: RetypedColumn[] = [];
-  /** The columns that get a new type and, with it, a new id. */
+  /** The definition of the table before the ALTER TABLE. */
   readonly before: TableEntry;
   readonly sequences: SequenceEntry[] = [];
   readonly droppedSequences: SequenceEntry[] = [];
   readonly marks: SequenceMark[] = [];
   /** The names of the foreign keys against which existing rows still have to be checked. */
   readonly validations: string[] = [];
-  /** The foreign keys of other tables that the ALTER TABLE also drops. */
+  /** Foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: IncomingReference[] = [];
 
   constructor(before: TableEntry, { deps, namespace, principal }: Alterer) {
@@ -69,8 +69,7 @@ export class Altering implements Alterer, ChangedSequences {
   }
 
   /**
-   * Creates the sequences of numbered columns, and returns the table with the DEFAULTs that use
-   * them.
+   * Creates the sequences of numbered columns, and returns the table with DEFAULTs that use them.
    *
    * @throws {DatabaseError}
    */
@@ -82,9 +81,7 @@ export class Altering implements Alterer, ChangedSequences {
     return made.table;
   }
 
-  /**
-   * Returns the sequence of a column, including the changes of earlier actions in the statement.
-   */
+  /** Returns a column's sequence, with the changes made by earlier actions of the statement. */
   sequenceOf({ tableId }: TableEntry, columnId: number): SequenceEntry | undefined {
     const isOwn = ({ ownedBy }: SequenceEntry): boolean =>
       ownedBy?.tableId === tableId && ownedBy.columnId === columnId;

@@ -1,10 +1,10 @@
 /**
  * Executes CREATE COLLATION. `type_definitions.ts` executes ALTER COLLATION and DROP COLLATION,
- * because collations share the names of types.
+ * because collations and types share one set of names.
  *
- * The locale of a collation is written as for PostgreSQL: as a BCP 47 tag with keywords, such as
- * "de-u-co-phonebk-ks-level2", or in the older form of ICU, such as "de@colStrength=secondary".
- * Only keywords that the runtime honours are accepted.
+ * The locale of a collation is written as in PostgreSQL: as a BCP 47 tag with keywords, such as
+ * "de-u-co-phonebk-ks-level2", or in ICU's older form, such as "de@colStrength=secondary". Only
+ * keywords that the runtime honours are accepted.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -43,7 +43,10 @@ export function createCollation(
   return defineType(node.name, { ...caller, valuesOf }, deps);
 }
 
-/** Returns the rules of an existing collation. @throws {DatabaseError} */
+/**
+ * Returns the rules of an existing collation.
+ * @throws {DatabaseError}
+ */
 function copiedRules(
   node: QName,
   namespace: string,
@@ -169,7 +172,7 @@ function booleanOf(text: string): boolean | undefined {
   return ["false", "off", "0", "no"].includes(word) ? false : undefined;
 }
 
-/** The keywords of ICU's older form of locales, and those of BCP 47 that mean the same. */
+/** The keywords of ICU's older locale form, with their BCP 47 equivalents. */
 const KEYWORDS: ReadonlyMap<string, string> = new Map([
   ["colalternate", "ka"],
   ["colbackwards", "kb"],
@@ -181,7 +184,7 @@ const KEYWORDS: ReadonlyMap<string, string> = new Map([
   ["colstrength", "ks"],
 ]);
 
-/** The values of ICU's older form, and those of BCP 47 that mean the same. */
+/** The keyword values of ICU's older locale form, with their BCP 47 equivalents. */
 const VALUES: ReadonlyMap<string, string> = new Map([
   ["dictionary", "dict"],
   ["identical", "identic"],
@@ -201,7 +204,10 @@ interface RulesPlace {
   readonly position: number;
 }
 
-/** Returns the rules of comparison that a locale states. @throws {DatabaseError} */
+/**
+ * Returns the comparison rules for which a locale stands.
+ * @throws {DatabaseError}
+ */
 function icuRules(text: string, { isDeterministic, position }: RulesPlace): IcuRules {
   const { keywords, language } = partsOf(text);
   const refuse = (key: string, why: string): DatabaseError =>
@@ -264,7 +270,7 @@ interface LocaleParts {
   readonly keywords: ReadonlyMap<string, string>;
 }
 
-/** Reads a locale in one of its two forms. */
+/** Parses a locale in either form. */
 function partsOf(text: string): LocaleParts {
   const keywords = new Map<string, string>();
   const [named = "", settings] = text.split("@");
@@ -285,7 +291,9 @@ function partsOf(text: string): LocaleParts {
   return { language: language.replace(/\..*$/, "").replaceAll("_", "-"), keywords };
 }
 
-/** Returns the tag of a language with keywords. An unknown language has the root collation. */
+/**
+ * Returns the BCP 47 tag for a language and keywords. An unknown language gets the root collation.
+ */
 function localeOf(
   language: string,
   { co, kf, kn }: { co: string | undefined; kf: string | undefined; kn: string | undefined },
@@ -315,7 +323,8 @@ function isTag(text: string): boolean {
   try {
     return Intl.getCanonicalLocales(text).length === 1;
   } catch {
-    // Safe: ICU uses the root collation for a locale that it cannot read, and so does PostgreSQL.
+    // The error can be ignored: ICU falls back to the root collation for a locale it cannot read,
+    // and so does PostgreSQL.
     return false;
   }
 }

@@ -48,11 +48,14 @@ import { checkDefault, newCheck, requireKeyType } from "./table_elements.ts";
 export interface Retyping {
   readonly altering: Altering;
   readonly definition: DataTypeDef;
-  /** The expression after USING, which computes the new values of the column. */
+  /** The USING expression, which computes the column's new values. */
   readonly using: Expr | undefined;
 }
 
-/** Returns the table with a column of a new type. @throws {DatabaseError} */
+/**
+ * Returns the table with a new type for one column.
+ * @throws {DatabaseError}
+ */
 export function setType(
   table: TableEntry,
   column: ColumnEntry,
@@ -87,7 +90,7 @@ export function setType(
   if (!isWidening(from, to)) return rewritten(table, column, { altering, definition, using });
   requireNoGenerated(table, column, position);
   requireKeptKeys(table, column, { to, position });
-  // A string keeps its value, and thus its keys, if only the greatest length of its column changes.
+  // If only a column's maximum length changes, its strings stay the same, and so do their keys.
   if (from.kind !== "text" || to.kind !== "text") requireNoComputedIndex(table, column, position);
   requireReferable(table, column, { altering, position, to });
   requireKeyScale(table, column, { to, position });
@@ -103,8 +106,8 @@ export function setType(
   }
   if (to.kind === "json") demands.push({ kind: "form", columnId, position });
   const next = withColumn(table, withDomain({ ...column, type: to, missing }, domain));
-  // A CHECK may have a different meaning for the new type of its column, so existing rows must
-  // satisfy it again.
+  // A CHECK may mean something else for the column's new type, so existing rows must satisfy it
+  // again.
   for (const check of fittingChecks(table, next, { definition, name })) {
     demands.push({ kind: "check", name: check, position });
   }
@@ -112,7 +115,7 @@ export function setType(
 }
 
 /**
- * Requires that a change of the collation changes no key of an index.
+ * Requires that a change of collation leaves all index keys the same.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -133,7 +136,7 @@ function requireKeptKeys(
 }
 
 /**
- * Requires that a change of scale changes no key that contains the column.
+ * Requires that a change of scale leaves all keys that contain the column the same.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -160,7 +163,7 @@ function requireKeyScale(
 
 /**
  * Returns the domain of a new type if existing rows have to be checked against its conditions;
- * undefined if the domain does not change.
+ * undefined if the domain stays the same.
  */
 function demandedDomain(
   { columnId, domain: before }: ColumnEntry,
@@ -195,7 +198,7 @@ function requireNoComputedIndex(
   );
 }
 
-/** Returns whether USING is merely a cast of the column to its new type. */
+/** Returns whether USING merely casts the column to its new type. */
 function isOwnCast(using: Expr, { column, to }: { column: ColumnEntry; to: DataType }): boolean {
   if (using.type !== "cast" || using.operand.type !== "ref") return false;
   const { name, table } = using.operand;
@@ -203,8 +206,8 @@ function isOwnCast(using: Expr, { column, to }: { column: ColumnEntry; to: DataT
 }
 
 /**
- * Returns the table with a column of a new type and a new id, whose values are computed from the
- * existing rows.
+ * Returns the table with a column that has a new type and a new id. Its values are computed from
+ * the existing rows.
  */
 function rewritten(
   table: TableEntry,
@@ -266,8 +269,7 @@ function rewritten(
 }
 
 /**
- * Returns a function that computes the new values of a column from the current columns of the
- * table.
+ * Returns a function that computes a column's new values from the table's current columns.
  *
  * @throws {DatabaseError}
  */
@@ -305,7 +307,7 @@ function computeFrom(
   return compileExpression(cast, layout);
 }
 
-/** Changes the type of the sequence of a numbered column together with the type of the column. */
+/** Changes the type of a numbered column's sequence together with the type of the column. */
 function moveSequence(
   table: TableEntry,
   {
@@ -326,7 +328,7 @@ function moveSequence(
 }
 
 /**
- * Returns the table with a new index in place of each index that contains the earlier form of a
+ * Returns the table with a new index in place of each index that contains the old form of a
  * retyped column.
  */
 function withRebuiltIndexes(
@@ -350,7 +352,10 @@ function withRebuiltIndexes(
   return indexes === undefined ? table : { ...table, indexes, nextColumnId };
 }
 
-/** Refuses to rewrite the rows of a STREAM table. @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/**
+ * Refuses to rewrite the rows of a STREAM table or of a table without a key.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
 export function requireRewritable(table: TableEntry, position: number): void {
   if (table.primaryKey.length > 0 && table.kind !== "stream") return;
   throw new DatabaseError(
@@ -377,7 +382,10 @@ function requireNoGenerated(table: TableEntry, column: ColumnEntry, position: nu
   }
 }
 
-/** Requires that no foreign key uses the column. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Requires that no foreign key uses the column.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 function requireNoReference(
   table: TableEntry,
   { columnId, name }: ColumnEntry,
@@ -406,7 +414,8 @@ function requireDefault(
 }
 
 /**
- * Checks that the checks that read a column are valid for its new type, and returns their names.
+ * Verifies that the CHECK constraints that read a column are valid for its new type, and returns
+ * their names.
  *
  * @throws {DatabaseError}
  */
@@ -432,8 +441,8 @@ function withDomain(column: ColumnEntry, domain: DomainType | undefined): Column
 }
 
 /**
- * Requires that both sides of a foreign key have the same stored form, because keys are compared in
- * their stored form.
+ * Requires that both sides of a foreign key have the same stored form, because keys are compared
+ * as they are stored.
  *
  * @throws {DatabaseError}
  */
@@ -464,8 +473,8 @@ function typeIn(table: TableEntry | undefined, columnId: number | undefined): Da
 }
 
 /**
- * Checks that a stored expression is valid for the altered column. Positions in its errors would
- * refer to the stored text and not to the statement, so they are replaced.
+ * Requires that a stored expression is valid for the altered column. Positions in its errors would
+ * refer to the stored SQL rather than to the statement, so they are replaced.
  */
 function requireFit(
   { name, position, what }: { what: string; name: string; position: number },
@@ -484,8 +493,8 @@ function requireFit(
 }
 
 /**
- * Returns whether every value of one type can be represented in the other type, either in its
- * stored form or after a conversion.
+ * Returns whether every value of the type `from` can be represented in the type `to`, either in
+ * its stored form or after a conversion.
  */
 function isWidening(from: DataType, to: DataType): boolean {
   switch (from.kind) {

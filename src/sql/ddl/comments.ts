@@ -1,6 +1,6 @@
 /**
  * Executes COMMENT ON, which stores a comment in the catalog entry of an object. A comment is not
- * part of the schema of a table, so it neither raises the schema version nor ends any live query.
+ * part of a table's schema, so it neither raises the schema version nor ends any live query.
  */
 
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
@@ -28,7 +28,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { partitionNamed } from "./partition_definitions.ts";
 
 /**
- * The maximum length of a comment, in UTF-16 units. Every change to a table stores all of its
+ * The maximum length of a comment, in UTF-16 code units. Every change to a table stores all of its
  * comments again.
  */
 const COMMENT_LENGTH_MAX = 10_000;
@@ -44,7 +44,7 @@ type CommentDeps = BindingDeps & Pick<SqlEnvironment, "catalog" | "clock" | "sto
 type AlteredObject = Pick<CommentStatement, "_location" | "kind" | "name">;
 
 /**
- * Requires that the caller may comment on an object, as every user may who may alter it.
+ * Requires that the caller may comment on an object. Every user who may alter it may do so.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -70,8 +70,8 @@ export function authorizeComment(
 }
 
 /**
- * Returns the table whose rights apply to a comment. Returns undefined if the comment is not about
- * a table, or the table does not exist yet.
+ * Returns the table whose rights apply to a comment. Returns undefined if the comment does not
+ * concern a table, or if the table does not exist yet.
  */
 function tableOf(
   { kind, name: { name } }: AlteredObject,
@@ -95,7 +95,10 @@ function tableOf(
   }
 }
 
-/** Binds COMMENT ON against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds COMMENT ON against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function commentOn(
   node: CommentStatement,
   caller: CommentCaller,
@@ -122,8 +125,8 @@ export function commentOn(
 }
 
 /**
- * Returns the new comment, or undefined if it is removed. An empty string removes the comment, as
- * in PostgreSQL.
+ * Returns the new comment; undefined if the comment is to be removed. An empty string removes it,
+ * as in PostgreSQL.
  */
 function textOf({ comment }: CommentStatement): string | undefined {
   return comment === "" ? undefined : comment;
@@ -170,7 +173,10 @@ function changeOf(node: CommentStatement, caller: CommentCaller, deps: CommentDe
   }
 }
 
-/** Refuses COMMENT ON VIEW for a table. @throws {DatabaseError} Always. */
+/**
+ * Refuses COMMENT ON VIEW for a table.
+ * @throws {DatabaseError} Always.
+ */
 function refuseAsView(
   { name }: CommentStatement,
   { namespace, principal }: CommentCaller,
@@ -206,7 +212,7 @@ function commentedIndex(
 }
 
 /**
- * Returns a copy of the table with the comment on the table itself, on a column or on a constraint.
+ * Returns a copy of the table with a comment on the table itself, on a column or on a constraint.
  *
  * @throws {DatabaseError}
  */
@@ -240,8 +246,8 @@ interface Commented {
 }
 
 /**
- * Returns the entries with the comment on the entry of the given name; undefined if there is no
- * such entry.
+ * Returns the entries, with the comment added to the entry that has the given name; undefined if
+ * there is no such entry.
  */
 function withComment<Entry extends Commented>(
   entries: readonly Entry[] = [],

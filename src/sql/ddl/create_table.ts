@@ -39,7 +39,10 @@ export function authorizeCreateTable(
   });
 }
 
-/** Binds CREATE TABLE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE TABLE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createTable(
   node: CreateTableStatement,
   call: TableCall,
@@ -123,7 +126,7 @@ function createWhole(
 }
 
 /**
- * Returns whether the name of the table is taken and IF NOT EXISTS allows it.
+ * Returns whether the table's name is taken and IF NOT EXISTS tolerates that.
  *
  * @throws {DatabaseError} ALREADY_EXISTS
  */

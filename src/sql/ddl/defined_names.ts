@@ -1,10 +1,10 @@
 /**
- * Collects the names that the definitions in a text create, change or drop. A later statement that
- * uses such a name is bound just before it runs. All other statements are bound before any part of
- * the text runs.
+ * Collects the names that the definitions in a request create, change or drop. A later statement
+ * that uses such a name is bound just before it runs. All other statements are bound before any
+ * part of the request runs.
  *
- * A column or an alias that has the same name as a table of its namespace counts as that table,
- * which merely delays the binding of the statement.
+ * A column or alias with the same name as a table of its namespace counts as that table, which
+ * merely delays the binding of the statement.
  */
 import type { ErrorCode } from "../../base/errors.ts";
 import type {
@@ -20,7 +20,7 @@ import { isPolicyDefinition } from "./policy_definitions.ts";
 import { isTriggerDefinition } from "./trigger_definitions.ts";
 
 /**
- * The type of a named object. A relation is a table, a view or a topic, and is identified by
+ * The kind of a named object. A relation is a table, a view or a topic, and is identified by
  * "namespace.name". All other objects are identified by their name alone.
  */
 type Kind = "invitation" | "namespace" | "relation" | "storage" | "token" | "user";
@@ -30,7 +30,7 @@ interface DefinedName {
   readonly name: string;
 }
 
-/** Statements that may refer to sequences or indexes whose names occur in no earlier statement. */
+/** Statements that may refer to sequences or indexes whose names no earlier statement mentions. */
 const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
   "create table",
   "alter table",
@@ -56,13 +56,13 @@ export class DefinedNames {
     token: new Set(),
     user: new Set(),
   };
-  /** Whether CASCADE may drop views that the text does not name. */
+  /** Whether a CASCADE may drop views that the request does not name. */
   #isCascading = false;
 
   /**
    * Adds the names that a statement defines.
    *
-   * @param namespace The namespace of unqualified names.
+   * @param namespace The namespace in which unqualified names are looked up.
    */
   add(node: Statement, namespace: string): void {
     for (const { kind, name } of definedBy(node, namespace)) this.#names[kind].add(name);
@@ -70,30 +70,30 @@ export class DefinedNames {
   }
 
   /**
-   * Returns whether the error of a statement may disappear once the preceding definitions have been
+   * Returns whether a statement's error may disappear once the preceding definitions have been
    * executed.
    *
-   * @param namespace The namespace of unqualified names.
+   * @param namespace The namespace in which unqualified names are looked up.
    */
   mayMend(node: Statement, code: ErrorCode, namespace: string): boolean {
-    // This error does not name the dependent objects, such as the views of a table or the tables of
-    // a namespace.
+    // This error does not name the dependent objects, such as the views of a table or the tables
+    // of a namespace.
     if (code === "DEPENDENT_OBJECTS" && this.#names.relation.size > 0) return true;
-    // Some names of sequences do not occur as names in the text: string literals, as in
-    // nextval('orders_id_seq'), and names that are generated for columns.
+    // Some sequence names do not occur as names in the SQL: those in string literals, as in
+    // nextval('orders_id_seq'), and those generated for columns.
     const isUnwritten = code === "OBJECT_NOT_FOUND" && MAY_NAME_UNWRITTEN.has(node.type);
     if (isUnwritten && this.#names.relation.size > 0) return true;
     const isOfUser = node.type === "alter user" || node.type === "drop user";
-    // The last user with the role system cannot be dropped, but another such user may have been
-    // created by then.
+    // The last user with the role system cannot be dropped, but another such user may exist by the
+    // time the statement runs.
     if (isOfUser && code === "INVALID_OPERATION") return this.#names.user.size > 0;
     return this.isUsedBy(node, namespace);
   }
 
   /**
-   * Returns whether a statement uses a name that a preceding definition defines.
+   * Returns whether a statement uses a name from a preceding definition.
    *
-   * @param namespace The namespace of unqualified names.
+   * @param namespace The namespace in which unqualified names are looked up.
    */
   isUsedBy(node: Statement, namespace: string): boolean {
     if (ownNames(node).some(({ kind, name }) => this.#names[kind].has(name))) return true;
@@ -112,7 +112,7 @@ export class DefinedNames {
     return this.#names.relation.has(`${namespace}.${name}`) || this.#names.namespace.has(namespace);
   }
 
-  /** Returns whether the value of an option is a name that a preceding definition defines. */
+  /** Returns whether an option's value is a name from a preceding definition. */
   #hasValue(kind: Kind, option: unknown): boolean {
     if (typeof option !== "object" || option === null) return false;
     const { name, value }: { name?: unknown; value?: unknown } = option;
@@ -177,12 +177,15 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
   }
 }
 
-/** Returns the table to which CREATE TABLE adds a partition. */
+/**
+ * Returns the table to which CREATE TABLE … PARTITION OF adds a partition; an empty list for any
+ * other CREATE TABLE.
+ */
 function parentOf({ partitionOf }: CreateTableStatement): readonly QName[] {
   return partitionOf === undefined ? [] : [partitionOf.parent];
 }
 
-/** Returns the names that a relation has before and after a statement. */
+/** Returns the names that a statement's relations have before and after it. */
 function relationsAlteredBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "attach partition":
@@ -212,7 +215,10 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
   }
 }
 
-/** Returns the names of functions. They count as relations, since any statement may call them. */
+/**
+ * Returns the names of the functions that a statement defines. They count as relations, since any
+ * statement may call them.
+ */
 function functionsDefinedBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "create function":
@@ -230,14 +236,14 @@ function renamed(name: QName, to: Name | undefined): readonly QName[] {
   return to === undefined ? [] : [{ ...name, name: to.name }];
 }
 
-/** Returns the names that ALTER TABLE gives to the table. */
+/** Returns the new names that ALTER TABLE gives to the table. */
 function newNamesIn({ changes, table }: AlterTableStatement): readonly QName[] {
   return changes.flatMap((change) =>
     change.type === "rename table" ? [{ ...table, name: change.to.name }] : [],
   );
 }
 
-/** Returns the names in a statement that do not refer to a relation. */
+/** Returns the names in a statement that refer to objects other than relations. */
 function ownNames(node: Statement): readonly DefinedName[] {
   switch (node.type) {
     case "use namespace":
@@ -272,8 +278,8 @@ function ownNames(node: Statement): readonly DefinedName[] {
 }
 
 /**
- * Returns the names in a statement about tokens, invitations, owners or comments, except the name
- * of a relation.
+ * Returns the names in a statement about tokens, invitations, owners or comments, apart from
+ * relation names.
  */
 function namesBesideObject(node: Statement): readonly DefinedName[] {
   if (node.type === "create token") return [named("user", node.user), named("token", node.name)];

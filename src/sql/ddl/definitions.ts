@@ -1,9 +1,9 @@
 /**
- * Executes CREATE, ALTER and DROP of all objects of the catalog: checks the rights for a
- * definition, and passes it to the module for its type of object.
+ * Executes CREATE, ALTER and DROP for all catalog objects: checks the rights for a definition, and
+ * passes it to the module for its kind of object.
  *
  * A definition receives a seq, commits in the catalog, and only then takes effect in storage, so
- * the catalog is never behind the data.
+ * the catalog never lags behind the data.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -106,7 +106,7 @@ export class DefinitionStatements {
   }
 
   /**
-   * Checks the rights for a definition, before any part of the request runs.
+   * Checks the caller's rights to run a definition, before any part of the request runs.
    *
    * @throws {DatabaseError}
    */
@@ -167,12 +167,12 @@ export class DefinitionStatements {
     else if (isFunctionDefinition(node)) authorizeFunction(node, caller, catalog);
     else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
     else if (isTriggerDefinition(node)) authorizeAlteration(node, caller, catalog);
-    // For storages, topics and webhooks, the required right depends only on the type of statement.
+    // For storages, topics and webhooks, the required right depends only on the kind of statement.
     else requireRight(node, principal);
   }
 
   /**
-   * Checks a definition against the current catalog, without changing anything.
+   * Checks a definition against the current catalog without changing anything.
    *
    * @throws {DatabaseError}
    */
@@ -180,7 +180,10 @@ export class DefinitionStatements {
     this.#bound(node, principal, namespace);
   }
 
-  /** Executes a definition, and returns a description of the change. @throws {DatabaseError} */
+  /**
+   * Executes a definition, and returns a description of the change.
+   * @throws {DatabaseError}
+   */
   async run(
     node: DefiningStatement,
     principal: Principal,
@@ -191,7 +194,9 @@ export class DefinitionStatements {
     return messageResult(await change(), principal.userId);
   }
 
-  /** Returns a definition with the functions and types that its names have now. */
+  /**
+   * Returns a definition with its names resolved to the functions and types that have them now.
+   */
   #current(written: DefiningStatement, principal: Principal, namespace: string): DefiningStatement {
     const { catalog } = this.#deps;
     const named = asRenamedRelation(written, namespace, catalog);
@@ -322,7 +327,7 @@ export class DefinitionStatements {
     }
   }
 
-  /** Binds a definition that has no effect if the object already exists. */
+  /** Binds a definition that has no effect if its object already exists. */
   #boundTolerant(
     { statement }: DoStatement,
     principal: Principal,
@@ -345,9 +350,9 @@ export class DefinitionStatements {
 }
 
 /**
- * Returns the response to a CREATE statement that has no effect because its object already exists.
+ * Returns the response to a CREATE that had no effect because its object already exists.
  *
- * @throws The given error, if it has another cause.
+ * @throws The given error, if it has a different cause.
  */
 function passedOver(error: unknown): string {
   if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;

@@ -1,10 +1,10 @@
 /**
  * Executes CREATE DOMAIN and ALTER DOMAIN. `type_definitions.ts` executes DROP DOMAIN.
  *
- * The base type of a domain is never a domain itself: a domain over another domain copies the
- * current conditions of the other domain.
+ * The base type of a domain is never itself a domain: a domain over another domain copies the
+ * current conditions of that domain.
  *
- * A stricter condition is checked against the rows of all tables that have columns of the domain,
+ * A stricter condition is checked against the rows of all tables with columns of the domain, just
  * as ALTER TABLE checks the rows of one table.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -88,7 +88,10 @@ function requireOnce({ type, _location }: ColumnConstraint, seen: Set<string>, n
   );
 }
 
-/** Returns a domain with an additional constraint. @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Returns a domain with an additional constraint.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function withConstraint(
   rules: DomainRules,
   constraint: ColumnConstraint,
@@ -115,7 +118,10 @@ function withConstraint(
   }
 }
 
-/** Refuses a DEFAULT that uses a sequence. @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/**
+ * Refuses a DEFAULT that uses a sequence.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
 function refuseSequence(node: Expr, name: string): void {
   if (sequencesNamedIn(node).length === 0) return;
   throw new DatabaseError(
@@ -185,7 +191,7 @@ export function alterDomain(
   };
 }
 
-/** A table whose rows, up to a seq, satisfy the conditions of the changed domain. */
+/** A table with rows that satisfy the conditions of the changed domain, up to a seq. */
 interface Inspected {
   readonly table: TableEntry;
   readonly upTo: Seq;
@@ -233,7 +239,7 @@ function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry
 }
 
 /**
- * Requires that the new name of a domain is free, and that no stored SQL text uses the old one.
+ * Requires that the new name of a domain is free, and that no stored SQL uses the old one.
  * @throws {DatabaseError} ALREADY_EXISTS, DEPENDENT_OBJECTS
  */
 function requireFreeRename(
@@ -246,7 +252,7 @@ function requireFreeRename(
 }
 
 /**
- * Returns the entry of a domain after ALTER DOMAIN.
+ * Returns a domain's catalog entry after ALTER DOMAIN.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION
  */

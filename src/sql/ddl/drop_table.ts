@@ -1,8 +1,8 @@
 /**
- * Executes DROP TABLE, and drops tables together with what they need: their namespace, or the
- * columns, views and functions that materialized views read. In one tick, a drop receives a seq,
- * commits in the catalog and takes effect in storage. The files that contain the rows are removed
- * afterwards.
+ * Executes DROP TABLE. It also drops tables on behalf of other statements: the tables of a dropped
+ * namespace, and materialized views that read something dropped. In one tick, a drop receives a
+ * seq, commits in the catalog and takes effect in storage. The files that contain the rows are
+ * removed afterwards.
  */
 import { type Principal, requireDrop, requireReach, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";
@@ -35,23 +35,23 @@ import {
 } from "./table_statement.ts";
 import { topicsWithout } from "./topic_sources.ts";
 
-/** The objects that a statement drops, and everything that is dropped with them. */
+/** The objects that a statement drops, with everything that is dropped along with them. */
 export interface DroppedObjects {
-  /** The tables, including those of materialized views. */
+  /** Tables, including those of materialized views. */
   readonly tables: readonly TableEntry[];
-  /** The views and functions, and the queries of materialized views. */
+  /** Views and functions, and the queries of materialized views. */
   readonly views: readonly ViewEntry[];
-  /** The partitions of other tables, by the id of their table. */
+  /** Partitions of tables that stay, keyed by table id. */
   readonly partitions: ReadonlyMap<number, readonly PartitionViewEntry[]>;
-  /** The columns of other tables whose DEFAULTs use a dropped sequence. */
+  /** Columns of tables that stay and whose DEFAULTs use a dropped sequence. */
   readonly numbered: readonly NumberedColumn[];
-  /** The foreign keys of other tables that refer to the dropped tables. */
+  /** Foreign keys of tables that stay and that refer to dropped tables. */
   readonly referring: readonly IncomingReference[];
-  /** The policies of other tables that read the dropped tables. */
+  /** Policies of tables that stay and that read dropped tables. */
   readonly policies: readonly PlacedPolicy[];
-  /** The triggers of other tables that call the dropped functions. */
+  /** Triggers of tables that stay and that call dropped functions. */
   readonly triggers: readonly PlacedTrigger[];
-  /** The description of the dropped objects in the response. */
+  /** Describes the dropped objects in the response. */
   readonly message: string;
 }
 
@@ -74,7 +74,10 @@ export function authorizeDropTables(
   }
 }
 
-/** Binds DROP TABLE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds DROP TABLE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function dropTables(
   node: DropTableStatement,
   call: TableCall,
@@ -86,7 +89,7 @@ export function dropTables(
 }
 
 /**
- * Returns the tables that a statement drops, and everything that is dropped with them.
+ * Returns the objects that a statement drops, with everything that is dropped along with them.
  *
  * @throws {DatabaseError}
  */
@@ -96,7 +99,7 @@ function droppedBy(
   deps: TableDeps,
 ): DroppedObjects {
   const { catalog, systemViews } = deps;
-  // A statement may name a table twice, but drops it only once.
+  // A statement may name a table twice, but the table is dropped only once.
   const tables = new Map<number, TableEntry>();
   const partitions = new Map<number, PartitionViewEntry>();
   const missing: string[] = [];
@@ -136,7 +139,9 @@ function droppedBy(
   return { ...withDependents({ tables, entries: [], partitions }, statement, catalog), message };
 }
 
-/** Returns the partition with a name, and its parts; an empty list if no partition has the name. */
+/**
+ * Returns the partition with a given name and its own partitions; an empty list if there is none.
+ */
 function partsNamed(
   name: QName,
   caller: Pick<TableCall, "namespace" | "principal">,
@@ -148,18 +153,19 @@ function partsNamed(
 
 /** The objects that a statement names, or the contents of a namespace that it names. */
 export interface NamedObjects {
-  /** Tables by their ids. */
+  /** Tables, keyed by id. */
   readonly tables: ReadonlyMap<number, TableEntry>;
   /** Views and functions. */
   readonly entries: readonly ViewEntry[];
-  /** Partitions of other tables, by the ids of their views. */
+  /** Partitions of tables that stay, keyed by view id. */
   readonly partitions?: ReadonlyMap<number, PartitionViewEntry>;
 }
 
 /**
  * Returns objects together with everything that depends on them.
  *
- * @param statement.principal The user whose rights are checked; undefined for the server itself.
+ * @param statement.principal The user whose rights are checked; undefined if the server itself
+ *   drops the objects.
  * @throws {DatabaseError} DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
 export function withDependents(
@@ -215,9 +221,9 @@ export function withDependents(
 }
 
 /**
- * Returns the views and functions that depend on removed objects, and adds the tables of the
- * materialized views among them. The queries of materialized views that the statement names are
- * not among the result, because {@linkcode drop} drops them with their tables.
+ * Returns the views and functions that depend on removed objects. The tables of materialized views
+ * among them are added to `tables`. The result leaves out the queries of materialized views that
+ * the statement names, because {@linkcode drop} drops them with their tables.
  *
  * @param tables The removed tables.
  * @param removal Other removed objects.
@@ -247,7 +253,7 @@ export function dependentsDropped(
   return [...views, ...more.filter(({ viewId }) => !known.has(viewId))];
 }
 
-/** Returns the entries with the queries of the materialized views among some tables. */
+/** Returns the entries with the queries of those `tables` that are materialized views. */
 function queriesOf(tables: readonly TableEntry[], catalog: Catalog): ViewEntry[] {
   return tables.flatMap(({ materialized }) =>
     materialized === undefined ? [] : (catalog.viewById(materialized.queryId) ?? []),
@@ -257,7 +263,7 @@ function queriesOf(tables: readonly TableEntry[], catalog: Catalog): ViewEntry[]
 /**
  * Drops objects and everything that depends on them.
  *
- * @param droppedNow Binds the statement against the catalog of the current tick.
+ * @param droppedNow Binds the statement against the catalog as it is in the current tick.
  */
 export async function dropAll(
   droppedNow: () => DroppedObjects,
@@ -294,7 +300,8 @@ export async function dropAll(
 }
 
 /**
- * Drops tables and views in the current tick. The results resolve as that of {@linkcode drop}.
+ * Drops tables and views in the current tick. The results resolve like the result of {@linkcode
+ * drop}.
  *
  * @throws {DatabaseError}
  */
@@ -311,7 +318,7 @@ export function dropTogether(
   return removals;
 }
 
-/** Drops a table, if it still exists, at the end of its transaction. */
+/** Drops a temporary table at the end of its transaction, if the table still exists. */
 export async function dropTemporaryTable(
   tableId: number,
   ledger: RequestLedger,
@@ -332,8 +339,8 @@ export async function dropTemporaryTable(
 }
 
 /**
- * Drops a table in the current tick. The result resolves once the files of the table have been
- * removed, or their removal has been left to a later job.
+ * Drops a table in the current tick. The result resolves once the table's files have been removed,
+ * or their removal has been left to a later job.
  *
  * @throws {DatabaseError}
  */
@@ -370,8 +377,8 @@ async function removeFiles(
   try {
     await removeDroppedFiles(tableId, deps, isEnded);
   } catch (error) {
-    // Safe to ignore: no statement can reach the files any longer, and an hourly job tries again to
-    // remove them.
+    // The error can be ignored: no statement can reach the files any longer, and an hourly job
+    // tries again to remove them.
     if (!isExpected(error)) throw error;
     deps.log.warn("cannot remove the files of a dropped table", { error: error.message });
   }

@@ -1,6 +1,6 @@
 /**
- * Executes DROP VIEW and DROP FUNCTION. With CASCADE, they also drop tables: those of materialized
- * views.
+ * Executes DROP VIEW and DROP FUNCTION. With CASCADE, they may also drop tables: those of
+ * materialized views.
  */
 import type { FunctionEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { findFunction, functionsMeant, shownName } from "../names/functions.ts";
@@ -53,7 +53,10 @@ function viewsDropped(
   return { ...withDependents(named, statement, catalog), message };
 }
 
-/** Binds DROP FUNCTION. @throws {DatabaseError} FUNCTION_NOT_FOUND, DEPENDENT_OBJECTS, … */
+/**
+ * Binds DROP FUNCTION against the current catalog.
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND, DEPENDENT_OBJECTS, …
+ */
 export function dropFunctions(
   node: DropFunctionStatement,
   call: TableCall,

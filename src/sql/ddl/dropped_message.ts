@@ -1,7 +1,7 @@
-/** Words the responses of DROP statements. */
+/** Words the responses to DROP statements. */
 
 /**
- * Returns the response message of a statement that drops objects.
+ * Returns the response message for a statement that drops objects.
  *
  * @param missing The names that IF EXISTS skipped.
  */

@@ -1,13 +1,13 @@
 /**
- * Implements FOREIGN KEY in CREATE TABLE and ALTER TABLE: checks to which tables and columns a
- * foreign key may refer.
+ * Implements FOREIGN KEY in CREATE TABLE and ALTER TABLE: checks which tables and columns a
+ * foreign key may reference.
  *
  *     SHARED ──► SHARED        USER ──► USER, of the same owner        USER ──► SHARED
  *
- * A row of a SHARED table has no owner. If it referred to a USER table, it would be unknown to
- * which owner's row it refers.
+ * A row of a SHARED table has no owner. If it referenced a USER table, it would be unclear whose
+ * row it means.
  *
- * A foreign key refers to the primary key of a table or to the columns of a unique index that is
+ * A foreign key references either a table's primary key or the columns of a unique index that is
  * ready. Such an index cannot be dropped if it is the last unique index on its columns.
  */
 
@@ -39,7 +39,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import type { Alterer } from "./altering.ts";
 
-/** The properties of the referring table that are known before its definition is complete. */
+/** The properties of the referencing table that are known before its definition is complete. */
 export type ReferringTable = Pick<
   TableEntry,
   | "checks"
@@ -57,7 +57,7 @@ export type ReferringTable = Pick<
   | "tableId"
 >;
 
-/** Returns the foreign keys in CREATE TABLE, column constraints first. */
+/** Returns the foreign keys in a CREATE TABLE, those of column constraints first. */
 export function foreignKeysIn({
   columns,
   constraints = [],
@@ -68,7 +68,10 @@ export function foreignKeysIn({
   );
 }
 
-/** Returns a table with foreign keys added. @throws {DatabaseError} */
+/**
+ * Returns a table with foreign keys added.
+ * @throws {DatabaseError}
+ */
 export function withForeignKeys<T extends ReferringTable>(
   table: T,
   nodes: readonly ConstraintForeignKey[],
@@ -145,8 +148,8 @@ function referencedTable(
 }
 
 /**
- * Requires the right to alter the referenced table, because a foreign key restricts which of its
- * rows can be deleted.
+ * Requires the right to alter the referenced table, because a foreign key restricts which of that
+ * table's rows can be deleted.
  */
 function requireReference(
   principal: Principal,
@@ -181,7 +184,7 @@ function columnNamed(table: ReferringTable, { name, _location }: Name): ColumnEn
   );
 }
 
-/** Returns the columns to which a foreign key refers, in the order of the referring columns. */
+/** Returns the columns that a foreign key references, in the order of the referencing columns. */
 function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): ColumnEntry[] {
   const declared = declaredKeyOf(parent);
   const key = (declared?.columnIds ?? []).flatMap(
@@ -207,8 +210,8 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
 }
 
 /**
- * Returns whether a foreign key may refer to certain columns, because no two rows of the table have
- * the same values in them.
+ * Returns whether a foreign key may reference the given columns. It may if no two rows of the
+ * table can have the same values in them.
  */
 function isReferable(
   ids: readonly number[],
@@ -223,7 +226,7 @@ function isReferable(
   );
 }
 
-/** Returns the foreign keys that need an index which a change to the parent table drops. */
+/** Returns the foreign keys that need an index dropped by a change to the parent table. */
 export function referencesLosing(
   next: TableEntry,
   catalog: Pick<Catalog, "tables" | "version">,
@@ -259,7 +262,7 @@ function requireAlike(
 
 /**
  * Returns whether equal values of both types have the same stored form, so that keys can be
- * compared in that form.
+ * compared as they are stored.
  */
 export function areAlike(left: DataType, right: DataType): boolean {
   if (sameType(left, right)) return true;
@@ -286,7 +289,10 @@ function requireSettable(
   );
 }
 
-/** Returns the name of a new foreign key. @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+/**
+ * Returns the name for a new foreign key.
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME
+ */
 function nameFor(
   { constraintName, _location }: ConstraintForeignKey,
   table: ReferringTable,
@@ -322,7 +328,7 @@ function invalid(position: number, why: string): DatabaseError {
   });
 }
 
-/** Returns a table without some of its foreign keys. */
+/** Returns a table without the given foreign keys. */
 export function withoutForeignKeys(
   table: TableEntry,
   isGone: (key: ForeignKeyEntry) => boolean,
@@ -332,7 +338,7 @@ export function withoutForeignKeys(
   return kept.length === foreignKeys.length ? table : { ...table, foreignKeys: kept };
 }
 
-/** Sets the seq from which new foreign keys are in force. */
+/** Sets the seq from which the new foreign keys of a table are in force. */
 export function inForceSince(table: TableEntry, seq: number): TableEntry {
   const { foreignKeys } = table;
   if (foreignKeys === undefined || foreignKeys.every(({ sinceSeq }) => sinceSeq > 0)) return table;
@@ -347,7 +353,7 @@ function withSince(key: ForeignKeyEntry, sinceSeq: number): ForeignKeyEntry {
 }
 
 /**
- * Returns the foreign key of a table with the given name.
+ * Returns a table's foreign key with the given name.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND
  */
@@ -361,7 +367,10 @@ export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): F
   );
 }
 
-/** Changes when a foreign key of a table is checked. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * Changes when a table's foreign key is checked.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND
+ */
 export function withTiming(
   table: TableEntry,
   { constraint, deferrable: isDeferrable, initially }: TableAlterationAlterConstraint,
@@ -373,7 +382,7 @@ export function withTiming(
 }
 
 /**
- * Refuses to drop objects to which foreign keys refer.
+ * Refuses to drop objects that foreign keys reference.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */

@@ -1,9 +1,9 @@
 /**
  * Executes CREATE FUNCTION and ALTER FUNCTION.
  *
- * A function is stored as a view with parameters, so the rules that protect the objects of a view
- * also protect the objects of a function. CREATE FUNCTION binds the query once, with values of the
- * declared types, to find its errors and the objects that it needs.
+ * A function is stored as a view with parameters, so the rules that protect the objects used by a
+ * view also protect those used by a function. CREATE FUNCTION binds the query once, with values of
+ * the declared types, to find its errors and the objects that it needs.
  */
 import { requireRun } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
@@ -59,8 +59,8 @@ export function isFunctionDefinition(node: Statement): node is FunctionDefinitio
 }
 
 /**
- * Requires that the caller may define functions, which takes the right to define views. Called
- * before any part of the request runs.
+ * Requires that the caller may define functions, which takes the same right as defining views.
+ * Called before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -80,7 +80,10 @@ export function authorizeFunction(
   }
 }
 
-/** Binds CREATE FUNCTION against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE FUNCTION against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createFunction(
   node: CreateFunctionStatement,
   call: NewViewCall,
@@ -131,20 +134,19 @@ export function createFunction(
   return storingEntry({ shown: `${kind} ${shown}`, before, entryOf }, deps);
 }
 
-/** Returns the source in which a definition looks up the names of tables and functions. */
+/** Returns the source in which a definition looks up tables and functions by name. */
 function sourceFor({ namespace, principal }: ViewCall, deps: BindingDeps): RelationSource {
   const statement = new StatementBinding([]);
   return dmlDepsOf(deps, { namespace, principal, statement }).source;
 }
 
-/** Returns where a statement that changes a function looks up its name. */
+/** Returns where a statement that changes a function looks up the function's name. */
 export function functionPlace(call: ViewCall, deps: BindingDeps): FunctionPlace {
   return { ...call, catalog: deps.catalog, source: sourceFor(call, deps) };
 }
 
 /**
- * Returns the signature that a definition declares, and the name under which the function is
- * stored.
+ * Returns the signature declared by a definition, and the name under which the function is stored.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, …
  */
@@ -191,7 +193,7 @@ function parameterFrom(
   };
 }
 
-/** Returns the types from CREATE TYPE that a definition names. */
+/** Returns the types that a definition mentions and that were created with CREATE TYPE. */
 function definedTypesIn(node: CreateFunctionStatement): DataType[] {
   return typeNamesIn(node).flatMap(({ definedType, domain, _location }) => {
     if (domain === undefined) return definedType ?? [];
@@ -214,7 +216,10 @@ function invalid(node: { readonly name: FunctionName }, why: string, hint?: stri
   );
 }
 
-/** Checks the names, the order and the defaults of parameters. @throws {DatabaseError} */
+/**
+ * Checks the names, order and defaults of the parameters.
+ * @throws {DatabaseError}
+ */
 function checkParameters(node: CreateFunctionStatement): void {
   const { parameters } = node;
   const inputs = parameters.filter(isInput);
@@ -240,7 +245,10 @@ function checkParameters(node: CreateFunctionStatement): void {
   }
 }
 
-/** Checks that the result has a type. @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Checks that the declared result has a type.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function checkResult(
   node: CreateFunctionStatement,
   {
@@ -279,7 +287,10 @@ function checkResult(
   }
 }
 
-/** Checks a result of type void or trigger. @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Checks a result declared as void or trigger.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function checkPseudoResult(
   node: CreateFunctionStatement,
   { inputs, returns }: { inputs: readonly RoutineParameter[]; returns: RoutineType | undefined },
@@ -301,14 +312,14 @@ function isSame(left: RoutineType, right: RoutineType): boolean {
   return sameType(left, right);
 }
 
-/** The types that replace a polymorphic one while the query of a function is checked. */
+/** The types that stand in for a polymorphic type while a function's query is checked. */
 const SAMPLES: readonly DataType[] = [INT, TEXT];
 
 type NeededObjects = Pick<FunctionEntry, "tables" | "views">;
 
 /**
  * Binds the query and the defaults of a function, and returns the objects that it needs. The query
- * of a polymorphic function may fit only some types, so each call reports its own errors.
+ * of a polymorphic function may be valid only for some types, so each call reports its own errors.
  *
  * @throws {DatabaseError}
  */
@@ -345,7 +356,8 @@ function contentOf(
     try {
       return content(sample, false);
     } catch (error) {
-      // Safe to ignore: the query may fit other types, and each call checks it again.
+      // The error can be ignored: the query may be valid for other types, and each call checks it
+      // again.
       if (!(error instanceof DatabaseError) || error.code === "PERMISSION_DENIED") throw error;
     }
   }
@@ -353,7 +365,7 @@ function contentOf(
 }
 
 /**
- * Checks the text of a program and the defaults of its parameters. As in PostgreSQL, its names are
+ * Checks the body of a program and the defaults of its parameters. As in PostgreSQL, its names are
  * resolved when it runs, so it depends on no object.
  *
  * @throws {DatabaseError}
@@ -379,7 +391,10 @@ function isPolymorphic(type: RoutineType): boolean {
   return type === "anyelement" || type === "anyarray";
 }
 
-/** Requires that the defaults have the types of their parameters. @throws {DatabaseError} */
+/**
+ * Requires that defaults have the types of their parameters.
+ * @throws {DatabaseError}
+ */
 function checkDefaults(
   node: CreateFunctionStatement,
   { parameters }: Routine,
@@ -397,14 +412,14 @@ function checkDefaults(
     const type = parameters[i]?.type;
     if (written === undefined) continue;
     const bound = bindExpression(written, context);
-    // A literal is converted here, so that an invalid one is refused when the function is defined.
+    // Literals are converted here, so that an invalid one is refused when the function is defined.
     const mode = bound.type.kind === "unknown" ? "implicit" : "assignment";
     if (typeof type === "object") castTo(bound, { to: type, mode, node: written });
   }
 }
 
 /**
- * Requires that existing calls of a function stay valid after it is replaced.
+ * Requires that existing calls to a function remain valid after it is replaced.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */
@@ -434,13 +449,13 @@ function requireReplaceable(
   throw fault("it would call itself");
 }
 
-/** Returns a text that is equal for functions with the same result. */
+/** Returns a string. Functions with the same result have equal strings. */
 function resultText({ isSet, parameters, returnsName }: Routine): string {
   const outputs = parameters.filter(isOutput).map(({ name, typeName }) => [name, typeName]);
   return JSON.stringify([isSet, outputs.length === 0 ? returnsName : outputs]);
 }
 
-/** Binds ALTER FUNCTION … RENAME TO. Texts that call the function keep its former name. */
+/** Binds ALTER FUNCTION … RENAME TO. Stored SQL that calls the function keeps the former name. */
 export function renameFunction(
   { name: node, to }: AlterFunctionStatement,
   call: ViewCall,

@@ -1,6 +1,6 @@
 /**
- * Implements GENERATED ALWAYS AS (…) STORED: checks the expressions that compute columns, and finds
- * the columns that depend on a column.
+ * Implements GENERATED ALWAYS AS (…) STORED: checks the expressions that compute columns, and
+ * finds the columns that depend on a given one.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -17,8 +17,8 @@ import { checkScope } from "../execute/build/table_runtime.ts";
 import type { CreateColumnDef, Expr } from "../parse/ast/ast.ts";
 
 /**
- * Checks that an expression can compute a column: it is immutable, fits the type of the column, and
- * reads no other generated column, so that generated columns can be computed in any order.
+ * Checks that an expression may compute a column: it must be immutable, fit the column's type, and
+ * read no other generated column, so that generated columns can be computed in any order.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, TYPE_MISMATCH, COLUMN_NOT_FOUND, INVALID_QUERY
  */
@@ -48,7 +48,7 @@ export function checkGenerated(
   }
 }
 
-/** Returns the generated columns whose expressions read a column. */
+/** Returns the generated columns that are computed from the given column. */
 export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
   const position = table.columns.findIndex((column) => column.name === name);
   return table.columns.filter(
@@ -58,7 +58,7 @@ export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
   );
 }
 
-/** Binds an expression over the columns of a table. The id of each column is its position. */
+/** Binds an expression over a table's columns. The id of each column is its position. */
 function boundIn(
   table: Pick<TableEntry, "columns" | "name">,
   node: Expr,

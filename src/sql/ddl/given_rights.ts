@@ -1,10 +1,10 @@
-/** Checks the policies and views of a user again when the rights of the user change. */
+/** Checks a user's policies and views again when the user's rights change. */
 import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 
 /**
- * Redefines the tables that have policies of a user, after the role of the user has changed or the
- * user was dropped. A policy whose owner lacks rights permits nothing, so live queries on these
- * tables have to be planned again. Live queries of views that run with the rights of the user are
+ * Redefines the tables that have policies owned by a user, after the user's role has changed or
+ * the user was dropped. A policy whose owner lacks rights permits nothing, so live queries on
+ * these tables have to be planned again. Live queries on views that run with the user's rights are
  * checked as well.
  */
 export function renewRightsOf(userId: string, deps: RedefinitionDeps): void {

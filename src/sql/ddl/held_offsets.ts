@@ -20,15 +20,15 @@ export class HeldOffsets {
   }
 
   /**
-   * Whether a source table may be changed in this tick: its offsets must be durable, and its
-   * messages must not be counted at present.
+   * Whether a source table may be changed in this tick. Its offsets must be durable, and its
+   * messages must not currently be counted.
    */
   holds(tableId: number): boolean {
     return this.#held.has(tableId) || topicsOf(this.#deps.catalog, tableId).length === 0;
   }
 
   /**
-   * Makes the offsets of a table durable, and pauses the counting of its messages.
+   * Makes a table's offsets durable, and pauses the counting of its messages.
    * @throws {DatabaseError}
    */
   async hold(tableId: number): Promise<void> {
@@ -36,7 +36,7 @@ export class HeldOffsets {
       this.#held.set(tableId, await this.#deps.topics().holdOffsets(tableId));
   }
 
-  /** Resumes the counting of the messages of all source tables. */
+  /** Resumes the counting of messages for all source tables. */
   release(): void {
     for (const release of this.#held.values()) release();
     this.#held.clear();

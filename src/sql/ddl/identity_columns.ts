@@ -29,7 +29,7 @@ export function withColumn(table: TableEntry, column: ColumnEntry): TableEntry {
 }
 
 /**
- * Makes a column an identity column.
+ * Turns a column into an identity column.
  *
  * @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION, ALREADY_EXISTS
  */
@@ -67,7 +67,7 @@ export function addIdentity(
 }
 
 /**
- * Changes the identity of a column and its sequence.
+ * Changes a column's identity options and its sequence.
  *
  * @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION
  */
@@ -101,7 +101,10 @@ export function alterIdentity(
   });
 }
 
-/** Turns an identity column into an ordinary column. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Turns an identity column into an ordinary column.
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
 export function dropIdentity(
   table: TableEntry,
   column: ColumnEntry,

@@ -4,12 +4,12 @@
  *     building ──all rows are in it──► checking (only if unique) ──no duplicate──► ready
  *         └────────────────── failed or killed ──────────────────────┴──► dropped
  *
- * Other statements can write in the meantime. The statement returns once the index is ready or
- * dropped. If the server stops, the index keeps its state, and the build continues after the next
- * startup.
+ * Other statements can write while an index is being built. The statement returns once the index
+ * is ready or dropped. If the server stops, the index keeps its state, and the build continues
+ * after the next startup.
  *
- * A unique index that a transaction has committed must not be dropped because of a duplicate.
- * Nobody can write its table before it is ready, not even after a restart.
+ * A unique index that a transaction has committed must not be dropped because of a duplicate. Its
+ * table cannot be written to before it is ready, not even after a restart.
  */
 import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -47,10 +47,7 @@ import { partitioningsOf, requireKeysInUnique } from "./partition_keys.ts";
 import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 
-/**
- * The interval at which the build of an index checks whether its request was killed, in
- * milliseconds.
- */
+/** How often an index build checks whether its request was killed, in milliseconds. */
 const KILL_LOOK_MS = 200;
 
 export interface IndexDeps
@@ -65,7 +62,7 @@ export interface IndexCall {
 }
 
 /**
- * Checks the rights of ALTER INDEX and DROP INDEX, before any part of the request runs.
+ * Checks the rights for ALTER INDEX and DROP INDEX, before any part of the request runs.
  *
  * @throws {DatabaseError}
  */
@@ -79,7 +76,7 @@ export function authorizeIndexes(
     const holder = catalog.namespace(place.namespace);
     const table = visibleIndex(catalog, place, principal)?.table;
     if (table !== undefined) requireAlter(principal, table, { namespace: holder });
-    // An earlier statement in the text may create the index.
+    // An earlier statement in the request may create the index.
     else {
       requireRun(principal, "defineTable", {
         action: `run ${node.type.toUpperCase()}`,
@@ -90,7 +87,10 @@ export function authorizeIndexes(
   }
 }
 
-/** Binds CREATE INDEX against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE INDEX against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createIndex(
   node: CreateIndexStatement,
   { ledger, namespace, principal }: IndexCall,
@@ -132,7 +132,10 @@ export function createIndex(
   };
 }
 
-/** Binds DROP INDEX against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds DROP INDEX against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function dropIndexes(
   node: DropIndexStatement,
   { namespace, principal }: Omit<IndexCall, "ledger">,
@@ -211,8 +214,8 @@ function isVisible(table: TableEntry, catalog: Catalog, principal: Principal): b
 }
 
 /**
- * Returns an index that the caller may alter; undefined if it does not exist and the statement says
- * IF EXISTS.
+ * Returns an index that the caller may alter; undefined if the index does not exist and the
+ * statement has IF EXISTS.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, NAMESPACE_NOT_FOUND, PERMISSION_DENIED
  */
@@ -288,7 +291,7 @@ export function renameIndex(
   };
 }
 
-/** Returns the table whose primary key has the given name. */
+/** Returns the table with the primary key of the given name. */
 function tableOfKey(
   catalog: Pick<Catalog, "tables">,
   { name, namespace }: { namespace: string; name: string },
@@ -299,9 +302,9 @@ function tableOfKey(
 }
 
 /**
- * Continues index builds that a shutdown interrupted. Until the unique indexes that transactions
- * have committed are built, the write gates of their tables are closed. This function closes them
- * before it returns, so the server must call it before it accepts requests.
+ * Continues index builds interrupted by a shutdown. The write gates of a table stay closed until
+ * its unique indexes committed by transactions are built. This function closes them before it
+ * returns, so the server must call it before accepting requests.
  */
 export function resumeIndexBuilds(deps: IndexDeps & Pick<SqlEnvironment, "writeGates">): void {
   const tables = deps.catalog.tables();
@@ -317,7 +320,8 @@ export function resumeIndexBuilds(deps: IndexDeps & Pick<SqlEnvironment, "writeG
     const unfinished = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
     if (unfinished.length === 0) return;
     await resumeBuilds(deps, { table, made: unfinished.filter(isCommittedIndex) });
-    // The gates do not wait for these builds, and their failure leaves committed indexes alone.
+    // The gates do not wait for these builds, and a failure of these builds leaves committed
+    // indexes alone.
     const others = unfinished.filter((index) => !isCommittedIndex(index));
     void resumeBuilds(deps, { table, made: others });
   });
@@ -335,7 +339,7 @@ async function resumeBuilds(
   try {
     await finishIndexes(deps, table.tableId, { made });
   } catch (error) {
-    // Safe to ignore: either the index was dropped, and the job shows the reason, or the build
+    // The error can be ignored: either the index was dropped and the job shows why, or the build
     // continues after the next startup.
     if (!isExpected(error)) throw error;
     if (deps.jobs.isClosing) return;
@@ -343,12 +347,12 @@ async function resumeBuilds(
   }
 }
 
-/** Whether a transaction has committed an index that is not ready. */
+/** Whether a transaction has committed the index before it was ready. */
 export function isCommittedIndex({ isCommitted }: IndexEntry): boolean {
   return isCommitted === true;
 }
 
-/** Returns the given tables and those with a foreign key to one of them. */
+/** Returns the given tables, and all tables with a foreign key to one of them. */
 export function withReferring(
   tableIds: readonly number[],
   tables: readonly TableEntry[],
@@ -360,18 +364,18 @@ export function withReferring(
   return [...new Set([...tableIds, ...referring.map(({ tableId }) => tableId)])];
 }
 
-/** New indexes of a table, and the request that defines them. */
+/** New indexes of a table, and who defines them. */
 export interface NewIndexes {
   readonly made: readonly IndexEntry[];
   readonly ledger?: RequestLedger;
-  /** The id of the user who defines the indexes. */
+  /** The id of the user who defines the indexes; absent if the server resumes their builds. */
   readonly createdBy?: string;
 }
 
 /**
  * Builds new indexes that are not ready, one after another.
  *
- * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED: the indexes that are not ready
+ * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED or CANCELLED: the indexes that are not ready
  *   are dropped. STORAGE_UNAVAILABLE if the server is stopping: the build continues after the next
  *   startup.
  */
@@ -457,7 +461,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   const checked = indexOf(deps, built);
   if (checked === undefined) return stopped();
   const { isCommitted: _, ...rest } = checked;
-  // Only from now on it is certain that no two live ranges overlap.
+  // Only from this point on is it certain that no two live ranges overlap.
   const apart = index.isExclusion === true ? { enforcedSeq: store.issueSeq() } : {};
   setIndex(deps, tableId, { ...rest, ...apart, state: "ready" });
   return { status: "completed", message: `index ${index.name} is ready` };
@@ -467,7 +471,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
  * Evaluates the expressions of an index for all existing rows. New rows are checked when they are
  * written.
  *
- * @throws {DatabaseError} The error of an expression.
+ * @throws {DatabaseError} The error raised by an expression.
  */
 async function inspectKeys(deps: IndexDeps, { indexId, tableId }: Built): Promise<void> {
   const { catalog, clock, store } = deps;
@@ -499,7 +503,7 @@ function withoutIndex(table: TableEntry, indexId: number): TableEntry {
   return { ...table, indexes: (table.indexes ?? []).filter((each) => each.indexId !== indexId) };
 }
 
-/** Replaces the list of indexes of a table. It is not part of the schema of the table. */
+/** Replaces a table's list of indexes. The list is not part of the table's schema. */
 function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: TableEntry): void {
   const changed = { ...next, updatedAtMs: clock.nowMs() };
   catalog.changeTable(changed, store.issueSeq(), {});
@@ -507,8 +511,8 @@ function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: T
 }
 
 /**
- * Checks COLLATE of a part of an index. Under a deterministic collation, an index is the same as
- * without COLLATE, because it finds equal strings and has its own order.
+ * Checks the COLLATE clause of an index part. A deterministic collation makes no difference to an
+ * index, which finds equal strings and has its own order.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE, TYPE_MISMATCH, OBJECT_NOT_FOUND
  */

@@ -1,4 +1,4 @@
-/** Converts CREATE INDEX and UNIQUE into catalog entries. */
+/** Converts CREATE INDEX statements and UNIQUE constraints into catalog entries. */
 import { DatabaseError } from "../../base/errors.ts";
 import { INDEXES_MAX, KEY_COLUMNS_MAX } from "../../base/limits.ts";
 import {
@@ -29,12 +29,12 @@ import { indexCondition, indexExpression, invertedExpression } from "./index_exp
 import { holdsRows } from "./row_inspection.ts";
 import { requireKeyType } from "./table_elements.ts";
 
-/** An index or a UNIQUE constraint, as the statement defines it. */
+/** An index or UNIQUE constraint, as the statement defines it. */
 export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
   /** The operator class of each part of an inverted index; absent for a sorted index. */
   readonly classes?: readonly (Name | undefined)[] | undefined;
-  /** The columns of INCLUDE, which only have to exist. */
+  /** The columns listed in INCLUDE. They are only required to exist. */
   readonly included?: readonly Name[] | undefined;
   readonly where?: IndexedExpression | undefined;
   /**
@@ -42,16 +42,16 @@ export interface WrittenIndex {
    */
   readonly name: Name | undefined;
   readonly isUnique: boolean;
-  /** Whether NULLs are equal (NULLS NOT DISTINCT). */
+  /** Whether NULLs count as equal (NULLS NOT DISTINCT). */
   readonly equalNulls?: true | undefined;
   readonly isConstraint: boolean;
   readonly isPrimary?: true;
-  /** Whether the last part is a range that may not overlap that of another row. */
+  /** Whether the last part is a range that must not overlap the range of another row. */
   readonly isExclusion?: true;
   readonly position: number;
 }
 
-/** The properties of a table that are needed to add an index. */
+/** The properties of a table that are needed to add an index to it. */
 export type IndexedTable = Pick<
   TableEntry,
   | "checks"
@@ -107,7 +107,8 @@ export function withIndex<Table extends IndexedTable>(
     columnIds,
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
-    // An index that is not unique compares no keys, so the clause has no effect, as in PostgreSQL.
+    // A non-unique index does not compare keys, so the clause has no effect on it, as in
+    // PostgreSQL.
     ...(isUnique && written.equalNulls === true && { equalNulls: true }),
     ...(written.isExclusion === true && { isExclusion: true }),
     isConstraint,
@@ -119,7 +120,10 @@ export function withIndex<Table extends IndexedTable>(
   return { ...table, indexes: [...indexes, index], nextColumnId };
 }
 
-/** Adds the UNIQUE constraints of a table definition to a new table, in the order of the text. */
+/**
+ * Adds the UNIQUE constraints of a table definition to a new table, in the order in which they are
+ * written.
+ */
 export function withUnique<Table extends IndexedTable>(
   table: Table,
   { columns, constraints = [] }: CreateTableStatement,
@@ -132,7 +136,10 @@ export function withUnique<Table extends IndexedTable>(
   );
 }
 
-/** Requires that the columns of INCLUDE exist. @throws {DatabaseError} COLUMN_NOT_FOUND */
+/**
+ * Requires that the columns listed in INCLUDE exist.
+ * @throws {DatabaseError} COLUMN_NOT_FOUND
+ */
 function requireIncluded(
   table: IndexedTable,
   { included = [] }: Pick<WrittenIndex, "included">,
@@ -140,14 +147,14 @@ function requireIncluded(
   for (const named of included) namedColumn(table, named);
 }
 
-/** Returns the UNIQUE constraint of a column. */
+/** Returns the UNIQUE constraints of a column. */
 export function uniqueOfColumn({ constraints = [], name }: CreateColumnDef): WrittenIndex[] {
   return constraints.flatMap((constraint: ColumnConstraint) =>
     constraint.type === "unique" ? [constraintOn([name], constraint)] : [],
   );
 }
 
-/** Returns the index of a UNIQUE or EXCLUDE constraint of a table. */
+/** Returns the indexes for a table constraint: one for UNIQUE or EXCLUDE, none for any other. */
 export function uniqueOfTable(constraint: TableConstraint): WrittenIndex[] {
   if (constraint.type === "exclude") return [exclusionOf(constraint)];
   return constraint.type === "unique" ? [constraintOn(constraint.columns, constraint)] : [];
@@ -172,13 +179,16 @@ function exclusionOf({
       },
     );
   }
-  // The index is sorted by the values that must be equal, and then by the range.
+  // The index is sorted first by the values that must be equal, and then by the range.
   const equal = parts.filter(({ operator }) => operator === "=");
   const columns = [...equal, ...ranges].map(({ part }) => part);
   return { columns, where, name, isUnique: false, isConstraint: true, isExclusion: true, position };
 }
 
-/** @throws {DatabaseError} INVALID_DEFINITION if the last part of a key is not a range. */
+/**
+ * Requires that the last part of a key is a range.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function requireRange(
   { columns }: IndexedTable,
   { columnIds, expressions }: IndexParts,
@@ -208,8 +218,9 @@ function constraintOn(
 }
 
 /**
- * Refuses NULLS NOT DISTINCT for a partial index. Its files list all rows that do not satisfy its
- * condition under a key of NULLs, so rows with such a key would wrongly count as duplicates.
+ * Refuses NULLS NOT DISTINCT for a partial index. The index files list all rows that do not
+ * satisfy the condition under a key of NULLs, so rows with that key would wrongly count as
+ * duplicates.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -222,7 +233,7 @@ function requireNullsApply({ equalNulls, isUnique, position, where }: WrittenInd
   );
 }
 
-/** Returns the initial state of an index of an existing table. */
+/** Returns the initial state of a new index on an existing table. */
 export function firstStateOf(store: Store, tableId: number): IndexEntry["state"] {
   const isEmpty = store.stats(tableId).segments === 0 && !holdsRows(store, tableId);
   return isEmpty ? "ready" : "building";
@@ -258,7 +269,7 @@ interface IndexParts {
   readonly expressions: readonly IndexExpression[];
 }
 
-/** Returns the parts of an inverted index, all of which are expressions. */
+/** Returns the parts of an inverted index. All of them are expressions. */
 function invertedPartsOf(
   table: IndexedTable,
   { columns, isUnique, position }: WrittenIndex,
@@ -311,7 +322,7 @@ function textOfPart(part: Name | IndexedExpression): string {
 }
 
 /**
- * Returns the name of the column of which a key part consists, with or without parentheses;
+ * Returns the column name if a key part consists of just a column, with or without parentheses;
  * undefined for any other part.
  */
 function columnNameIn(part: Name | IndexedExpression): Name | undefined {
@@ -334,8 +345,8 @@ function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntr
 }
 
 /**
- * Returns a new table whose primary key has a name that is not in use. The usual name may be in
- * use, because a renamed table keeps the name of its key.
+ * Returns a new table with a primary key name that is not in use. The usual name may be taken,
+ * because a renamed table keeps the name of its key.
  */
 export function withFreeKeyName<Table extends IndexedTable>(
   table: Table,
@@ -352,8 +363,8 @@ export function withFreeKeyName<Table extends IndexedTable>(
 }
 
 /**
- * Returns a function that tells whether an index, constraint, table or view in the namespace
- * already has a given name.
+ * Returns a function that tells whether a name is already used by an index, constraint, table or
+ * view of the namespace.
  */
 export function takenNames(
   own: IndexedTable,
@@ -375,8 +386,7 @@ export function takenNames(
 }
 
 /**
- * Returns the name of the column or the function in an index part, or "expr" for any other
- * expression.
+ * Returns the name of the column or function in an index part; "expr" for any other expression.
  */
 function shortNameOf(part: Name | IndexedExpression): string {
   const column = columnNameIn(part);
@@ -385,7 +395,8 @@ function shortNameOf(part: Name | IndexedExpression): string {
 }
 
 /**
- * Returns the name that PostgreSQL would choose for an index. A name that is too long is shortened.
+ * Returns the name that PostgreSQL would choose for an index. Names that are too long are
+ * shortened.
  */
 function automaticName(
   { name: tableName }: IndexedTable,

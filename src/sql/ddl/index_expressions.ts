@@ -1,5 +1,5 @@
 /**
- * Checks the expressions and conditions of indexes: each must have the same value for a row at any
+ * Checks the expressions and conditions of indexes. Each must have the same value for a row at any
  * time and for any caller, so that an index can be rebuilt from the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,7 +19,10 @@ import { unqualified } from "./unqualified.ts";
 
 type Columns = Pick<TableEntry, "columns" | "name">;
 
-/** Checks the expression of a part of a key. @throws {DatabaseError} */
+/**
+ * Checks an expression that is part of an index key.
+ * @throws {DatabaseError}
+ */
 export function indexExpression(
   table: Columns,
   node: IndexedExpression,
@@ -31,7 +34,10 @@ export function indexExpression(
   return { sql, reads: readBy(table, bound), type };
 }
 
-/** Checks a part of an inverted index. @throws {DatabaseError} */
+/**
+ * Checks a part of an inverted index.
+ * @throws {DatabaseError}
+ */
 export function invertedExpression(
   table: Columns,
   part: Name | IndexedExpression,
@@ -48,7 +54,7 @@ export function invertedExpression(
   return { sql, reads: readBy(table, bound), type: bound.type, terms };
 }
 
-/** The operator classes of inverted indexes, with the type of terms that each of them indexes. */
+/** The operator classes of inverted indexes, with the kind of terms that each of them indexes. */
 const CLASSES: ReadonlyMap<string, TermKind> = new Map([
   ["tsvector_ops", "words"],
   ["gin_trgm_ops", "trigrams"],
@@ -58,7 +64,7 @@ const CLASSES: ReadonlyMap<string, TermKind> = new Map([
 ]);
 
 /**
- * Returns the type of terms that an operator class derives from values of a type.
+ * Returns the kind of terms that an operator class derives from values of a type.
  * @throws {DatabaseError}
  */
 function termKindFor(
@@ -81,7 +87,9 @@ function termKindFor(
   );
 }
 
-/** Returns the type of terms that values of a type have by default; undefined if they have none. */
+/**
+ * Returns the kind of terms that values of a type have by default; undefined if they have none.
+ */
 function termKindOf(type: DataType): TermKind | undefined {
   switch (type.kind) {
     case "tsvector":
@@ -97,7 +105,10 @@ function termKindOf(type: DataType): TermKind | undefined {
   }
 }
 
-/** Checks the condition of an index. @throws {DatabaseError} */
+/**
+ * Checks the condition of an index.
+ * @throws {DatabaseError}
+ */
 export function indexCondition(table: Columns, node: IndexedExpression): IndexCondition {
   const bound = boundIn(table, node, bindCondition);
   return { sql: unqualified(node.source), reads: readBy(table, bound) };
@@ -124,7 +135,10 @@ function boundIn(
   );
 }
 
-/** Describes the first part of an expression whose value does not depend on the row alone. */
+/**
+ * Describes the first part of an expression that does not depend on the row alone; undefined if
+ * there is none.
+ */
 function mutableIn(bound: BoundExpression): string | undefined {
   if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a query";
   if (bound.kind === "call" && bound.volatility !== "immutable") {

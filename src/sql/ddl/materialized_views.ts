@@ -1,6 +1,6 @@
 /**
- * Defines the catalog entry with the query of a materialized view, which CREATE MATERIALIZED VIEW
- * stores in the same transaction as the table for the rows.
+ * Defines the catalog entry for the query of a materialized view. CREATE MATERIALIZED VIEW stores
+ * it in the same transaction as the table for the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { shownColumnsOf, type TableEntry, type ViewEntry } from "../../catalog/mod.ts";
@@ -11,8 +11,8 @@ import type { TableCall, TableDeps } from "./table_statement.ts";
 import { storedContent } from "./view_definitions.ts";
 
 /**
- * Binds the query of CREATE MATERIALIZED VIEW. Returns a function that creates the entry of the
- * query for a table; undefined if the statement creates an ordinary table.
+ * Binds the query of CREATE MATERIALIZED VIEW. Returns a function that creates the query's catalog
+ * entry for a table; undefined if the statement creates an ordinary table.
  *
  * @throws {DatabaseError}
  */

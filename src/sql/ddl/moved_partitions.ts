@@ -1,6 +1,6 @@
 /**
- * Implements the parts of ATTACH PARTITION and DETACH PARTITION that change definitions. The rows
- * are moved by `sql/request/partition_changes.ts` within the same transaction.
+ * Implements the catalog changes of ATTACH PARTITION and DETACH PARTITION.
+ * `sql/request/partition_changes.ts` moves the rows within the same transaction.
  */
 import { requireAlter, requireCreateTable, requireDrop, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -45,12 +45,18 @@ import { qualifiedName, type TableCall, type TableDeps } from "./table_statement
 type PartitionCaller = Pick<TableCall, "namespace" | "principal">;
 type NamedIn = Pick<TableDeps, "catalog" | "systemViews">;
 
-/** The name of an attached table while its rows are moved. No statement can name such a table. */
+/**
+ * Returns the name of an attached table while its rows are being moved. No statement can name such
+ * a table.
+ */
 export function movedName({ name }: { readonly name: string }): string {
   return `?${name}`;
 }
 
-/** Checks the rights, before any part of the request runs. @throws {DatabaseError} */
+/**
+ * Checks the caller's rights, before any part of the request runs.
+ * @throws {DatabaseError}
+ */
 export function authorizePartition(
   node: PartitionDefinition,
   { namespace, principal }: PartitionCaller,
@@ -68,7 +74,10 @@ export function isPartitionDefinition(node: Statement): node is PartitionDefinit
   return node.type === "attach partition" || node.type === "detach partition";
 }
 
-/** Binds ATTACH and DETACH PARTITION against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds ATTACH and DETACH PARTITION against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function definePartition(
   node: PartitionDefinition,
   call: TableCall,
@@ -85,7 +94,7 @@ function refused(message: string, { _location }: AstNode, hint?: string): Databa
   return new DatabaseError("INVALID_OPERATION", message, about);
 }
 
-/** The table that ATTACH PARTITION makes a partition. */
+/** Returns the table that ATTACH PARTITION turns into a partition. */
 export function attachedTable(
   node: AttachPartitionStatement,
   { namespace, principal }: PartitionCaller,
@@ -156,8 +165,8 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
 }
 
 /**
- * Refuses a table that has rules or indexes which its new parent does not have, because these would
- * be lost.
+ * Refuses a table with rules or indexes that its new parent does not have, because they would be
+ * lost.
  */
 function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: AstNode): void {
   const own = [
@@ -219,8 +228,8 @@ function hasAlike(index: IndexEntry, table: TableEntry, parent: TableEntry): boo
 }
 
 /**
- * Binds ATTACH PARTITION: the table gets a name that no statement uses, and its former name becomes
- * that of the partition.
+ * Binds ATTACH PARTITION: the table gets a name that no statement can use, and the partition takes
+ * over its former name.
  */
 function attachPartition(
   node: AttachPartitionStatement,
@@ -244,7 +253,7 @@ function attachPartition(
   };
 }
 
-/** A partition that DETACH turns into a table. */
+/** Returns the partition that DETACH PARTITION turns into a table. */
 export function detachedPartition(
   node: DetachPartitionStatement,
   { namespace, principal }: PartitionCaller,
@@ -273,7 +282,7 @@ export function detachedPartition(
   );
 }
 
-/** Binds DETACH PARTITION: a new table takes the name of the partition. */
+/** Binds DETACH PARTITION: a new table takes over the name of the partition. */
 function detachPartition(
   node: DetachPartitionStatement,
   call: TableCall,
@@ -324,7 +333,7 @@ function detachPartition(
   };
 }
 
-/** Returns a part of a detached partition as a part of the new table. */
+/** Returns a partition of the detached partition, as a partition of the new table. */
 function movedPart(
   part: PartitionViewEntry,
   { viewId }: PartitionViewEntry,
@@ -335,7 +344,7 @@ function movedPart(
   return { ...part, partition: { ...rest, tableId, ...(isTop ? {} : { parentId }) } };
 }
 
-/** Returns the views and functions that read a partition, which read its table from now on. */
+/** Returns the views and functions that read a partition, changed to read its table instead. */
 function withTableFor(
   { viewId }: PartitionViewEntry,
   { columns, tableId }: TableEntry,
@@ -356,14 +365,14 @@ function withTableFor(
   });
 }
 
-/** Returns a column that takes no numbers from the sequence of an identity column. */
+/** Returns a column that is no longer an identity column and takes no numbers from a sequence. */
 function withoutIdentity(column: ColumnEntry): ColumnEntry {
   if (column.identity === undefined) return column;
   const { defaultSql: _, identity: __, ...rest } = column;
   return { ...rest, generatedAlways: false };
 }
 
-/** Gives the keys and indexes of a copied table names that are free in its namespace. */
+/** Renames the keys and indexes of a copied table to names that are free in its namespace. */
 function withOwnNames(copy: TableEntry, from: TableEntry, { catalog }: TableDeps): TableEntry {
   const { indexes = [], keyName: _, ...rest } = copy;
   const keyed: TableEntry = withFreeKeyName({ ...rest, indexes: [] }, catalog);

@@ -38,15 +38,15 @@ import type { DroppedObjects, NamedObjects } from "./drop_table.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * A definition that has been bound against the catalog. Calling the function, in the same tick,
- * carries out the change and returns its description.
+ * A definition that has been bound against the catalog. Calling the function in the same tick
+ * carries out the change. It returns a description of the change.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
-/** The parts of the database that are needed to add an entry to the catalog. */
+/** What is needed to add an entry to the catalog. */
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The parts of the database that are needed to change a namespace. */
+/** What is needed to change a namespace. */
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "store"> & Pick<DefinitionFollowers, "live">;
 
 /**
@@ -81,7 +81,10 @@ function namesIn(
   return names.map(({ name }) => name).join(", ");
 }
 
-/** Binds CREATE NAMESPACE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE NAMESPACE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createNamespace(
   node: CreateNamespaceStatement,
   principal: Principal,
@@ -106,7 +109,10 @@ export function createNamespace(
   };
 }
 
-/** Binds ALTER NAMESPACE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds ALTER NAMESPACE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function alterNamespace(
   node: AlterNamespaceStatement,
   deps: NamespaceDeps,
@@ -130,7 +136,7 @@ export function alterNamespace(
 
 function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): string {
   catalog.changeNamespace(entry);
-  // Subscriptions of the previous owner may follow tables that only the owner of the namespace may
+  // The previous owner's subscriptions may follow tables that only the owner of the namespace may
   // read.
   for (const { kind, namespace, tableId } of catalog.tables()) {
     if (namespace === entry.name && kind === "shared") live().tableChanged(tableId);
@@ -141,18 +147,27 @@ function changeOwner(entry: NamespaceEntry, { catalog, live }: NamespaceDeps): s
 type DropDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> & DefinitionFollowers;
 
 interface DropSteps {
-  /** Returns objects and everything that depends on them. @throws {DatabaseError} */
+  /**
+   * Returns objects together with everything that depends on them.
+   * @throws {DatabaseError}
+   */
   readonly dropped: (named: NamedObjects) => DroppedObjects;
   /**
-   * Drops the objects that exist in the tick of the drop. The result resolves once the files of the
-   * tables have been removed.
+   * Drops the objects that exist in the tick of the drop. The result resolves once the tables'
+   * files have been removed.
    */
   readonly drop: (droppedNow: () => DroppedObjects) => Promise<unknown>;
-  /** Throws if the statement must end. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+  /**
+   * Throws if the statement must end.
+   * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
+   */
   readonly checkCancelled: () => void;
 }
 
-/** Binds DROP NAMESPACE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds DROP NAMESPACE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function dropNamespaces(
   node: DropNamespaceStatement,
   deps: DropDeps,
@@ -210,7 +225,10 @@ function dropNamespace(
   };
 }
 
-/** Refuses to drop partitions of tables in other namespaces, whose rows would stay behind. */
+/**
+ * Refuses to drop a namespace with partitions of tables in other namespaces, because the rows of
+ * these partitions would stay behind.
+ */
 function refusePartitionsOfOthers(
   name: string,
   catalog: Catalog,
@@ -233,9 +251,9 @@ function isPlain(entry: ViewEntry): boolean {
 
 /**
  * Drops the contents of a namespace, and returns in a tick in which the namespace is empty. Every
- * dropped table takes a durable transaction, so thousands of tables take seconds. Other requests
- * run in the meantime, and objects that they create in the namespace are dropped as well. If the
- * statement is cancelled in the meantime, the remaining tables stay.
+ * dropped table takes a durable transaction, so dropping thousands of tables takes seconds. Other
+ * requests run in the meantime, and objects that they create in the namespace are dropped as well.
+ * If the statement is cancelled, the remaining tables stay.
  */
 async function dropHeld(
   name: string,

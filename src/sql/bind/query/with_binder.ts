@@ -88,7 +88,7 @@ function refuseChange({ alias, statement }: WithBinding): never {
   );
 }
 
-/** Returns the query of an entry that is not a change. */
+/** Returns the query of an entry. The entry must not be a change. */
 function queryOf({ statement }: WithBinding): SelectStatement {
   assert(!isChangeNode(statement), "a change must be bound as a part of the statement");
   return statement;
@@ -119,8 +119,8 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
 }
 
 /**
- * Adds a hint to the error about an unknown table if the entry has the name of the table, since the
- * author probably meant the entry itself.
+ * Adds a hint to the error about an unknown table if the entry has the same name, since the author
+ * probably meant the entry itself.
  */
 function hintingAtRecursive(
   { alias, statement }: WithBinding,
@@ -153,7 +153,10 @@ function readsTableAt(
   return false;
 }
 
-/** Returns the names of an entry's columns. @throws {DatabaseError} */
+/**
+ * Returns the column names of an entry.
+ * @throws {DatabaseError}
+ */
 export function namesOf(
   { alias, columnNames }: WithBinding,
   { outputs }: Pick<BoundSelect, "outputs">,
@@ -169,7 +172,7 @@ export function namesOf(
 }
 
 /**
- * Binds `a UNION [ALL] b`, in which b may read the entry itself. No other form of query may do so.
+ * Binds `a UNION [ALL] b`, in which b may read the entry itself. No other kind of query may do so.
  */
 function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
   const query = queryOf(binding);
@@ -193,7 +196,7 @@ function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
 
 /**
  * Binds a recursive query with the columns of SEARCH and CYCLE. The first side is bound twice,
- * because the names of its columns are needed before the rewriting.
+ * because its column names are needed before the rewriting.
  */
 function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps): BoundSelect {
   const restore = countsAround(deps);
@@ -206,7 +209,8 @@ function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps
 }
 
 /**
- * Refuses SEARCH and CYCLE in an entry that is not recursive. @throws {DatabaseError} INVALID_QUERY
+ * Refuses SEARCH and CYCLE in an entry that is not recursive.
+ * @throws {DatabaseError} INVALID_QUERY
  */
 function requireNoWalk(binding: WithBinding): void {
   if (binding.search !== undefined || binding.cycle !== undefined) throw notRecursive(binding);
@@ -222,7 +226,7 @@ function notRecursive({ alias }: WithBinding): DatabaseError {
 
 /**
  * Moves the inner WITH of `WITH s … a UNION [ALL] b` into the scope of both sides, so that the
- * union can be bound as a recursive query. Returns undefined if s has the name of the entry.
+ * union can be bound as a recursive query. Returns undefined if s has the same name as the entry.
  */
 function inOwnWith(
   node: WithStatement,
@@ -250,7 +254,8 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   };
   const names = namesOf(binding, first);
   const side = boundUntilWide(first, names, { query, name, deps: untyped });
-  // Neither side reads the entry, so the query is an ordinary union, whose sides share their types.
+  // Neither side reads the entry, so the query is an ordinary union, with column types common to
+  // both sides.
   if (!side.isRecursive) requireNoWalk(binding);
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
@@ -274,12 +279,12 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   return selectFrom(relation, columns.map(columnOutput));
 }
 
-/** The recursive side, and the final types of both sides. */
+/** The recursive side, with the final column types of both sides. */
 interface RecursiveSide {
   readonly next: BoundSelect;
   readonly recursion: BoundRecursion;
   readonly types: readonly DataType[];
-  /** Whether one side of the union reads the recursive entry. */
+  /** Whether either side of the union reads the recursive entry. */
   readonly isRecursive: boolean;
 }
 
@@ -318,8 +323,8 @@ function boundUntilWide(
 }
 
 /**
- * Returns a function that restores the read counts of outer entries, so that binding a side again
- * does not count its reads twice.
+ * Returns a function that restores the read counts of outer entries, so that reads are not counted
+ * twice when a side is bound again.
  */
 function countsAround({ ctes }: SelectDeps): () => void {
   const counts = new Map<{ count: number }, number>();
@@ -352,7 +357,7 @@ function checkForm(
 }
 
 /**
- * Returns a side with changed outputs. Casts are applied above DISTINCT, which must compare the
+ * Replaces the outputs of a side. Casts are applied above DISTINCT, which must compare the
  * original values.
  */
 function withOutputs(
@@ -364,7 +369,7 @@ function withOutputs(
   return { ...source, outputs: outputsOf(source) };
 }
 
-/** Resolves an unqualified name in FROM among the entries of WITH. */
+/** Looks up an unqualified name in FROM among the WITH entries. */
 export function findEntry(item: FromTable, deps: SelectDeps): CteEntry | undefined {
   if (item.name.schema !== undefined) return undefined;
   for (let list = deps.ctes; list !== undefined; list = list.others) {
@@ -373,7 +378,10 @@ export function findEntry(item: FromTable, deps: SelectDeps): CteEntry | undefin
   return undefined;
 }
 
-/** Returns an entry as a relation. Each call creates new columns for it. @throws {DatabaseError} */
+/**
+ * Returns an entry as a relation. Each call creates new columns for it.
+ * @throws {DatabaseError}
+ */
 export function relationOfEntry(
   entry: CteEntry,
   item: FromTable,
@@ -384,7 +392,8 @@ export function relationOfEntry(
     throw recursiveForm(`"${entry.name}" is read outside the second side of its UNION`, item);
   }
   if (entry.kind === "working") {
-    // An entry that is bound again in a subquery was already counted as read where it was declared.
+    // An entry that is bound again in a subquery has already been counted as read where it was
+    // declared.
     const isDirect = entry.outer === outer;
     if (isDirect) entry.references.count += 1;
     else if (declaredOf(outer) !== entry.outer) {
@@ -412,8 +421,8 @@ export function relationOfEntry(
     cte.references.count += 1;
     return { kind: "cte", cte, alias, columns };
   }
-  // A subquery evaluates the outer references of the entry itself, so the entry is bound again as
-  // part of the subquery.
+  // A subquery evaluates the entry's outer references itself, so the entry is bound again as part
+  // of the subquery.
   if (cte.isVolatile) {
     throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
   }
@@ -439,13 +448,13 @@ function recursiveForm(
 }
 
 /**
- * Describes the first place in a query at which it reads its recursion but must not, or undefined
- * if there is no such read. These places are the nullable side of an outer join, the right side of
- * EXCEPT, either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most
- * of these places, more rows in one step could mean fewer rows in the next, and an empty step could
- * still produce rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how
- * often a row occurs in a step. A WITH entry that reads the recursion contains the rows of one
- * step, so it may be read anywhere.
+ * Describes the first place where a query reads its recursion although it must not; undefined if
+ * there is none. These places are the nullable side of an outer join, the right side of EXCEPT,
+ * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most of them,
+ * more rows in one step could mean fewer rows in the next, and an empty step could still produce
+ * rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often a row
+ * occurs in a step. A WITH entry that reads the recursion contains the rows of a single step, so
+ * it may be read anywhere.
  */
 function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
   return placeInQuery(query, recursion, undefined);
@@ -457,7 +466,7 @@ function placeInQuery(
   around: string | undefined,
 ): string | undefined {
   // GROUP BY is allowed, because an empty step has no groups. Without grouping keys, even an empty
-  // step yields a row.
+  // step yields a row, so the query must not read the recursion.
   const isOver = query.aggregates.length > 0 || (query.isAggregated && query.groupBy.length === 0);
   return placeIn(query.from, recursion, isOver ? (around ?? "a query that aggregates") : around);
 }
@@ -496,16 +505,16 @@ function placeIn(
 }
 
 /**
- * Returns the entries of WITH RECURSIVE in the order in which they are bound. Each entry follows
- * the entries that it reads, which may come later in the text. The written order is kept if it
- * already satisfies this condition. Entries that read each other in a cycle are refused.
+ * Returns the entries of WITH RECURSIVE in the order in which they are bound: each one after the
+ * entries that it reads, even if those are written later. The written order is kept if it already
+ * satisfies this condition. Entries that read each other in a cycle are refused.
  */
 function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding[] {
   const places = new Map(entries.map(({ alias }, place) => [alias.name, place]));
   const read = entries.map(({ alias, statement }) => {
     const names = new Set<string>();
     addNamesRead(statement, new Set(), names);
-    // An entry that reads itself forms no cycle with other entries. It is bound as a recursive
+    // An entry that reads itself forms no cycle with other entries; it is bound as a recursive
     // query.
     names.delete(alias.name);
     return [...names].flatMap((name) => places.get(name) ?? []);
@@ -538,7 +547,9 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   );
 }
 
-/** Adds the names in FROM that may refer to entries: unqualified names that no inner WITH hides. */
+/**
+ * Adds the names in FROM that may refer to entries: unqualified names not hidden by an inner WITH.
+ */
 function addNamesRead(part: unknown, hidden: ReadonlySet<string>, names: Set<string>): void {
   if (!isPart(part)) return;
   if (isWith(part)) {
