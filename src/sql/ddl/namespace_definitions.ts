@@ -278,7 +278,7 @@ async function dropHeld(
       continue;
     }
     if (tables.length === 0) {
-      // The sequences of dropped tables have already been removed.
+      // The sequences of the dropped tables are already gone; these are the remaining ones.
       const { sequences, types } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
       refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });
@@ -298,7 +298,7 @@ async function dropHeld(
 }
 
 /**
- * Refuses to drop a namespace if DEFAULTs in other namespaces use its sequences.
+ * Refuses to drop a namespace with sequences that DEFAULTs in other namespaces use.
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
 function refuseNumberedElsewhere(
@@ -318,7 +318,7 @@ function refuseNumberedElsewhere(
 }
 
 /**
- * Refuses to drop a namespace if its types are used in other namespaces.
+ * Refuses to drop a namespace with types that are used in other namespaces.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -355,7 +355,7 @@ function heldBy(name: string, catalog: Catalog): Contents {
     tables: catalog.tables().filter(({ namespace }) => namespace === name),
     topics: catalog.topics().filter(({ namespace }) => namespace === name),
     types: catalog.types().filter(({ namespace }) => namespace === name),
-    // The query of a materialized view belongs to its table.
+    // The query of a materialized view is dropped with its table.
     views: catalog
       .storedQueries()
       .filter(({ namespace, resultId }) => namespace === name && resultId === undefined),
@@ -363,7 +363,7 @@ function heldBy(name: string, catalog: Catalog): Contents {
 }
 
 /**
- * Reads the options of a namespace, which may have any name. A number is kept as a number if a
+ * Reads the options of a namespace. Options may have any name. A number stays a number only if a
  * double represents it exactly.
  */
 function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["options"] {
@@ -381,7 +381,10 @@ function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["opti
   return Object.fromEntries(settings.map(({ name, value }) => [name, value]));
 }
 
-/** Refuses to alter or drop a reserved namespace. @throws {DatabaseError} RESERVED_NAME */
+/**
+ * Refuses to alter or drop a reserved namespace.
+ * @throws {DatabaseError} RESERVED_NAME
+ */
 function requireUnreserved({ _location, name }: Name, action: "alter" | "drop"): void {
   if (!isReservedNamespace(name)) return;
   throw new DatabaseError(
@@ -391,7 +394,10 @@ function requireUnreserved({ _location, name }: Name, action: "alter" | "drop"):
   );
 }
 
-/** Requires that a user exists. @throws {DatabaseError} USER_NOT_FOUND */
+/**
+ * Requires that a user exists.
+ * @throws {DatabaseError} USER_NOT_FOUND
+ */
 function requireUser({ _location, name }: UserName, catalog: Catalog): void {
   if (catalog.accounts.user(name) !== undefined) return;
   throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${name}"`, {

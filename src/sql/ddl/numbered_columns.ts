@@ -1,6 +1,6 @@
 /**
- * Creates the sequences of SERIAL, AUTO_INCREMENT and IDENTITY columns. Each such column takes its
- * numbers from its own sequence. The sequence is created and dropped in the same catalog
+ * Creates the sequences for SERIAL, AUTO_INCREMENT and IDENTITY columns. Each such column takes
+ * its numbers from a sequence of its own, which is created and dropped in the same catalog
  * transaction as the column.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -25,7 +25,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import { countedType, sequenceShape } from "./sequence_options.ts";
 
-/** Describes the sequence from which a column takes its numbers. */
+/** The sequence from which a column is to take its numbers. */
 export interface Numbering {
   readonly columnId: number;
   readonly identity: ColumnEntry["identity"];
@@ -33,19 +33,16 @@ export interface Numbering {
   readonly position: number;
 }
 
-/** The caller for whom sequences are created, and the catalog in which they are stored. */
+/** The user for whom sequences are created, and the catalog in which they are stored. */
 export interface SequenceMaker {
   readonly catalog: Catalog;
   readonly clock: Clock;
   readonly principal: Principal;
-  /** The sequences that earlier columns of the same statement have added. */
+  /** The sequences already added for earlier columns of the same statement. */
   readonly before?: readonly SequenceEntry[];
 }
 
-/**
- * Returns how a column of CREATE TABLE or ADD COLUMN is numbered; undefined if the column is not
- * numbered.
- */
+/** Returns how a column in CREATE TABLE or ADD COLUMN is numbered; undefined if it is not. */
 export function numberingOf(
   { constraints = [], dataType }: CreateColumnDef,
   columnId: number,
@@ -67,8 +64,7 @@ export function identityNumbering(
 }
 
 /**
- * Returns the table with the DEFAULTs of its numbered columns, and the sequences that have to be
- * created.
+ * Returns the table with the DEFAULTs of its numbered columns, and the sequences to be created.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, ALREADY_EXISTS, INVALID_NAME
  */
@@ -101,7 +97,7 @@ interface SequencePlace {
   readonly numbering: Numbering;
   readonly table: Pick<TableEntry, "name" | "namespace" | "tableId">;
   readonly maker: SequenceMaker;
-  /** The sequences that earlier columns of the same statement have added. */
+  /** The sequences already added for earlier columns of the same statement. */
   readonly before: readonly SequenceEntry[];
 }
 
@@ -145,8 +141,8 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
 }
 
 /**
- * Returns whether a relation, a sequence or a type with this name exists. Their names must be
- * distinct within a namespace.
+ * Returns whether there is a relation, sequence or type with this name. They share one set of
+ * names per namespace.
  */
 export function isRelation(catalog: Catalog, namespace: string, name: string): boolean {
   return (
@@ -159,7 +155,7 @@ export function isRelation(catalog: Catalog, namespace: string, name: string): b
 }
 
 /**
- * Returns the name that a statement gives to the sequence of a column.
+ * Returns the name that a statement gives to a column's sequence.
  *
  * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION
  */
@@ -187,8 +183,8 @@ function givenName(
 }
 
 /**
- * Returns a free name of the form `<table>_<column>_seq`, as in PostgreSQL. If necessary, it is
- * shortened or gets a number.
+ * Returns an unused name of the form `<table>_<column>_seq`, as in PostgreSQL. If necessary, it is
+ * shortened or numbered.
  */
 function freeName(
   { name, namespace }: Pick<TableEntry, "name" | "namespace">,

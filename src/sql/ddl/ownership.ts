@@ -1,7 +1,7 @@
 /**
- * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, as they occur
- * in dumps. These statements change nothing. They succeed if the requested state already exists,
- * and are refused otherwise.
+ * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, for the sake
+ * of dumps that contain them. These statements change nothing. They succeed if the requested state
+ * already exists, and are refused otherwise.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -23,8 +23,8 @@ interface OwnerCall {
 }
 
 /**
- * Binds OWNER TO. A table, a view, a sequence or a type belongs to its namespace, so the new owner
- * must be the owner of the namespace or the caller, who may alter the object.
+ * Binds OWNER TO. A table, view, sequence or type belongs to its namespace. The new owner must
+ * therefore be the owner of the namespace, or the caller, if the caller may alter the object.
  *
  * @throws {DatabaseError} USER_NOT_FOUND, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, …
  */
@@ -73,8 +73,8 @@ function isPartitionOf(
 }
 
 /**
- * Returns the type of the object with the given name; undefined if there is no such object and the
- * statement says IF EXISTS.
+ * Returns the kind of the object with the given name; undefined if there is no such object and the
+ * statement has IF EXISTS.
  */
 function kindOf(
   { ifExists, kind, name: node }: AlterOwnerStatement,
@@ -119,8 +119,8 @@ function shown(kind: AlterOwnerStatement["kind"]): string {
 }
 
 /**
- * PostgreSQL extensions that are built in at least partly, with a description of the functions that
- * exist.
+ * PostgreSQL extensions of which at least a part is built in, with a description of the functions
+ * that exist.
  */
 const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pgcrypto", "gen_random_uuid()"],
@@ -129,7 +129,10 @@ const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["btree_gist", "EXCLUDE with equal columns"],
 ]);
 
-/** Binds CREATE EXTENSION, which has no effect. @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/**
+ * Binds CREATE EXTENSION, which has no effect.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
 export function createExtension({ name }: CreateExtensionStatement): BoundDefinition {
   const functions = BUILT_IN.get(name.name);
   if (functions !== undefined) {

@@ -1,6 +1,5 @@
 /**
- * Reads the keys and the bounds of partitions, and checks that no two partitions take the same
- * rows.
+ * Reads partition keys and bounds, and checks that no two partitions accept the same rows.
  */
 import { defined } from "../../base/assert.ts";
 import { counted } from "../../base/counted.ts";
@@ -51,10 +50,10 @@ function invalid(message: string, { _location }: AstNode, hint?: string): Databa
   return new DatabaseError("INVALID_DEFINITION", message, about);
 }
 
-/** The largest number of keys, as in PostgreSQL. */
+/** The maximum number of partition keys, as in PostgreSQL. */
 const KEYS_MAX = 32;
 
-/** The types whose text is the same in every session, and that a hash can therefore read. */
+/** Types whose text form is the same in every session, so that it can be hashed. */
 const HASHED: ReadonlySet<DataType["kind"]> = new Set([
   "boolean",
   "bytes",
@@ -71,7 +70,10 @@ const HASHED: ReadonlySet<DataType["kind"]> = new Set([
   "uuid",
 ]);
 
-/** Reads PARTITION BY of a table or of one of its partitions. @throws {DatabaseError} */
+/**
+ * Reads the PARTITION BY clause of a table or of one of its partitions.
+ * @throws {DatabaseError}
+ */
 export function partitioningOf(node: PartitionBy, table: TableEntry): Partitioning {
   const { keys, strategy } = node;
   if (strategy === "list" && keys.length > 1) {
@@ -116,8 +118,8 @@ function keyOf(
 }
 
 /**
- * Requires that COLLATE of a key changes no bounds: those of a range have the order of the key, and
- * the others are the same strings under each deterministic collation.
+ * Requires that a key's COLLATE clause makes no difference to the bounds. The bounds of a range
+ * have the order of the key; all others are the same strings under any deterministic collation.
  */
 function requireOwnCollation(
   type: DataType,
@@ -156,14 +158,17 @@ function requireHashed(type: DataType, strategy: Partitioning["strategy"], key: 
 export interface PartitionPlace {
   readonly table: TableEntry;
   readonly partitioning: Partitioning;
-  /** The type of each key. */
+  /** The type of each partition key. */
   readonly types: readonly DataType[];
-  /** The existing partitions beside the new one. */
+  /** The existing partitions of the same parent. */
   readonly siblings: readonly PartitionViewEntry[];
   readonly context: ExecutionContext;
 }
 
-/** Reads the bounds of a new partition. @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Reads the bounds of a new partition.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 export function boundOf(node: PartitionBounds, place: PartitionPlace): StoredBounds {
   const { keys, strategy } = place.partitioning;
   if (node.kind !== "default" && node.kind !== strategy) {
@@ -234,7 +239,7 @@ function rangeValues(
   });
 }
 
-/** Evaluates a value of a bound. Returns its text, or null for NULL. */
+/** Evaluates a value in a bound. Returns its text form; null for NULL. */
 function keyText(
   node: Exclude<RangeValue, string>,
   at: number,
@@ -256,7 +261,7 @@ function keyText(
   return value === null ? null : textFromValue(to, value);
 }
 
-/** Compares two bounds of ranges. */
+/** Compares two bounds of range partitions. */
 function compareBounds(
   left: readonly PartitionValue[],
   right: readonly PartitionValue[],
@@ -285,7 +290,7 @@ function valueOf(type: DataType, text: string): Value {
 }
 
 /**
- * Requires that no partition beside a new one takes rows of it.
+ * Requires that no other partition of the same parent accepts any of the new partition's rows.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */

@@ -1,10 +1,9 @@
 /**
- * Defines partitions: CREATE TABLE … PARTITION OF, and the parts of ATTACH, DETACH and DROP that
- * change definitions. `sql/request/partition_changes.ts` moves and deletes the rows, in the same
- * transaction.
+ * Defines partitions: CREATE TABLE … PARTITION OF, and the catalog changes of ATTACH, DETACH and
+ * DROP. `sql/request/partition_changes.ts` moves and deletes the rows in the same transaction.
  *
- * The rights to a partition are those to its table: whoever may alter the table may define its
- * partitions.
+ * The rights to a partition are the rights to its table: whoever may alter the table may define
+ * its partitions.
  */
 import { requireAlter, requireCreateTable, requireDrop } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -47,12 +46,15 @@ import { qualifiedName, type TableCall, type TableDeps } from "./table_statement
 /** A partitioned table or partition that a statement names. */
 interface NamedPartitioned {
   readonly table: TableEntry;
-  /** The partition; undefined if the statement names the table. */
+  /** The partition; undefined if the statement names the table itself. */
   readonly partition: PartitionViewEntry | undefined;
   readonly partitioning: Partitioning;
 }
 
-/** Returns the partition with a name; undefined if the name has another meaning. */
+/**
+ * Returns the partition with a given name; undefined if the name refers to anything else or to
+ * nothing.
+ */
 export function partitionNamed(
   name: QName,
   { namespace, principal }: Pick<TableCall, "namespace" | "principal">,
@@ -65,7 +67,10 @@ export function partitionNamed(
   return table && { entry, table };
 }
 
-/** Finds a partitioned table or partition. @throws {DatabaseError} */
+/**
+ * Finds a partitioned table or partition by name.
+ * @throws {DatabaseError}
+ */
 export function partitionedNamed(
   name: QName,
   call: Pick<TableCall, "namespace" | "principal">,
@@ -85,7 +90,10 @@ export function partitionedNamed(
   );
 }
 
-/** Requires that the rows of a table can be divided. @throws {DatabaseError} */
+/**
+ * Requires that a table can be partitioned.
+ * @throws {DatabaseError}
+ */
 export function partitionedTable(
   table: TableEntry,
   { partitionBy }: Pick<CreateTableStatement, "partitionBy">,
@@ -110,22 +118,28 @@ export function partitionedTable(
   return { ...table, partitioned: { ...partitioning, accepts: "FALSE" } };
 }
 
-/** A new partition, and the condition on existing rows of the DEFAULT partition. */
+/** A new partition, and the DEFAULT partition whose rows have to be checked. */
 interface PlannedPartition {
   readonly table: TableEntry;
   readonly partition: PartitionEntry;
-  /** The name of the DEFAULT partition whose rows must not belong to the new one. */
+  /**
+   * The name of the DEFAULT partition, which must not contain rows that belong to the new
+   * partition; undefined if there is none.
+   */
   readonly inspected: string | undefined;
 }
 
-/** A partition that CREATE or ATTACH adds. */
+/** A partition to be added by CREATE or ATTACH. */
 export interface NewPartition extends Pick<PartitionOf, "bounds"> {
   readonly parent: QName;
   readonly partitionBy?: CreateTableStatement["partitionBy"];
   readonly columnIds?: readonly number[];
 }
 
-/** Binds CREATE TABLE … PARTITION OF against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE TABLE … PARTITION OF against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createPartition(
   node: CreateTableStatement,
   of: PartitionOf,
@@ -165,7 +179,10 @@ export function createPartition(
   };
 }
 
-/** Computes a new partition from the current catalog. @throws {DatabaseError} */
+/**
+ * Plans a new partition against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function plannedPartition(
   { bounds, columnIds, parent, partitionBy }: NewPartition,
   call: TableCall,
@@ -203,8 +220,8 @@ export function plannedPartition(
 }
 
 /**
- * Adds a partition, once no row of the DEFAULT partition beside it belongs to it. The partition is
- * planned again after each wait.
+ * Adds a partition once it is certain that no row of the DEFAULT partition belongs to it. The
+ * partition is planned again after each wait.
  */
 export async function addPartition(
   planned: () => PlannedPartition,
@@ -255,7 +272,7 @@ export async function addPartition(
   }
 }
 
-/** Returns the test that no row of the DEFAULT partition belongs to a new one. */
+/** Returns a check that no row of the DEFAULT partition belongs to the new partition. */
 function inspectionOf(
   { inspected, table }: PlannedPartition,
   entry: PartitionViewEntry,
@@ -274,7 +291,7 @@ function inspectionOf(
   });
 }
 
-/** Reports a row of the DEFAULT partition that belongs to a new partition. */
+/** Returns the error for a row of the DEFAULT partition that belongs to the new partition. */
 async function unwanted(
   { inspected, table }: PlannedPartition,
   inspect: () => void | Promise<void>,
@@ -292,7 +309,8 @@ async function unwanted(
 }
 
 /**
- * Returns the partitions that DROP TABLE removes with a partition, after it has checked the rights.
+ * Returns the partitions that DROP TABLE removes along with a partition, after checking the
+ * caller's rights.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -305,7 +323,10 @@ export function droppedWith(
   return withParts(catalog, entry);
 }
 
-/** Removes partitions of a table, whose rows nothing takes any longer. */
+/**
+ * Removes partitions of a table. Their rows must already be gone, because no partition would
+ * accept them any longer.
+ */
 export function removePartitions(
   deps: TableDeps,
   tableId: number,
@@ -313,7 +334,8 @@ export function removePartitions(
 ): void {
   const before = deps.catalog.tableById(tableId);
   if (before === undefined) return;
-  // A transaction that has deleted the rows must not commit if somebody else writes others.
+  // A transaction that has deleted the rows must not commit if another transaction writes new
+  // ones.
   holdsRows(deps.store, tableId);
   const schemaVersion = before.schemaVersion + 1;
   const after = { ...before, schemaVersion, updatedAtMs: deps.clock.nowMs() };

@@ -1,5 +1,5 @@
 /**
- * Guards the keys by which tables are divided: unique keys contain them, and their columns stay.
+ * Protects partition keys: unique keys must contain them, and their columns must not change.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -11,7 +11,7 @@ import {
 } from "../../catalog/mod.ts";
 import { partitionsOf } from "../names/partitions.ts";
 
-/** Returns how a table and its partitions are divided; empty for a table without partitions. */
+/** Returns how a table and its partitions are partitioned; an empty list if they are not. */
 export function partitioningsOf(
   { partitioned, tableId }: TableEntry,
   catalog: Pick<Catalog, "views">,
@@ -22,7 +22,7 @@ export function partitioningsOf(
 }
 
 /**
- * Requires that every unique key of a table contains the keys of its partitions, as in PostgreSQL.
+ * Requires that every unique key of a table contains the partition keys, as in PostgreSQL.
  *
  * @param all The partitionings of the table and of its partitions.
  * @throws {DatabaseError} INVALID_DEFINITION
@@ -54,7 +54,7 @@ export function requireKeysInUnique(
 }
 
 /**
- * Requires that no key by which the table or one of its partitions is divided reads a column.
+ * Requires that no partition key of the table or of its partitions reads a column.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */

@@ -1,10 +1,10 @@
 /**
- * Executes CREATE POLICY, ALTER POLICY, DROP POLICY, and the short form OWNER_COLUMN of CREATE
- * TABLE.
+ * Executes CREATE POLICY, ALTER POLICY, DROP POLICY, and the option OWNER_COLUMN of CREATE TABLE,
+ * which is a shorthand for policies.
  *
- * A policy belongs to its table: it is dropped with the table, and is kept when the table or one of
- * its columns is renamed. The owner of a policy is the user who wrote its conditions. The policy
- * reads other tables with the rights of its owner.
+ * A policy belongs to its table: it is dropped with the table, and is kept when the table or one
+ * of its columns is renamed. The owner of a policy is the user who wrote its conditions. The
+ * policy reads other tables with its owner's rights.
  */
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -96,7 +96,7 @@ const DONE: Readonly<Record<PolicyDefinition["type"], string>> = {
 };
 
 /**
- * Refuses a policy on a table whose rows policies do not restrict.
+ * Refuses a policy on a table whose access level ignores policies.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -185,8 +185,8 @@ function withAlteredPolicy(
 }
 
 /**
- * Returns the conditions of a policy after ALTER POLICY. Conditions that the statement does not
- * mention stay unchanged.
+ * Returns the conditions of a policy after ALTER POLICY. Conditions that the statement leaves out
+ * stay the same.
  */
 function alteredTexts(
   { _location, check, using }: AlterPolicyStatement,
@@ -232,7 +232,7 @@ function withoutPolicy({ ifExists, name }: DropPolicyStatement, table: TableEntr
 }
 
 /**
- * Requires that no policy of the table has the given name.
+ * Requires that the table has no policy with the given name yet.
  *
  * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME
  */
@@ -248,8 +248,7 @@ function requireFreeName(table: TableEntry, { _location, name }: Name): void {
 }
 
 /**
- * Requires the clauses that the command of a policy needs, and refuses the clauses that it does not
- * support.
+ * Requires the clauses that a policy's command needs, and refuses those that it does not support.
  */
 function requireClauses(
   command: PolicyCommand,
@@ -272,7 +271,7 @@ function requireClauses(
   throw invalid(`it has no ${command === "insert" ? "WITH CHECK" : "USING"} (…)`);
 }
 
-/** Returns the roles after TO. The word `public`, or the absence of TO, means both roles. */
+/** Returns the roles listed after TO. `public`, or no TO at all, means both roles. */
 function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: readonly PolicyRole[] } {
   if (names === undefined) return {};
   const roles = names.map(({ _location, name }): PolicyRole | "public" => {
@@ -295,10 +294,10 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
 
 const OWNER_COLUMN = "owner_column";
 
-/** OWNER_COLUMN of CREATE TABLE, which is a short form for policies, and the other options. */
+/** The options of CREATE TABLE, with OWNER_COLUMN separated from the others. */
 export interface OwnerOption {
   readonly options: readonly OptionEntry[] | undefined;
-  /** The entry of OWNER_COLUMN, if there is one. */
+  /** The OWNER_COLUMN option; undefined if the statement has none. */
   readonly owner: OptionEntry | undefined;
 }
 
@@ -322,8 +321,8 @@ export function withoutOwnerOption(options: readonly OptionEntry[] | undefined):
 }
 
 /**
- * Adds the policies of OWNER_COLUMN: every user may read the rows, and the user whose name is in
- * the column may write them.
+ * Adds the policies for which OWNER_COLUMN stands: every user may read the rows, and the user
+ * named in the column may write them.
  *
  * @throws {DatabaseError} INVALID_OPTION, COLUMN_NOT_FOUND, PERMISSION_DENIED
  */
@@ -365,7 +364,7 @@ export function withOwnerPolicies(
   }, table);
 }
 
-/** The policies of OWNER_COLUMN, each with the rows that its condition permits. */
+/** The policies for which OWNER_COLUMN stands, and whose rows each condition permits. */
 const OWNER_POLICIES = [
   { name: "everybody_reads", command: "select", using: "everybody", check: undefined },
   { name: "owner_inserts", command: "insert", using: undefined, check: "owner" },

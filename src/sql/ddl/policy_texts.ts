@@ -1,10 +1,10 @@
 /**
- * Reads the conditions of a new policy: binds them once, and determines the tables and columns that
- * they need.
+ * Reads the conditions of a new policy: binds them once, and determines the tables and columns
+ * that they need.
  *
- * A condition may only read SHARED tables whose owner may read every row. The rows of a USER table
- * depend on the caller, and it would be undefined for which user the policies of another table
- * apply.
+ * A condition may read only SHARED tables of which its owner may read every row. The rows of a
+ * USER table depend on the caller, and it would be undefined for which user the policies of
+ * another table apply.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -32,7 +32,7 @@ import { watchOf } from "../prepare/statement_watch.ts";
 import { hasEveryRow } from "../rights/row_policies.ts";
 import { storedColumnsOf } from "./view_definitions.ts";
 
-/** The user who defines a policy, and the namespace of unqualified names. */
+/** The user who defines a policy, and the namespace in which unqualified names are looked up. */
 export interface PolicyCall {
   readonly principal: Principal;
   readonly namespace: string;
@@ -68,7 +68,7 @@ export function policyTexts(
   };
 }
 
-/** A table that the conditions read, with the names by which they refer to it. */
+/** A table that the conditions read, and the names by which they refer to it. */
 interface ReadTable {
   readonly namespace: string;
   readonly name: string;
@@ -88,9 +88,7 @@ class PolicyReading {
     this.#deps = deps;
   }
 
-  /**
-   * Binds a condition. Returns its text, in which the columns in comparisons are fully qualified.
-   */
+  /** Binds a condition. Returns its SQL, with the columns in comparisons fully qualified. */
   textOf(written: Expr): string {
     const condition = withOwnColumns(written, this.#table);
     const { ledger, namespace } = this.#call;
@@ -171,7 +169,10 @@ class PolicyReading {
     return table;
   }
 
-  /** Refuses conditions that a policy cannot have. @throws {DatabaseError} INVALID_DEFINITION */
+  /**
+   * Refuses conditions that a policy must not have.
+   * @throws {DatabaseError} INVALID_DEFINITION
+   */
   #check(bound: BoundExpression, statement: StatementBinding, node: Expr): void {
     statement.requireNoLock("a policy");
     readLiterals(statement.literals);
@@ -209,7 +210,7 @@ function unreadable(name: string, why: string, node: AstNode): DatabaseError {
   });
 }
 
-/** Returns whether an expression, or a query within it, compares a column with itself. */
+/** Returns whether an expression, or a query inside it, compares a column with itself. */
 function comparesWithItself(expression: BoundExpression): boolean {
   if (expression.kind === "compare" && expression.left.kind === "column") {
     if (sameExpression(expression.left, expression.right)) return true;
@@ -222,9 +223,9 @@ function comparesWithItself(expression: BoundExpression): boolean {
 const COMPARISONS: ReadonlySet<string> = new Set(["=", "<>", "!=", "<", "<=", ">", ">="]);
 
 /**
- * Returns a condition in which `m.room = room`, within a query, compares with the column `room` of
- * the policy's table. By the rules of SQL, `room` would mean `m.room`, and the comparison would be
- * true for every row.
+ * Qualifies names in a condition, so that `m.room = room` inside a query compares with the column
+ * `room` of the policy's table. By the rules of SQL, `room` would mean `m.room`, and the
+ * comparison would be true for every row.
  */
 function withOwnColumns(condition: Expr, table: TableEntry): Expr {
   return ownColumnsIn(condition, table, false) as Expr;

@@ -1,6 +1,6 @@
 /**
- * Puts the changed definition of a table into force: in the catalog, in storage, for live queries
- * and for topics, all in one tick.
+ * Puts a table's changed definition into force: in the catalog, in storage, for live queries and
+ * for topics, all in one tick.
  */
 import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
@@ -16,7 +16,7 @@ export type RedefinitionDeps = Pick<SqlEnvironment, "catalog" | "definitionOf" |
   Pick<DefinitionFollowers, "live" | "topics">;
 
 /**
- * Puts the changed definition of a table into force.
+ * Puts a table's changed definition into force.
  *
  * @param others Changes to other objects that belong to the same catalog transaction.
  */
@@ -35,8 +35,8 @@ export function redefineTable(
 }
 
 /**
- * Changes a foreign key in the current entry of its table. The key is dropped if `change` returns
- * undefined.
+ * Changes a foreign key in the current entry of its table. If `change` returns undefined, the key
+ * is dropped.
  */
 export function changeForeignKey(
   deps: RedefinitionDeps,

@@ -1,7 +1,7 @@
 /**
- * Checks existing rows of a table against a foreign key that is already in force. New rows satisfy
- * the key, and referenced rows can no longer disappear, so all rows can be read as of one earlier
- * seq over many ticks.
+ * Checks a table's existing rows against a foreign key that is already in force. New rows satisfy
+ * the key, and referenced rows can no longer disappear. All rows can therefore be read as of a
+ * single earlier seq, over many ticks.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
@@ -11,7 +11,7 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import { referencedKeyOf } from "../execute/change/referenced_key.ts";
 import { keyTextOf } from "../execute/keys/key_text.ts";
 
-/** The number of rows that a foreign key check reads between two pauses. */
+/** How many rows a foreign key check reads between two pauses. */
 const BATCH_ROWS = 512;
 
 /**
@@ -19,8 +19,8 @@ const BATCH_ROWS = 512;
  *
  * @param reference.shownParent The name of the parent table, for messages.
  *
- * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and other
- *   errors of `pause`
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and
+ *   other errors thrown by `pause`
  */
 export async function validateReference(
   {
@@ -74,7 +74,7 @@ export async function validateReference(
   }
 }
 
-/** Returns whether each row either refers to an existing row or has a NULL in the foreign key. */
+/** Returns whether each row either references an existing row or has a NULL in the foreign key. */
 function areSound(
   { columns, rowCount }: Batch,
   { isFull }: ForeignKeyEntry,
@@ -98,8 +98,8 @@ function tooOld({ name }: ForeignKeyEntry): DatabaseError {
 }
 
 /**
- * Returns the error for a row that violates the key. Its message contains no value, because the row
- * may belong to another user.
+ * Returns the error for a row that violates the key. Its message contains no value, because the
+ * row may belong to another user.
  */
 function violated(
   { name }: ForeignKeyEntry,

@@ -1,6 +1,6 @@
 /**
  * Implements the effects of DROP COLUMN on other objects: determines which views and policies need
- * the removed columns.
+ * the dropped columns.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
@@ -11,20 +11,20 @@ import type { RetypedColumn } from "./altering.ts";
 import { dependentsDropped } from "./drop_table.ts";
 import type { TokenReach } from "./topic_sources.ts";
 
-/** The columns that one action of ALTER TABLE removes, or to which it gives another id. */
+/** The columns that an ALTER TABLE action removes or gives a new id. */
 export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
-  /** A description of the action, for messages. */
+  /** Describes the action, for messages. */
   readonly action: string;
   readonly position: number;
   readonly isCascading: boolean;
   /**
-   * The hint for the error that something needs the columns. If absent, the statement may have
-   * CASCADE, which drops the dependent objects.
+   * The hint of the error about objects that need the columns. If absent, the statement supports
+   * CASCADE, which drops these objects.
    */
   readonly hint?: string;
 }
 
-/** Returns the columns that a statement removes, for each DROP COLUMN. */
+/** Returns the columns that each DROP COLUMN of a statement removes. */
 export function removedColumns(
   { columns, tableId }: TableEntry,
   changed: TableEntry,
@@ -38,7 +38,7 @@ export function removedColumns(
     const column = columns.find((each) => each.name === name);
     if (column === undefined || !isGone(column)) return [];
     const isCascading = change.behaviour === "cascade";
-    // CASCADE also drops the columns that are computed from the dropped column.
+    // CASCADE also drops the columns computed from the dropped one.
     const gone = isCascading ? columns.filter(isGone) : [column];
     const columnIds = new Set(gone.map(({ columnId }) => columnId));
     const removed = { tableId, columnIds };
@@ -53,7 +53,7 @@ export function removedColumns(
   });
 }
 
-/** Returns the columns that get new ids because their types change. */
+/** Returns the columns that get a new id because their type changes. */
 export function retypedColumns(
   { tableId }: TableEntry,
   retyped: readonly RetypedColumn[],
@@ -76,14 +76,14 @@ interface DependentsDeps {
 /** The views that are dropped together with the columns that they read. */
 interface RemovedViews {
   readonly views: readonly ViewEntry[];
-  /** The tables of the materialized views. */
+  /** The tables of the materialized views among them. */
   readonly materialized: readonly TableEntry[];
 }
 
 /**
- * Returns the views to drop together with the columns.
+ * Returns the views to be dropped together with the columns.
  *
- * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors of `reach`.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors thrown by `reach`.
  */
 export function viewsWithout(
   removed: readonly RemovedColumns[],
@@ -107,14 +107,14 @@ export function viewsWithout(
 /** The policies that are dropped together with the columns that they read. */
 interface RemovedPolicies {
   readonly own: readonly PolicyEntry[];
-  /** The dropped policies of other tables. */
+  /** The policies of other tables. */
   readonly others: readonly PlacedPolicy[];
 }
 
 /**
- * Returns the policies to drop together with the columns of a table.
+ * Returns the policies to be dropped together with a table's columns.
  *
- * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors of `reach`.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors thrown by `reach`.
  */
 export function policiesWithout(
   removed: readonly RemovedColumns[],

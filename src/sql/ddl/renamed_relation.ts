@@ -1,13 +1,13 @@
 /**
  * Implements ALTER TABLE … RENAME TO for views, sequences and indexes. PostgreSQL accepts this
- * statement for every relation, and Rails and pg_dump use it for sequences.
+ * statement for every kind of relation, and Rails and pg_dump use it for sequences.
  */
 import type { Catalog } from "../../catalog/mod.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 import { indexNamed } from "./index_elements.ts";
 
 /**
- * Returns the statement that renames a view, a sequence or an index in place of ALTER TABLE. Any
+ * Returns the statement that renames a view, sequence or index, in place of an ALTER TABLE. Any
  * other statement is returned unchanged.
  */
 export function asRenamedRelation(

@@ -1,10 +1,10 @@
 /**
  * Checks that existing rows satisfy the conditions of an ALTER TABLE: that a column contains no
- * NULL, that a CHECK is true, or that values can be represented in the new type of a column.
+ * NULL, that a CHECK is true, or that values can be represented in a column's new type.
  *
  * The rows of all owners are read under the current definition and checked against the next one.
- * This takes many ticks, during which other requests run. The rows that these write have higher
- * seqs, and are checked in the tick in which the definition changes.
+ * This takes many ticks, during which other requests run. Rows written by these requests have
+ * higher seqs, and are checked in the tick in which the definition changes.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, type ErrorCode } from "../../base/errors.ts";
@@ -35,7 +35,7 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 
 /**
- * A condition that an action of ALTER TABLE sets for existing rows, and the position of the action
+ * A condition that an ALTER TABLE action imposes on existing rows, and the position of the action
  * in the statement.
  */
 export type RowDemand =
@@ -51,15 +51,12 @@ export interface InspectionOptions {
   /** The definition of the table after the ALTER TABLE. */
   readonly next: TableEntry;
   readonly demands: readonly RowDemand[];
-  /**
-   * The context in which existing rows are checked. The results of the checks do not depend on the
-   * caller.
-   */
+  /** The context in which existing rows are checked. The outcome does not depend on the caller. */
   readonly context?: ExecutionContext;
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
-/** The error codes of computations whose messages may contain values of rows. */
+/** The error codes of computations with messages that may quote values from rows. */
 const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
   "INVALID_INPUT",
@@ -70,25 +67,26 @@ const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "DIMENSION_MISMATCH",
 ]);
 
-/** Selects the row versions above the seq `after`, up to the seq `upTo`. */
+/** Selects the row versions with a seq above `after` and up to `upTo`. */
 export interface InspectedRange {
   readonly after: Seq;
   readonly upTo: Seq;
 }
 
-/** An empty batch. It is returned between two owners, so that other requests can run. */
+/** An empty batch, returned between two owners so that other requests can run. */
 const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
-/** Checks a batch of rows. @throws {DatabaseError} */
+/**
+ * Checks a batch of rows.
+ * @throws {DatabaseError}
+ */
 type Judge = (batch: Batch) => void;
 
 export class RowInspection {
   readonly #options: InspectionOptions;
   /** The columns of the altered table that the conditions read. */
   readonly #columns: readonly ColumnEntry[];
-  /**
-   * The stored form of each of `#columns`; undefined for a column that existing rows do not have.
-   */
+  /** The stored form of each of `#columns`; undefined for a column that existing rows lack. */
   readonly #stored: readonly (ColumnEntry | undefined)[];
   readonly #judges: readonly Judge[];
 
@@ -104,8 +102,8 @@ export class RowInspection {
   }
 
   /**
-   * Errors of conversions are reported at the position of the first condition, because all rows are
-   * converted before any of them is checked.
+   * The position at which conversion errors are reported: the position of the first condition,
+   * because all rows are converted before any of them is checked.
    */
   get #position(): number {
     return this.#options.demands[0]?.position ?? 0;
@@ -117,7 +115,7 @@ export class RowInspection {
   }
 
   /**
-   * Checks the live rows whose versions are in the given range, over many ticks.
+   * Checks the live rows with versions in the given range, over many ticks.
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, and the errors of casts
    */
@@ -128,7 +126,7 @@ export class RowInspection {
     }
   }
 
-  /** Checks the live rows whose versions are in the given range, in the current tick. */
+  /** Checks the live rows with versions in the given range, within the current tick. */
   inspectNow(bounds: InspectedRange): void {
     for (const batch of this.#rowsWithin(bounds)) this.#judge(batch);
   }
@@ -142,7 +140,7 @@ export class RowInspection {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
           yield batch;
           // If the conditions read no stored column, they have the same result for all rows, so
-          // checking one row is enough.
+          // one row is enough.
           if (columnIds.length === 0 && batch.rowCount > 0) return;
         }
       } finally {
@@ -178,8 +176,7 @@ export class RowInspection {
   }
 
   /**
-   * Returns a check that computes the keys of an index for each row, because the computation may
-   * fail.
+   * Returns a check that computes the index keys of each row, because the computation may fail.
    */
   #indexJudge(indexId: number, position: number): Judge {
     const computations = keyColumnsOf(this.#options.next, indexId).flatMap(({ expression }) =>
@@ -196,14 +193,14 @@ export class RowInspection {
     };
   }
 
-  /** Checks the values of a column against the conditions of its domain. */
+  /** Returns a check of a column's values against the conditions of its domain. */
   #domainJudge(column: ColumnEntry, at: number, position: number): Judge | undefined {
     const { context, next } = this.#options;
     const { domain, name } = column;
     if (domain === undefined) return undefined;
     const given = defined(context, "checks must have a context");
     const conditions = domain.checks.map(({ sql }) =>
-      // In the condition of a domain, the value is column 0.
+      // The condition of a domain reads the value as column 0.
       compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
     );
     return ({ columns, rowCount }) => {
@@ -223,8 +220,8 @@ export class RowInspection {
   }
 
   /**
-   * Returns the check for a condition. Returns undefined if a later action of the statement makes
-   * the condition unnecessary.
+   * Returns the check for a condition; undefined if a later action of the statement makes the
+   * condition unnecessary.
    */
   #judgeFor(demand: RowDemand): Judge | undefined {
     const { next, context } = this.#options;
@@ -278,10 +275,10 @@ export class RowInspection {
 }
 
 /**
- * Runs a computation over rows, and removes values from its errors. The user who alters a table may
- * not be allowed to read its rows.
+ * Runs a computation over rows, and removes values from its error messages, because the user who
+ * alters a table may not be allowed to read its rows.
  *
- * @throws {DatabaseError} An error with the same code, without any value.
+ * @throws {DatabaseError} An error with the same code, but without any value.
  */
 export function unquoted<T>(next: TableEntry, position: number, compute: () => T): T {
   try {
@@ -296,7 +293,7 @@ export function unquoted<T>(next: TableEntry, position: number, compute: () => T
   }
 }
 
-/** Returns whether a table has a live row of any owner. The row need not be durable. */
+/** Returns whether a table has a live row of any owner, even one that is not durable yet. */
 export function holdsRows(store: Store, tableId: number): boolean {
   if (store.appliedSeq === store.visibleSeq) return store.liveRowCount(tableId, undefined) > 0;
   return store.owners(tableId).some((owner) => {

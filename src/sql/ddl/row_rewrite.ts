@@ -1,13 +1,14 @@
 /**
- * Rewrites the existing rows of a table for an ALTER TABLE that gives columns new values: a type
- * that storage cannot convert to when it reads, a generated column, or a DEFAULT that differs from
- * row to row.
+ * Rewrites a table's existing rows for an ALTER TABLE that gives columns new values: a type that
+ * storage cannot convert to on reading, a generated column, or a DEFAULT that differs from row to
+ * row.
  *
  * Such a column gets a new column id. Each row is written once more, with the values of the new
  * columns after those of the current ones. The catalog does not contain the new columns yet, so no
  * statement reads them, and a crash leaves only values that are never read.
  *
- * A batch is read and written in one tick, so that no change by another statement is overwritten.
+ * A batch is read and written in the same tick, so that no change by another statement is
+ * overwritten.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -36,17 +37,18 @@ import type { Evaluator } from "../execute/evaluate/expression.ts";
 import { rowsFromBatch } from "../execute/operators/filter.ts";
 import { asType, unquoted } from "./row_inspection.ts";
 
-/** Defines how an ALTER TABLE computes the new values of one column. */
+/** How an ALTER TABLE computes the new values of a column. */
 export interface ColumnRewrite {
   /** The id of the rewritten column in the definition after the ALTER TABLE. */
   readonly columnId: number;
   /**
-   * Computes the new values from the columns of the table before the ALTER TABLE, in their order.
-   * Absent if the definition of the column determines them, as a DEFAULT or as a generated column.
+   * Computes the new values from the columns that the table had before the ALTER TABLE, in their
+   * order. Absent if the definition of the column determines the values, as with a DEFAULT or a
+   * generated column.
    */
   readonly compute: Evaluator | undefined;
   readonly position: number;
-  /** The new sequence that numbers the existing rows. The catalog does not contain it yet. */
+  /** The new sequence that numbers the existing rows. It is not in the catalog yet. */
   readonly sequence?: SequenceEntry | undefined;
 }
 
@@ -61,33 +63,33 @@ export interface RewriteOptions {
   readonly store: Pick<Store, "appliedSeq" | "apply" | "durable" | "owners" | "scan">;
 }
 
-/** Selects the row versions above the seq `after`, up to the seq `upTo`. */
+/** Selects the row versions with a seq above `after` and up to `upTo`. */
 interface RewrittenRange {
   readonly after: Seq;
   readonly upTo: Seq;
 }
 
-/** The maximum number of rows that one commit rewrites. */
+/** The maximum number of rows rewritten in a single commit. */
 const ROWS_PER_COMMIT = 2000;
 
 /**
- * The share of the time of a commit that counts when the size of the next commit is determined.
- * Each commit waits for the disk, so it may take longer than a batch of a query, about 20 ms.
+ * The share of a commit's time that counts when the size of the next commit is determined. A
+ * commit waits for the disk, so it may take longer than a query batch, which takes about 20 ms.
  */
 const PACED_SHARE = 1 / 10;
 
 export class RowRewrite {
   readonly #options: RewriteOptions;
   readonly #runtime: TableRuntime;
-  /** The seqs of the commits that this rewrite has made, in ascending order. */
+  /** The seqs of the commits made by this rewrite, in ascending order. */
   readonly #commits: Commit[] = [];
   /**
-   * Determines the number of rows of the next commit. It varies, because USING may take long for
-   * each row.
+   * Determines how many rows the next commit contains. The number varies, because USING may take a
+   * long time per row.
    */
   readonly #pace = new RowPace(ROWS_PER_COMMIT);
   #numbers: SequenceNumbers;
-  /** The last number that the rewrite has taken from each new sequence, by sequence id. */
+  /** The last number taken from each new sequence, keyed by sequence id. */
   readonly #lastNumbers = new Map<number, Whole>();
 
   constructor(options: RewriteOptions) {
@@ -96,7 +98,7 @@ export class RowRewrite {
     this.#numbers = freshNumbers(options);
   }
 
-  /** The numbers that the new sequences have reached after numbering the existing rows. */
+  /** The numbers that the new sequences have reached after the existing rows were numbered. */
   get marks(): readonly SequenceMark[] {
     return [...this.#lastNumbers].map(([sequenceId, value]) => ({
       sequenceId,
@@ -106,7 +108,7 @@ export class RowRewrite {
   }
 
   /**
-   * The definition under which rewritten rows are stored: the current columns, followed by the new
+   * The definition under which rewritten rows are stored: the current columns followed by the new
    * ones.
    */
   get written(): TableEntry {
@@ -125,7 +127,7 @@ export class RowRewrite {
   /**
    * Computes the new values of all rows in a range without writing them.
    *
-   * @throws {DatabaseError} The errors of computing and checking the values.
+   * @throws {DatabaseError} The errors raised when the values are computed and checked.
    */
   async inspect(range: RewrittenRange, pause: () => Promise<void>): Promise<void> {
     for (const owner of this.#owners()) {
@@ -135,8 +137,8 @@ export class RowRewrite {
         await pause();
       }
     }
-    // The numbers of this trial run are discarded, because rows are numbered from the start when
-    // they are written.
+    // The numbers of this trial run are discarded: when the rows are written, they are numbered
+    // from the start.
     this.#numbers = freshNumbers(this.#options);
   }
 
@@ -163,7 +165,9 @@ export class RowRewrite {
     return isWritten;
   }
 
-  /** Returns whether this rewrite has written all rows in a range, as of the current tick. */
+  /**
+   * Returns whether this rewrite has written all rows that are in a range as of the current tick.
+   */
   isDone(range: RewrittenRange): boolean {
     const { store, table } = this.#options;
     for (const owner of this.#owners()) {
@@ -183,7 +187,7 @@ export class RowRewrite {
     return this.#options.store.owners(this.#options.table.tableId);
   }
 
-  /** Reads one batch of rows and, if `writes` is set, writes them again. */
+  /** Reads a batch of rows and, if `writes` is set, writes them again. */
   #step({ owner, range, writes }: { owner: number; range: RewrittenRange; writes: boolean }): {
     readonly nextAfter: Seq | undefined;
     readonly commit?: Commit;
@@ -226,7 +230,7 @@ export class RowRewrite {
     }
   }
 
-  /** Returns the indexes of the rows in a batch that this rewrite has not written. */
+  /** Returns the indexes of those rows in a batch that were not written by this rewrite. */
   #others(seqs: Vector | undefined, rowCount: number): readonly number[] {
     const rows: number[] = [];
     for (let row = 0; row < rowCount; row += 1) {
@@ -250,7 +254,10 @@ export class RowRewrite {
     return false;
   }
 
-  /** Returns the rows of a batch with the values of the new columns. @throws {DatabaseError} */
+  /**
+   * Returns the rows of a batch with the values of the new columns.
+   * @throws {DatabaseError}
+   */
   #rewritten(batch: ScanBatch): readonly Value[][] {
     const { context, next, rewrites, table } = this.#options;
     const position = rewrites[0]?.position ?? 0;
@@ -269,7 +276,9 @@ export class RowRewrite {
     });
   }
 
-  /** Returns the values of a column of the altered table. Generated columns are computed later. */
+  /**
+   * Returns the values of one column of the altered table. Generated columns are computed later.
+   */
   #valuesOf(column: ColumnEntry, at: number, current: Batch): Vector {
     const { context, rewrites, table } = this.#options;
     const { rowCount } = current;
@@ -297,8 +306,8 @@ export class RowRewrite {
 }
 
 /**
- * Returns counters that begin at the start of each sequence. They do not change the stored
- * sequences.
+ * Returns counters that start at the beginning of each sequence and leave the stored sequences
+ * unchanged.
  */
 function freshNumbers({ clock }: RewriteOptions): SequenceNumbers {
   return new SequenceNumbers({ clock, known: [], marks: { store: () => undefined } });

@@ -30,7 +30,10 @@ import { renameSequence } from "./sequence_rename.ts";
 
 export type SequenceDefinitionDeps = BindingDeps & RedefinitionDeps & Pick<SqlEnvironment, "clock">;
 
-/** The caller of a sequence statement, and the namespace of unqualified names. */
+/**
+ * The user who runs a sequence statement, and the namespace in which unqualified names are looked
+ * up.
+ */
 export interface SequenceCaller {
   readonly principal: Principal;
   readonly namespace: string;
@@ -53,7 +56,7 @@ export function authorizeSequence(
     const right = node.type === "drop sequence" ? "removeTable" : "defineTable";
     const ownedBy = catalog.sequence(schema, name.name)?.ownedBy;
     const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
-    // If a column owns the sequence, the caller needs the rights on the table of the column.
+    // If a column owns the sequence, the caller needs the rights to the column's table.
     if (node.type === "alter sequence" && table !== undefined) {
       requireAlter(principal, table, { namespace: holder });
       continue;
@@ -148,8 +151,8 @@ export function alterSequence(
   };
   altered();
   return () => {
-    // The change of the sequence is computed again, because other statements may have taken numbers
-    // in the meantime.
+    // The new entry is computed again, because other statements may have taken numbers in the
+    // meantime.
     altered()();
     return `Sequence ${schema}.${name} altered`;
   };
@@ -197,7 +200,10 @@ export function dropSequences(
   };
 }
 
-/** Refuses to drop sequences that DEFAULTs use. @throws {DatabaseError} */
+/**
+ * Refuses to drop sequences that DEFAULTs use.
+ * @throws {DatabaseError}
+ */
 export function refuseNumbered(
   action: string,
   columns: readonly NumberedColumn[],
@@ -264,7 +270,7 @@ function refuseOption(
 }
 
 /**
- * Returns the column that OWNED BY names; undefined if the statement has no OWNED BY.
+ * Returns the column named in OWNED BY; undefined if the statement has no OWNED BY.
  *
  * @throws {DatabaseError}
  */

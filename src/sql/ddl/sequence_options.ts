@@ -5,7 +5,7 @@ import type { DataType } from "../../types/mod.ts";
 import { resolveType } from "../bind/expression/types.ts";
 import type { SequenceNumber, SequenceOption } from "../parse/ast/ast.ts";
 
-/** Describes how a sequence counts: its type, start, increment, bounds and whether it cycles. */
+/** How a sequence counts: its type, start, increment and bounds, and whether it cycles. */
 export type SequenceShape = Pick<
   SequenceEntry,
   "cache" | "cycles" | "increment" | "maximum" | "minimum" | "start" | "type"
@@ -13,7 +13,7 @@ export type SequenceShape = Pick<
 
 type CountedType = SequenceEntry["type"];
 
-/** The highest value of each integer type. The lowest value is its negation minus one. */
+/** The highest value of each integer type. The lowest value is its negative minus one. */
 const HIGHEST: Readonly<Record<CountedType, bigint>> = {
   smallint: 32_767n,
   int: 2_147_483_647n,
@@ -22,9 +22,7 @@ const HIGHEST: Readonly<Record<CountedType, bigint>> = {
 
 const CACHE_MAX = 1_000_000n;
 
-/**
- * Returns the type of a column if a sequence can produce values of this type; undefined otherwise.
- */
+/** Returns the integer type of a column if a sequence can number it; undefined otherwise. */
 export function countedType({ kind }: DataType): CountedType | undefined {
   return kind === "smallint" || kind === "int" || kind === "bigint" ? kind : undefined;
 }
@@ -32,7 +30,7 @@ export function countedType({ kind }: DataType): CountedType | undefined {
 /**
  * Returns the shape of a sequence with the given options.
  *
- * @param base The sequence that the options change, or only a type for a new sequence.
+ * @param base The sequence that the options change; for a new sequence, just its type.
  * @throws {DatabaseError} INVALID_DEFINITION
  */
 export function sequenceShape(
@@ -77,8 +75,8 @@ interface Bounds {
 }
 
 /**
- * Returns the bounds of a sequence. Bounds that the statement does not set stay as they are or, in
- * a new sequence, are the limits of its type.
+ * Returns the bounds of a sequence. Bounds that the statement does not set stay the same or, in a
+ * new sequence, are the limits of its type.
  */
 function boundsIn(
   options: readonly SequenceOption[],
@@ -105,7 +103,7 @@ function requireOfType(
 }
 
 /**
- * Returns the position of an altered sequence if its options restart it; undefined otherwise.
+ * Returns where an altered sequence continues if its options restart it; undefined otherwise.
  *
  * @param used The current position of the sequence.
  *
@@ -121,7 +119,7 @@ export function restartedMark(
   if (restart === undefined) {
     const last = BigInt(used.value);
     if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
-    // A sequence that has never been used starts at its new start value.
+    // A sequence that has never been used begins at its new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
     const why = `its last number, ${last}, must be between ${shape.minimum} and ${shape.maximum}`;
     throw invalid(options, "minvalue", why);
@@ -163,7 +161,8 @@ function numberIn(
 }
 
 /**
- * Returns the value that the options set for a bound. NO MINVALUE and NO MAXVALUE set the default.
+ * Returns the value to which the options set a bound. NO MINVALUE and NO MAXVALUE set it to the
+ * default.
  */
 function boundIn(
   options: readonly SequenceOption[],
@@ -191,7 +190,7 @@ function invalid(options: readonly SequenceOption[], name: string, why: string):
 }
 
 /**
- * Returns the shape of a sequence after a change of its type. Bounds that equal the limits of the
+ * Returns the shape of a sequence after its type is changed. Bounds that equal the limits of the
  * old type become the limits of the new type.
  */
 export function retyped(shape: SequenceShape, type: CountedType): SequenceShape {

@@ -1,6 +1,6 @@
 /**
- * Executes ALTER SEQUENCE … RENAME TO. DEFAULTs refer to a sequence by name, so they are changed in
- * the same catalog transaction. The sequence keeps its numbers.
+ * Executes ALTER SEQUENCE … RENAME TO. DEFAULTs refer to a sequence by name, so they are changed
+ * in the same catalog transaction. The sequence keeps its numbers.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { checkObjectName, type SequenceEntry, type TableEntry } from "../../catalog/mod.ts";

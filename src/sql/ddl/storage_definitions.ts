@@ -2,9 +2,8 @@
  * Executes CREATE, ALTER and DROP STORAGE, and determines the directory of a table's segments
  * within a storage.
  *
- * A storage has a template for paths, with one part for each directory. The template is expanded
- * once, when a table is created, and the id of the table is appended, so no two tables ever share a
- * directory.
+ * A storage has a path template, with one part per directory. The template is expanded once, when
+ * a table is created, and the table's id is appended, so no two tables ever share a directory.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -30,7 +29,7 @@ import type {
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 
-/** Settings of object storages (S3), which are not available yet. */
+/** Settings of object storages (S3), which are not supported yet. */
 const OBJECT_SETTINGS: ReadonlySet<string> = new Set([
   "bucket",
   "config",
@@ -52,7 +51,7 @@ const ALTER_SETTINGS: readonly string[] = CREATE_SETTINGS.filter(
   (name) => name !== "path" && name !== "base_directory",
 );
 
-/** The form of a part of a path template: a plain name, which may contain placeholders. */
+/** Matches a part of a path template: a plain name, possibly with placeholders. */
 const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/;
 
 const LONGEST_NAME: string = "x".repeat(NAME_LENGTH_MAX);
@@ -63,16 +62,19 @@ const TEMPLATE_LENGTH_MAX = 200;
 const PART_LENGTH_MAX = 255;
 
 /**
- * The maximum length of the path of a table's directory, in bytes. It is below the limit of the
- * operating system, 4096, so that file names can be appended. It is large enough for the longest
+ * The maximum length of the path of a table's directory, in bytes. It is below the operating
+ * system's limit of 4096, so that file names can be appended, but large enough for the longest
  * template with the longest names.
  */
 const PATH_BYTES_MAX = 2048;
 
-/** The catalog, which lists storages by name, and the directories of the storages. */
+/** The catalog, which lists storages by name, and the storages' directories. */
 type StoragePlaces = Pick<SqlEnvironment, "catalog" | "storages">;
 
-/** Binds CREATE STORAGE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE STORAGE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createStorage(
   node: CreateStorageStatement,
   { catalog, clock, storages, store }: EntryDeps & StoragePlaces,
@@ -124,7 +126,10 @@ export function createStorage(
   };
 }
 
-/** Binds ALTER STORAGE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds ALTER STORAGE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function alterStorage(
   node: AlterStorageStatement,
   { catalog, clock, store }: EntryDeps,
@@ -156,7 +161,10 @@ export function alterStorage(
   };
 }
 
-/** Binds DROP STORAGE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds DROP STORAGE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function dropStorage(
   node: DropStorageStatement,
   { catalog, storages }: StoragePlaces,
@@ -165,7 +173,7 @@ export function dropStorage(
   refuseLocal(node, "drop");
   refuseDrop(node, catalog);
   return async () => {
-    // Files of dropped tables may still have to be removed from the storage.
+    // The storage may still contain files of dropped tables that have to be removed first.
     await storages.filesGone();
     // Other requests may have used or dropped the storage in the meantime.
     refuseDrop(node, catalog);
@@ -178,7 +186,7 @@ export function dropStorage(
 }
 
 /**
- * Refuses to drop the data directory or a storage that tables use.
+ * Refuses to drop the data directory, or a storage in use by tables.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS
  */
@@ -250,8 +258,8 @@ function expanded(
 }
 
 /**
- * Replaces the placeholders of a template. The placeholder for the user becomes a fixed word,
- * because the directory of a USER table contains the rows of all users.
+ * Replaces the placeholders in a template. The user placeholder becomes a fixed word, because the
+ * directory of a USER table contains the rows of all users.
  */
 function replaced(
   template: string,
@@ -289,7 +297,10 @@ function pathOf(node: CreateStorageStatement): string {
   );
 }
 
-/** Returns the settings of a statement by name. @throws {DatabaseError} INVALID_OPTION */
+/**
+ * Returns the settings of a statement, keyed by name.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
 function settingsOf(
   settings: readonly StorageSetting[],
   known: readonly string[],
@@ -308,7 +319,7 @@ function settingsOf(
 }
 
 /**
- * Returns the value of a path template; undefined if the statement does not set it.
+ * Returns the path template that a setting contains; undefined if the statement does not set one.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -352,7 +363,10 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
   return value;
 }
 
-/** Refuses to change the data directory. @throws {DatabaseError} INVALID_OPERATION */
+/**
+ * Refuses to change the data directory.
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
 function refuseLocal(
   { name }: AlterStorageStatement | DropStorageStatement,
   action: "alter" | "drop",
@@ -365,7 +379,10 @@ function refuseLocal(
   );
 }
 
-/** Refuses to change a storage that tables use. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses to change a storage in use by tables.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 function refuseUsed(
   catalog: Catalog,
   { storageId }: StorageEntry,

@@ -4,14 +4,14 @@ import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 
 export interface NewEntry {
-  /** The kind and the name of the object, for the message. */
+  /** The kind and name of the object, for the message. */
   readonly shown: string;
-  /** The entry that is replaced; undefined for a new object. */
+  /** The entry to be replaced; undefined for a new object. */
   readonly before: ViewEntry | undefined;
   readonly entryOf: (viewId: number) => ViewEntry;
 }
 
-/** Returns the definition that stores an entry, in place of another one if there is one. */
+/** Returns the definition that stores an entry, replacing the earlier one if there is any. */
 export function storingEntry(
   { before, entryOf, shown }: NewEntry,
   { catalog, live, store }: EntryDeps & Pick<DefinitionFollowers, "live">,

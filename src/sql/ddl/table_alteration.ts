@@ -7,7 +7,7 @@
  *            └──── another request changed it ───┘
  *
  * A foreign key takes effect first, and existing rows are validated afterwards. If rows have to be
- * rewritten, `table_rewrite.ts` does both steps.
+ * rewritten, `table_rewrite.ts` takes over both steps.
  */
 import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
@@ -43,18 +43,18 @@ import { rewriteTable } from "./table_rewrite.ts";
 import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
 import { requireSourcesKept } from "./topic_sources.ts";
 
-/** The result of planning an ALTER TABLE. `next` is undefined if the table does not change. */
+/** A planned ALTER TABLE. `next` is undefined if the table does not change. */
 interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
-  /** The views that are dropped together with the columns that they read. */
+  /** The views to be dropped together with the columns that they read. */
   readonly views: readonly ViewEntry[];
-  /** The tables of the materialized views that are dropped in the same way. */
+  /** The tables of the materialized views among them. */
   readonly materialized: readonly TableEntry[];
-  /** The policies of other tables that are dropped together with the columns that they read. */
+  /** Policies of other tables, to be dropped together with the columns that they read. */
   readonly policies: readonly PlacedPolicy[];
 }
 
-/** The outcome of an ALTER TABLE, and the new indexes that still have to be built. */
+/** The result of an ALTER TABLE, and the new indexes that still have to be built. */
 interface Altered {
   readonly message: string;
   readonly tableId: number;
@@ -62,8 +62,8 @@ interface Altered {
 }
 
 /**
- * Checks the rights for ALTER TABLE, CREATE INDEX and definitions of triggers, before any part of
- * the request runs.
+ * Checks the caller's rights for ALTER TABLE, CREATE INDEX and trigger definitions, before any
+ * part of the request runs.
  *
  * @throws {DatabaseError}
  */
@@ -79,7 +79,7 @@ export function authorizeAlteration(
     requireAlter(principal, table, { namespace: holder });
     return;
   }
-  // An earlier statement in the text may create the table.
+  // An earlier statement in the request may create the table.
   requireRun(principal, "defineTable", {
     action: `run ${node.type.toUpperCase()}`,
     position: node._location.start,
@@ -87,7 +87,10 @@ export function authorizeAlteration(
   });
 }
 
-/** Binds ALTER TABLE against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds ALTER TABLE against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function alterTable(
   node: AlterTableStatement,
   call: TableCall,
@@ -111,7 +114,7 @@ export function alterTable(
 }
 
 /**
- * Plans an ALTER TABLE that belongs to another statement, against the current catalog.
+ * Plans an ALTER TABLE on behalf of another statement, against the current catalog.
  *
  * @throws {DatabaseError}
  */
@@ -129,7 +132,7 @@ class AlterTable {
   readonly #node: AlterTableStatement;
   readonly #call: TableCall;
   readonly #deps: TableDeps;
-  /** Resolve once the files of dropped materialized views have been removed. */
+  /** Promises that resolve once the files of dropped materialized views have been removed. */
   readonly #removals: Promise<void>[] = [];
 
   constructor(node: AlterTableStatement, call: TableCall, deps: TableDeps) {
@@ -139,7 +142,7 @@ class AlterTable {
   }
 
   /**
-   * Computes the altered table from the current catalog.
+   * Plans the altered table against the current catalog.
    *
    * @param nextColumnId The id of the first new column, if ids have been reserved.
    * @throws {DatabaseError}
@@ -208,8 +211,8 @@ class AlterTable {
           const message = `Table ${nameOf(table)} not changed, still at schema version ${table.schemaVersion}`;
           return { message, tableId, made: [] };
         }
-        // Only additions require free space. An operator can therefore still free space by changing
-        // a table or its history.
+        // Only additions require free space, so an operator can still free space by changing a
+        // table or its history.
         if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
           store.requireFreeSpace();
         }
@@ -229,8 +232,7 @@ class AlterTable {
         } else if (!held.holds(table.tableId)) {
           await held.hold(table.tableId);
         } else {
-          // Rows that were written during the inspection are checked now, in the tick of the
-          // change.
+          // Rows written during the inspection are checked now, in the tick of the change.
           if (inspected !== undefined) inspection.inspectNow({ after: inspected.upTo, upTo });
           const message = this.#redefine(at, next);
           if (at.validations.length > 0) await this.#validate(at, pause);
@@ -279,8 +281,8 @@ class AlterTable {
   }
 
   /**
-   * Checks existing rows against foreign keys that are in force, and marks these keys as validated.
-   * If a row violates a foreign key that this statement has added, the key is dropped again.
+   * Checks existing rows against foreign keys that are in force, and marks these keys as
+   * validated. If a row violates a foreign key added by this statement, the key is dropped again.
    */
   async #validate(
     { table: before, validations }: PlannedAlteration,
@@ -308,8 +310,8 @@ class AlterTable {
   }
 
   /**
-   * Records which rows have expired under the old TTL, so that a longer TTL does not restore them.
-   * A SHARED table needs no such record, because its expired rows are deleted.
+   * Records which rows have expired under the old TTL, so that a longer TTL does not bring them
+   * back. A SHARED table needs no such record, because its expired rows are deleted.
    */
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
     if (table.kind !== "stream") return altered;
@@ -318,7 +320,7 @@ class AlterTable {
   }
 }
 
-/** Returns the indexes that an alteration adds. */
+/** Returns the indexes added by an alteration. */
 function madeIndexes(before: TableEntry, after: TableEntry): readonly IndexEntry[] {
   const known = new Set(before.indexes?.map(({ indexId }) => indexId));
   return (after.indexes ?? []).filter(({ indexId }) => !known.has(indexId));

@@ -1,4 +1,4 @@
-/** Converts the catalog entry of a table into the definition that the store uses. */
+/** Converts a table's catalog entry into the definition used by the store. */
 import { HOUR_MS } from "../../base/clock.ts";
 import {
   type Catalog,
@@ -10,10 +10,10 @@ import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
 import { storedIndexesOf } from "../execute/build/stored_index.ts";
 import { OWN_TABLES } from "../own_tables/own_tables.ts";
 
-/** The defaults of options that a table may leave unset. */
+/** Defaults for options that a table leaves unset. */
 export type TableDefaults = Pick<TableDefinition, "flush" | "historyMs">;
 
-/** Returns the names of the tables in a catalog and of the store's own tables, by id. */
+/** Returns the names of the tables in a catalog and of the store's own tables, keyed by id. */
 export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<number, string> {
   return new Map([
     ...(catalog?.tables() ?? []).map(
@@ -23,7 +23,7 @@ export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<
   ]);
 }
 
-/** Returns the location of new segments of a table; undefined for the data directory. */
+/** Returns where new segments of a table are stored; undefined for the data directory. */
 export function homeOf(
   { options, storageDirectory }: Pick<TableEntry, "options" | "storageDirectory">,
   catalog: Pick<Catalog, "storages">,
@@ -34,11 +34,12 @@ export function homeOf(
   return { storageId: storage.storageId, root: storage.root, directory: storageDirectory };
 }
 
-/** Returns the definition of a table for the store, without its `home`. */
+/** Returns a table's definition for the store, without its `home`. */
 export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
-  // Rows that are deleted after a certain age exist only briefly. A client that was away for longer
-  // than the history simply reads the few existing rows again.
+  // Rows that are deleted at a certain age exist only briefly, so their history need not outlast
+  // them. A client that was away for longer than the history simply reads the few existing rows
+  // again.
   const historyMs = deletedAfterMs(table) ?? defaults.historyMs;
   return {
     tableId: table.tableId,
@@ -52,18 +53,18 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
     keyColumnIds: table.primaryKey,
     indexes: storedIndexesOf(table),
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
-    // STREAM tables do not have this option, because their rows expire before compression would be
-    // worth its cost.
+    // STREAM tables do not have this option, because their rows expire before compression pays
+    // off.
     compression: table.kind === "stream" ? "none" : compression,
     historyMs: deletedRetentionHours === undefined ? historyMs : deletedRetentionHours * HOUR_MS,
-    // Expired rows of a SHARED table are deleted by `sql/utility/expiry.ts`, so the store needs no
+    // `sql/utility/expiry.ts` deletes the expired rows of a SHARED table, so the store needs no
     // TTL for them.
     ttlMs: table.kind === "stream" && ttlSeconds !== undefined ? ttlSeconds * 1000 : undefined,
     expiredSeq: table.expiredSeq,
   };
 }
 
-/** Returns the limits at which a table is flushed, from its FLUSH_POLICY. */
+/** Returns the flush limits set by a FLUSH_POLICY option. */
 function flushOf(option: string): TableDefinition["flush"] {
   const { intervalSeconds, rows } = flushPolicyFrom(option);
   return {

@@ -54,7 +54,7 @@ const FORBIDDEN_IN_DEFAULTS: ReadonlySet<string> = new Set([
   "INVALID_QUERY",
 ]);
 
-/** The error codes that show that the expression of a DEFAULT is invalid. */
+/** The error codes that mean an invalid DEFAULT expression. */
 const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
   ...FORBIDDEN_IN_DEFAULTS,
   "INVALID_VALUE",
@@ -70,7 +70,7 @@ export interface TableElements
 }
 
 /**
- * Returns the entry of a new table.
+ * Returns the catalog entry of a new table.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, RESERVED_NAME …
  */
@@ -138,20 +138,20 @@ export function newTable(
 }
 
 /**
- * Returns the type of a column in a primary key, in which equal numbers are represented by equal
- * strings.
+ * Returns the type that a column gets in a primary key. In it, equal numbers have equal string
+ * forms.
  */
 function typeInKey(type: DataType): DataType {
   if (isRangeType(type)) return { kind: type.kind, bound: typeInKey(type.bound) };
   return type.kind === "numeric" ? { ...type, isTrimmed: true } : type;
 }
 
-/** Returns the column as NOT NULL. */
+/** Returns a copy of the column that is NOT NULL. */
 export function withoutNull(column: ColumnEntry): ColumnEntry {
   return { ...column, notNull: true };
 }
 
-/** Returns the entry of a column of CREATE TABLE or ADD COLUMN. */
+/** Returns the catalog entry of a column in CREATE TABLE or ADD COLUMN. */
 export function newColumn(
   node: CreateColumnDef,
   { columnId, kind }: { columnId: number; kind: TableKind },
@@ -217,26 +217,26 @@ export function checkConstraintNames(
   }
 }
 
-/** The properties of a table that are needed to add a CHECK. */
+/** The properties of a table that are needed to add a CHECK to it. */
 export type CheckedTable = Pick<
   TableEntry,
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
 > & {
   /**
-   * The first part of generated constraint names. By default, it consists of the names of the table
-   * and the column.
+   * The start of generated constraint names. By default, it consists of the names of the table and
+   * the column.
    */
   readonly prefix?: string;
   /**
-   * The scope of the table's columns. All checks share one scope, because creating a scope visits
+   * The scope of the table's columns. It is shared by all checks, because creating a scope visits
    * every column.
    */
   readonly scope?: Scope;
 };
 
 /**
- * Returns a CHECK with its name. The expression is bound to make sure that it is a condition over
- * the columns.
+ * Returns a CHECK with its name. Its expression is bound to verify that it is a condition on the
+ * columns.
  *
  * @param columnName The column to which the constraint belongs.
  */
@@ -288,7 +288,7 @@ function automaticPrefix(tableName: string, columnName: string | undefined): str
   return columnName === undefined ? tableName : `${tableName}_${columnName}`;
 }
 
-/** Returns the column that a condition reads, if it reads exactly one. */
+/** Returns the column that a condition reads if it reads exactly one; undefined otherwise. */
 function onlyColumnIn(
   condition: BoundExpression,
   columns: readonly ColumnEntry[],
@@ -347,7 +347,7 @@ function checkNames(columns: readonly CreateColumnDef[]): void {
 
 /**
  * Returns whether a table has a column with this name. Names that differ only in case count as
- * equal, even if they are quoted.
+ * equal, even if quoted.
  */
 export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
   const folded = name.toLowerCase();
@@ -374,7 +374,10 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
 
 const KEY_IS_NOT_NULL = "a key column cannot be NULL";
 
-/** Refuses NULL on a column that cannot be NULL. @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Refuses an explicit NULL constraint on a column that cannot be NULL.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function refuseNull(constraints: readonly ColumnConstraint[], name: string, why: string): void {
   const nullable = constraints.find(({ type }) => type === "null");
   if (nullable === undefined) return;
@@ -383,7 +386,10 @@ function refuseNull(constraints: readonly ColumnConstraint[], name: string, why:
   });
 }
 
-/** Requires that a column of a table can have the type. @throws {DatabaseError} UNSUPPORTED_TYPE */
+/**
+ * Requires that a type can be stored in a column of the given kind of table.
+ * @throws {DatabaseError} UNSUPPORTED_TYPE
+ */
 export function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   const position = node._location.start;
   const isUnscalar = type.kind === "array" && UNSCALAR.has(type.element.kind);
@@ -411,19 +417,19 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
   );
 }
 
-/** Whether a type is a row type that has a field of a domain. */
+/** Whether a type is, or contains, a row type with a field of a domain type. */
 function holdsDomain(type: DataType): boolean {
   if (type.kind === "array") return holdsDomain(type.element);
   return type.kind === "row" && type.fields.some((each) => each.domain !== undefined);
 }
 
-/** Whether a type is the row type of a query, which has no name. */
+/** Whether a type is, or contains, the nameless row type of a query. */
 function isNameless(type: DataType): boolean {
   if (type.kind === "array") return isNameless(type.element);
   return type.kind === "row" && type.named === undefined;
 }
 
-/** Types of which arrays cannot be stored. */
+/** Types that cannot be stored as array elements. */
 const UNSCALAR: ReadonlySet<DataType["kind"]> = new Set(["embedding", "file", "unknown"]);
 
 /**
@@ -471,8 +477,8 @@ export function requireKeyType(
 }
 
 /**
- * Requires that a DEFAULT contains no column, parameter or aggregate, and that a plain value can be
- * stored in its column.
+ * Requires that a DEFAULT contains no column, parameter or aggregate, and that a literal value
+ * fits its column.
  */
 export function checkDefault(node: Expr, { name, type }: { type: DataType; name: string }): void {
   const position = node._location.start;
@@ -496,12 +502,12 @@ export function checkDefault(node: Expr, { name, type }: { type: DataType; name:
   }
 }
 
-/** Returns the option names in RESET in the form that the catalog uses. */
+/** Returns the option names in RESET in the form used by the catalog. */
 export function resetNames({ names }: TableAlterationResetOptions): Omit<OptionSetting, "value">[] {
   return names.map(({ _location, name }) => ({ name, position: _location.start }));
 }
 
-/** Returns the entries of WITH or SET in the form that the catalog uses. */
+/** Returns the entries of WITH or SET in the form used by the catalog. */
 export function optionSettings(entries: readonly OptionEntry[] | undefined): OptionSetting[] {
   return (entries ?? []).map(({ _location, name, value }) => {
     const position = _location.start;
@@ -527,14 +533,15 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
   });
 }
 
-/** The words for a primary key in messages. */
+/** How messages refer to a primary key. */
 const PRIMARY_KEY = "a primary key";
-/** The words for a key of PARTITION BY in messages. */
+/** How messages refer to a PARTITION BY key. */
 export const PARTITION_KEY = "a partition key";
 
 /**
- * Refuses text whose equal values may differ in a primary key, because the key identifies a row,
- * and in a partition key, because equal values must belong to one partition.
+ * Refuses text with a nondeterministic collation in a primary key or partition key. A primary key
+ * must identify a row, and equal values must belong to the same partition, but such text has equal
+ * values that differ.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */

@@ -1,7 +1,7 @@
 /**
- * Implements LIKE in CREATE TABLE, which copies the current definitions of another table. The
- * columns and constraints of that table become part of the statement, as if they were written in
- * it. Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished table.
+ * Implements LIKE in CREATE TABLE, which copies the current definitions of another table. That
+ * table's columns and constraints become part of the statement, as if they were written in it.
+ * Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished table.
  *
  * NOT NULL is always copied and foreign keys never are, as in PostgreSQL. A copied identity column
  * gets a new sequence, whereas a copied DEFAULT uses the same sequence as the original.
@@ -45,7 +45,7 @@ interface LikeCaller {
   readonly namespace: string;
 }
 
-/** A table that LIKE names, and the types of definitions that are copied. */
+/** A table named in LIKE, and which kinds of definitions are copied from it. */
 export interface LikedTable {
   readonly table: TableEntry;
   readonly node: TableLike;
@@ -53,8 +53,8 @@ export interface LikedTable {
 }
 
 /**
- * Replaces LIKE in a statement with the definitions of the tables that it names. Returns the new
- * statement and the tables.
+ * Replaces each LIKE in a statement with the definitions of the table that it names. Returns the
+ * new statement and the tables.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION for a view
  */
@@ -86,7 +86,7 @@ function likedTable(node: TableLike, { deps, namespace, principal }: LikeCaller)
 }
 
 /**
- * Returns the copied definitions of a table. Their nodes have the position of LIKE in the
+ * Returns the definitions copied from a table. Their nodes have the position of LIKE in the
  * statement.
  */
 function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): CreateTableStatement {
@@ -112,8 +112,8 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
       parts.push(`UNIQUE ${nulls}(${columnsText(table, columnIds)})`);
     }
   }
-  // The parser's limits apply to requests only. These definitions were accepted when they were
-  // stored.
+  // The parser's limits are meant for requests. These definitions were already accepted when they
+  // were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
   const copy = relocated(statement as CreateTableStatement, node._location);
@@ -140,10 +140,7 @@ function columnText(
   return parts.join(" ");
 }
 
-/**
- * Returns the options of the sequence of a column, in parentheses, or "" if it has the default
- * options.
- */
+/** Returns the options of a column's sequence, in parentheses; "" if all of them are defaults. */
 function numbersText({ tableId }: TableEntry, columnId: number, { deps }: LikeCaller): string {
   const sequence = deps.catalog
     .sequences()
@@ -163,7 +160,10 @@ function columnsText(table: TableEntry, ids: readonly number[]): string {
   return columnNames(table, ids).map(nameText).join(", ");
 }
 
-/** Returns a new table with the indexes and comments of other tables. @throws {DatabaseError} */
+/**
+ * Returns a new table with the indexes and comments copied from other tables.
+ * @throws {DatabaseError}
+ */
 export function withLikedParts<Table extends IndexedTable>(
   table: Table,
   likes: readonly LikedTable[],

@@ -1,8 +1,8 @@
 /**
  * Implements RENAME TO and RENAME CONSTRAINT of ALTER TABLE. A new name does not affect objects
- * that refer to the table by its id: rows, indexes, sequences, foreign keys and the sources of
- * topics. A renamed table keeps the names of its constraints, as in PostgreSQL. The text of a view
- * is not rewritten, and continues to use the former name of the table.
+ * that refer to the table by its id: rows, indexes, sequences, foreign keys and topic sources. A
+ * renamed table keeps the names of its constraints, as in PostgreSQL. The SQL of a view is not
+ * rewritten, and continues to use the table's former name.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -26,7 +26,10 @@ import { takenNames } from "./index_elements.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { unqualified } from "./unqualified.ts";
 
-/** Returns a table under a new name. @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+/**
+ * Returns a table under a new name.
+ * @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME
+ */
 export function renamedTable(
   table: TableEntry,
   { to }: TableAlterationRename,
@@ -57,8 +60,8 @@ export function renamedTable(
 }
 
 /**
- * Returns changed entries for the views and functions whose texts still use the former
- * name of a renamed table, and for the query of a renamed materialized view.
+ * Returns changed entries for the views and functions whose SQL still uses the former name of a
+ * renamed table, and for the query of a renamed materialized view.
  */
 export function viewsAfterRename(
   catalog: QueryCatalog,
@@ -70,7 +73,7 @@ export function viewsAfterRename(
   return catalog.storedQueries().flatMap((view) => {
     if (view.resultId === tableId) return [{ ...view, name: materializedQueryName(after.name) }];
     if (!view.tables.some((each) => each.tableId === tableId)) return [];
-    // The text of the view contains the name that the table had when the view was created, even if
+    // The SQL of the view contains the name that the table had when the view was created, even if
     // the table is renamed repeatedly.
     const tables = view.tables.map((each) =>
       each.tableId === tableId ? { renamedFrom: before.name, ...each } : each,

@@ -1,13 +1,14 @@
 /**
- * Implements the job that rewrites the rows of a table and then redefines the table.
+ * Implements the job that rewrites a table's rows and then redefines the table.
  *
- *     write gate closed ──► rows computed ──► ids reserved ──► rows written ──► redefined, in one tick
+ *     write gate closed ──► rows computed ──► ids reserved ──► rows written ──► redefined, in one
+ *     tick
  *                                ▲                                  │
  *                                └──── another request altered it ──┘
  *
- * All rows are computed once before any of them is written, so that a statement that fails because
- * of a row changes nothing. If the statement is ended later, some rows have an additional version
- * with the same values.
+ * All rows are computed once before any of them is written, so a statement that fails because of a
+ * row changes nothing. If the statement is ended later, some rows have an additional version with
+ * the same values.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -24,7 +25,7 @@ import { type ColumnRewrite, RowRewrite } from "./row_rewrite.ts";
 
 type RewriteDeps = ExecutionDeps & RedefinitionDeps & Pick<SqlEnvironment, "jobs" | "writeGates">;
 
-/** The parts of a planned alteration that its rewrite needs. */
+/** The parts of a planned alteration that the rewrite needs. */
 interface RewritingAlteration {
   readonly table: TableEntry;
   readonly next: TableEntry | undefined;
@@ -38,7 +39,7 @@ interface RewriteSteps<Planned, Altered> {
   readonly namespace: string;
   readonly principal: Principal;
   readonly pause: () => Promise<void>;
-  /** Makes the offsets of topics durable, and pauses the counting of messages. */
+  /** Makes topic offsets durable, and pauses the counting of messages. */
   readonly hold: () => Promise<void>;
   /** Plans the alteration again. New columns get ids from `nextColumnId` upwards. */
   readonly plan: (nextColumnId: number | undefined) => Planned;
@@ -46,9 +47,9 @@ interface RewriteSteps<Planned, Altered> {
 }
 
 /**
- * Rewrites the rows of a table, and redefines it.
+ * Rewrites a table's rows, and redefines the table.
  *
- * @throws {DatabaseError} CANCELLED, and the errors of computing the new values.
+ * @throws {DatabaseError} CANCELLED, and the errors raised when the new values are computed.
  */
 export async function rewriteTable<Planned extends RewritingAlteration, Altered>(
   deps: RewriteDeps,
@@ -101,7 +102,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   const { table: before } = first;
   await rewriteOf(first).inspect({ after: SEQ_ZERO, upTo: store.appliedSeq }, step);
   if (catalog.tableById(tableId) !== before) return undefined;
-  // The ids are reserved, so that they are never used again, even if the server stops before the
+  // The ids are reserved so that they are never used again, even if the server stops before the
   // table is redefined.
   const nextColumnId = defined(first.next, "a rewrite must change the table").nextColumnId;
   const reserved = { ...before, nextColumnId };

@@ -1,6 +1,6 @@
 /**
- * Defines the request, the dependencies and the checks that CREATE, ALTER and DROP TABLE have in
- * common.
+ * Defines what CREATE, ALTER and DROP TABLE have in common: the request, the dependencies and the
+ * checks.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -25,11 +25,11 @@ export interface TableDeps
     ExecutionDeps,
     Pick<SqlEnvironment, "blobs" | "definitionOf" | "jobs" | "log" | "storages" | "writeGates">,
     DefinitionFollowers {
-  /** Within a transaction, receives work that may be done only after the commit. */
+  /** Receives work to be done only after the commit; absent outside a transaction. */
   readonly afterCommit?: ((work: (deps: DroppedFileDeps) => Promise<void>) => void) | undefined;
 }
 
-/** The parts of the database that the removal of the files of dropped tables needs. */
+/** What is needed to remove the files of dropped tables. */
 export type DroppedFileDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "clock" | "log">;
 
 /** Returns a name qualified with its namespace. */
@@ -38,7 +38,7 @@ export function qualifiedName(name: QName, namespace: string): string {
 }
 
 /**
- * Requires that the type of the table is the one that ALTER or DROP names.
+ * Requires that the table is of the kind named by the ALTER or DROP statement.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */

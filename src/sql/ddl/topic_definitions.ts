@@ -1,8 +1,8 @@
 /**
  * Executes CREATE TOPIC and ALTER TOPIC.
  *
- * The offset of a message is derived from the changes to the source tables, and from the sources
- * that were in force at the time of each change. A source therefore keeps its entry after it is
+ * A message's offset is derived from the changes to the source tables, and from the sources that
+ * were in force at the time of each change. A source therefore keeps its entry after it is
  * dropped, and every definition has a seq.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -32,7 +32,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import { checkTopicFilter } from "./topic_filter.ts";
 
-/** The parts of the database that topic definitions use. */
+/** What topic definitions use. */
 export type TopicDefinitionDeps = NameDeps &
   Pick<SqlEnvironment, "clock" | "store"> &
   Pick<DefinitionFollowers, "topics">;
@@ -119,7 +119,7 @@ function partitionsOf({ _location, partitions = 1 }: CreateTopicStatement): numb
 }
 
 /**
- * Requires that the dead-letter topic of a statement exists and is another topic.
+ * Requires that the dead-letter topic named by a statement exists and is a different topic.
  * @throws {DatabaseError} INVALID_OPTION, OBJECT_NOT_FOUND
  */
 function requireDeadLetters(
@@ -167,7 +167,7 @@ export function alterTopic(
 }
 
 /**
- * Checks one action of ALTER TOPIC. Returns a function that takes the seq of the definition and
+ * Checks an ALTER TOPIC action. Returns a function that takes the seq of the definition and
  * returns the altered topic.
  */
 function alteration(
@@ -275,7 +275,7 @@ function sourceInForce(
 }
 
 /**
- * Returns the source table that a statement names.
+ * Returns the source table named by a statement.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, READ_ONLY_OBJECT, INVALID_OPERATION
  */

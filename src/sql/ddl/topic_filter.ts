@@ -1,6 +1,6 @@
 /**
- * Checks the condition of a topic source. Offsets are derived from the condition repeatedly, so it
- * must always give the same result for a change, for any caller.
+ * Checks the condition of a topic source. Offsets are derived from the condition again and again,
+ * so it must always have the same result for a change, whoever the caller is.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";

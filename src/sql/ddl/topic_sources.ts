@@ -1,10 +1,10 @@
 /**
- * Adapts topics to a change to a source table.
+ * Adapts topics to a change of a source table.
  *
- * - The condition of a source keeps its meaning: if a column is renamed, the condition is rewritten
- *   to use the new name.
- * - A source ends when its table, or a column that its condition reads, is dropped. Its topic keeps
- *   the messages that can still be read, and their offsets.
+ * - The condition of a source keeps its meaning: if a column is renamed, the condition is
+ *   rewritten to use the new name.
+ * - A source ends when its table, or a column that its condition reads, is dropped. The topic
+ *   keeps the messages that can still be read, and their offsets.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -28,11 +28,11 @@ interface AlteredTable {
 }
 
 /**
- * Requires that the conditions of all sources of a table remain valid.
+ * Requires that the conditions of all sources over a table remain valid.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE if a condition reads a dropped column;
- *   INVALID_DEFINITION if a condition does not fit the new type of a column; PERMISSION_DENIED if
- *   the caller's token excludes a topic
+ *   INVALID_DEFINITION if a condition does not fit a column's new type; PERMISSION_DENIED if the
+ *   caller's token excludes a topic
  */
 export function requireSourcesKept(
   { catalog, reach }: { readonly catalog: Pick<Catalog, "topics">; readonly reach: TokenReach },
@@ -53,9 +53,9 @@ export function requireSourcesKept(
 }
 
 /**
- * Requires CASCADE, because a source reads a dropped column.
+ * Returns the error for a source that reads a dropped column, which requires CASCADE.
  *
- * @param missing The dropped column that the condition of the source reads.
+ * @param missing The dropped column that the source's condition reads.
  */
 function requireCascade(
   missing: string,
@@ -141,18 +141,18 @@ function changedTopics(
 
 interface Retargeted {
   readonly text: string;
-  /** A column that the condition of a source reads, but that the table no longer has. */
+  /** A column that the condition reads although the table no longer has it. */
   readonly missing?: string | undefined;
 }
 
-/** Returns the condition of a source with the current names of its columns. */
+/** Returns a source's condition with the current names of its columns. */
 function retargeted(where: string, { after, before }: AlteredTable): Retargeted {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(where))) {
     const node: Partial<Expr> = part;
     if (node.type !== "ref" || node._location === undefined) continue;
     const column = before.columns.find(({ name }) => name === node.name);
-    // A source that has already ended may read a column that was dropped earlier.
+    // A source that has already ended may read a column dropped earlier.
     const name = after.columns.find(({ columnId }) => columnId === column?.columnId)?.name;
     if (name === undefined) return { text: where, missing: node.name };
     const namesTable = node.table !== undefined && after.name !== before.name;

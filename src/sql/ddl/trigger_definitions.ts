@@ -2,9 +2,9 @@
  * Executes CREATE, ALTER and DROP TRIGGER, and ENABLE and DISABLE TRIGGER of ALTER TABLE.
  *
  * A trigger belongs to its table: it is dropped with the table, and is kept when the table, one of
- * its columns or the function is renamed. It runs with the rights of the user whose statement fires
- * it. Each change gives the table another schema version, so that a statement that is running
- * begins again with the triggers that it must fire.
+ * its columns or the function is renamed. It runs with the rights of the user whose statement
+ * fires it. Each change raises the table's schema version, so that a running statement starts
+ * again with the triggers that it must fire.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { requireAlter } from "../../auth/mod.ts";
@@ -44,7 +44,7 @@ import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 
 type TriggerDeps = BindingDeps & ExecutionDeps & RedefinitionDeps;
 
-/** The user who defines a trigger, and the namespace of unqualified names. */
+/** The user who defines a trigger, and the namespace in which unqualified names are looked up. */
 interface TriggerDefiner {
   readonly principal: Principal;
   readonly namespace: string;
@@ -54,7 +54,10 @@ export function isTriggerDefinition(node: Statement): node is TriggerDefinition 
   return isTriggerNode(node);
 }
 
-/** Binds the definition of a trigger against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds a trigger definition against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function defineTrigger(
   node: TriggerDefinition,
   call: TriggerDefiner,
@@ -169,7 +172,10 @@ function invalid(node: CreateTriggerStatement, why: string, hint?: string): Data
   );
 }
 
-/** Requires that the changes of a table can fire such a trigger. @throws {DatabaseError} */
+/**
+ * Requires that changes to a table can fire such a trigger.
+ * @throws {DatabaseError}
+ */
 function requireFireable(node: CreateTriggerStatement, table: TableEntry): void {
   const { constraint, events, level, timing } = node;
   if (table.kind === "stream") {
@@ -211,7 +217,10 @@ function requireFireable(node: CreateTriggerStatement, table: TableEntry): void 
   }
 }
 
-/** Checks the clause REFERENCING. @throws {DatabaseError} INVALID_DEFINITION */
+/**
+ * Checks the REFERENCING clause.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
 function requireTransitionTables(node: CreateTriggerStatement): void {
   const { columns, constraint, events, newTable, oldTable, timing } = node;
   if (newTable === undefined && oldTable === undefined) return;
@@ -265,7 +274,10 @@ function columnIdsOf(columns: readonly Name[], table: TableEntry): number[] {
   );
 }
 
-/** Checks a condition, and returns its text. @throws {DatabaseError} */
+/**
+ * Checks a WHEN condition, and returns its SQL.
+ * @throws {DatabaseError}
+ */
 function conditionText(when: Expr, node: CreateTriggerStatement, table: TableEntry): string {
   const { events, level, timing } = node;
   const generated = new Set(
@@ -309,7 +321,10 @@ function requireFreeName(table: TableEntry, { _location, name }: Name): void {
   );
 }
 
-/** Returns a table whose triggers are enabled or disabled. @throws {DatabaseError} */
+/**
+ * Returns a table with triggers enabled or disabled.
+ * @throws {DatabaseError}
+ */
 export function withTriggerSwitch(
   table: TableEntry,
   { trigger: named, type }: TableAlterationTriggers,
@@ -326,7 +341,7 @@ export function withTriggerSwitch(
   return switched.every((each, i) => each === triggers[i]) ? table : withTriggers(table, switched);
 }
 
-/** Returns triggers whose conditions use the new name of a column. */
+/** Returns triggers with a column's new name in their conditions. */
 export function triggersRenamed(
   triggers: readonly TriggerEntry[],
   from: string,

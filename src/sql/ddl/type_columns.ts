@@ -1,6 +1,6 @@
 /**
- * Implements the effects of DROP TYPE and DROP DOMAIN with CASCADE on tables: the columns of the
- * type are dropped by ALTER TABLE … DROP COLUMN … CASCADE, and everything that needs them as well.
+ * Implements the effects of DROP TYPE and DROP DOMAIN with CASCADE on tables: ALTER TABLE … DROP
+ * COLUMN … CASCADE drops the columns of the type, and everything that needs them.
  */
 import type { Catalog, TableEntry, TypeEntry } from "../../catalog/mod.ts";
 import { holdsType } from "../names/types.ts";
@@ -13,9 +13,10 @@ import type { TableCall, TableDeps } from "./table_statement.ts";
 export type TypeHolders = Pick<Catalog, "functions" | "tables" | "topics"> & QueryCatalog;
 
 /**
- * Returns the objects that remain once the columns of types have been dropped.
+ * Returns the objects that remain once the columns of the given types have been dropped.
  *
- * @throws {DatabaseError} If a column cannot be dropped, such as one of a primary key.
+ * @throws {DatabaseError} If a column cannot be dropped, for example because it is part of a
+ *   primary key.
  */
 export function holdersWithout(
   types: readonly TypeEntry[],
@@ -47,7 +48,10 @@ export function holdersWithout(
   };
 }
 
-/** Drops the columns of types. @throws {DatabaseError} */
+/**
+ * Drops the columns of the given types.
+ * @throws {DatabaseError}
+ */
 export async function dropColumnsOf(
   types: readonly TypeEntry[],
   node: DropTypeStatement,
@@ -62,8 +66,8 @@ export async function dropColumnsOf(
 }
 
 /**
- * Returns statements that drop the columns of types, one for each table. A materialized view has no
- * statement, because it is dropped with the columns that its query reads.
+ * Returns statements that drop the columns of the given types, one per table. A materialized view
+ * gets no statement, because it is dropped with the columns that its query reads.
  */
 function alterationsFor(
   types: readonly TypeEntry[],

@@ -1,4 +1,4 @@
-/** Executes CREATE TYPE and ALTER TYPE, and DROP for all types that users define. */
+/** Executes CREATE TYPE and ALTER TYPE, and DROP for all user-defined types. */
 
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { counted } from "../../base/counted.ts";
@@ -40,7 +40,7 @@ import { dropColumnsOf, holdersWithout, type TypeHolders } from "./type_columns.
 
 type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The caller of a type definition, and the namespace in which unqualified names are looked up. */
+/** The user who defines a type, and the namespace in which unqualified names are looked up. */
 interface TypeCaller {
   readonly principal: Principal;
   readonly namespace: string;
@@ -64,7 +64,10 @@ export function isTypeDefinition(node: { readonly type: string }): node is TypeD
   return TYPE_DEFINITIONS.has(node.type);
 }
 
-/** Checks the caller's rights for a type definition. @throws {DatabaseError} PERMISSION_DENIED */
+/**
+ * Checks the caller's rights for a type definition.
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
 export function authorizeType(
   node: TypeDefinition,
   { namespace, principal }: TypeCaller,
@@ -105,13 +108,16 @@ export function createType(
 
 interface NewType extends TypeCaller {
   /**
-   * Returns the labels, fields or constraints of a new type. Called once its name is known to be
-   * free.
+   * Returns the labels, fields or constraints of the new type. It is called once the type's name
+   * is known to be free.
    */
   readonly valuesOf: () => Pick<TypeEntry, "collation" | "domain" | "fields" | "labels">;
 }
 
-/** Creates a type or a domain. @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, … */
+/**
+ * Creates a type or a domain.
+ * @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, …
+ */
 export function defineType(
   target: QName,
   { namespace, principal, valuesOf }: NewType,
@@ -142,7 +148,9 @@ function wordOf({ collation, domain }: Pick<TypeEntry, "collation" | "domain">):
   return domain === undefined ? "Type" : "Domain";
 }
 
-/** The maximum number of fields of a row type. A table has the same maximum number of columns. */
+/**
+ * The maximum number of fields in a row type, equal to the maximum number of columns in a table.
+ */
 const FIELDS_MAX = 1000;
 
 /**
@@ -204,7 +212,7 @@ function requireFreeName(
 }
 
 /**
- * Requires that a label is valid and not yet in the type.
+ * Requires that a label is valid and not in the type yet.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED
  */
@@ -269,7 +277,10 @@ export function alterType(
   };
 }
 
-/** Returns the entry of an altered type; undefined if nothing changes. @throws {DatabaseError} */
+/**
+ * Returns the catalog entry of an altered type; undefined if nothing changes.
+ * @throws {DatabaseError}
+ */
 function alteredType(
   { change, isCollation, name: named }: AlterTypeStatement,
   entry: TypeEntry,
@@ -315,8 +326,8 @@ function alteredType(
 }
 
 /**
- * Requires that a type can be renamed: the new name is free, and no stored SQL text uses the old
- * one.
+ * Requires that a type can be renamed: the new name must be free, and no stored SQL may use the
+ * old one.
  *
  * @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, DEPENDENT_OBJECTS
  */
@@ -341,7 +352,7 @@ export function requireRename(
 }
 
 /**
- * Refuses to rename a type or a label that stored SQL texts contain.
+ * Refuses to rename a type or a label that occurs in stored SQL.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
@@ -371,7 +382,7 @@ function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode):
 }
 
 /**
- * Inserts a label between two labels of an enum type. Its sort position is half-way between theirs.
+ * Inserts a label between two labels of an enum type. Its sort position is halfway between theirs.
  *
  * @throws {DatabaseError}
  */
@@ -432,7 +443,8 @@ export function dropTypes(
   };
   const isCascading = node.cascade === "cascade";
   if (isCascading) {
-    // A refusal to drop a column must not name a table of a hidden namespace.
+    // A column that cannot be dropped is reported by name, so this check comes first: the message
+    // must not name a table of a namespace hidden from the caller.
     for (const type of types) {
       const users = usersOf(type, typesHolding(catalog, type), catalog);
       requireReach(principal, users, { action: dropOf(type), position: node._location.start });
@@ -465,7 +477,10 @@ function requireKind(entry: TypeEntry, { kind }: DropTypeStatement, { _location 
   );
 }
 
-/** Refuses to use a type as a collation, or a collation as a type. @throws {DatabaseError} */
+/**
+ * Refuses to use a type as a collation, or a collation as a type.
+ * @throws {DatabaseError}
+ */
 function requireCollation(
   { collation, name, namespace }: TypeEntry,
   isWanted: boolean,
@@ -484,7 +499,7 @@ function dropOf({ name, namespace }: TypeEntry): string {
   return `drop type ${namespace}.${name}`;
 }
 
-/** Returns the objects whose definitions use a type. */
+/** Returns the objects with definitions that use a type. */
 function usersOf(type: TypeEntry, holders: readonly TypeEntry[], catalog: TypeHolders): TypeUser[] {
   return [
     ...holders.map((each) => used("type", each)),

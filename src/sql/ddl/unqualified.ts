@@ -1,16 +1,13 @@
 /**
- * Removes the name of the table from expressions that are stored with the table, so that renaming
- * the table does not change them.
+ * Removes the table's name from expressions that are stored with the table, so that renaming the
+ * table does not change them.
  */
 import type { Expr } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/**
- * Returns an expression over one table in which the columns are not qualified with the name of the
- * table.
- */
+/** Returns an expression over a single table, with the table's name removed from its columns. */
 export function unqualified(sql: string): string {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(sql))) {

@@ -1,9 +1,9 @@
 /**
  * Executes CREATE VIEW and ALTER VIEW.
  *
- * If a view runs with the rights of its owner, the owner is the user who wrote its text or, if
- * options were set later, the user who set them. A user can therefore not use a view to show data
- * that only a former owner may read.
+ * The owner of a view that runs with its owner's rights is the user who wrote its SQL or, if its
+ * options were set later, the user who set them. A user therefore cannot turn a view into a means
+ * of reading data that only a former owner may read.
  */
 
 import { type Principal, requireRun } from "../../auth/mod.ts";
@@ -85,7 +85,10 @@ export function authorizeView(
   }
 }
 
-/** Binds CREATE VIEW against the current catalog. @throws {DatabaseError} */
+/**
+ * Binds CREATE VIEW against the current catalog.
+ * @throws {DatabaseError}
+ */
 export function createView(
   node: CreateViewStatement,
   call: NewViewCall,
@@ -134,7 +137,9 @@ export function createView(
   return storingEntry({ shown: `View ${shown}`, before, entryOf }, deps);
 }
 
-/** Binds the query of a view once, and returns the properties of the view that follow from it. */
+/**
+ * Binds a view's query once, and returns the properties of the view that follow from the query.
+ */
 function contentOf(
   node: CreateViewStatement,
   call: NewViewCall,
@@ -146,14 +151,14 @@ function contentOf(
   return { columnNames: columnNamesOf(node, query, call.namespace), ...content };
 }
 
-/** The objects to which the text of a view or a function refers. */
+/** The objects to which the SQL of a view or function refers. */
 type StoredContent = Pick<ViewEntry, "tables" | "views">;
 
 /**
- * Binds the query of a view or a function once, and returns the objects to which it refers.
+ * Binds the query of a view or function once, and returns the objects to which it refers.
  *
  * @param options.bind Binds the query in the given environment.
- * @param options.isTried Whether errors of the query are ignored, so that only the objects found
+ * @param options.isTried Whether errors of the query are ignored. If so, only the objects found
  *   before the error are returned.
  */
 export function storedContent(
@@ -190,7 +195,7 @@ export function storedContent(
   const query = boundFor({ catalog, principal, statement }, () =>
     boundOrNothing(() => bind({ ...dmlDeps, source }), isTried),
   );
-  // The definition may read a materialized view that is not populated yet.
+  // The definition may read a materialized view that has not been populated yet.
   requireRights(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
   const used = storedColumnsOf(query);
@@ -211,7 +216,7 @@ function boundOrNothing(bind: () => BoundSelect, isTried: boolean): BoundSelect 
   try {
     return bind();
   } catch (error) {
-    // Safe to ignore: callers that set `isTried` expect that the query may be invalid.
+    // The error can be ignored: callers that set `isTried` expect that the query may be invalid.
     if (!isTried || !(error instanceof DatabaseError)) throw error;
     return plainSelect({ from: undefined, outputs: [] });
   }
@@ -245,7 +250,7 @@ function columnNamesOf(
 }
 
 /**
- * Requires that a view can be replaced by a new definition.
+ * Requires that a view can be replaced with a new definition.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, DEPENDENT_OBJECTS
  */
@@ -284,9 +289,9 @@ function requireReplaceable(
 }
 
 /**
- * Requires that a replaced view keeps its existing columns in their order. New columns may follow
- * them. The precision and scale of computed decimals may differ, because PostgreSQL gives such
- * columns neither.
+ * Requires that a replaced view keeps its existing columns in order. New columns may follow them.
+ * The precision and scale of computed decimals may differ, because in PostgreSQL such columns have
+ * neither.
  */
 function requireSameColumns(
   shown: string,
@@ -321,14 +326,14 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
       next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
     );
   } catch (error) {
-    // If the old query can no longer be bound, its columns need not be kept.
+    // If the old query can no longer be bound, there are no columns to keep.
     if (error instanceof DatabaseError) return false;
     throw error;
   }
 }
 
 /**
- * Returns the view that a statement names.
+ * Returns the view named by a statement.
  *
  * @throws {DatabaseError} INVALID_OPERATION, TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
@@ -392,8 +397,8 @@ export function alterView(
 }
 
 /**
- * Changes whether a view runs with the rights of its owner. The caller becomes the owner, and
- * therefore needs the rights to all objects that the view reads.
+ * Changes whether a view runs with its owner's rights. The caller becomes the owner, and therefore
+ * needs the rights to all objects that the view reads.
  */
 function setViewRights(
   before: ViewEntry,
@@ -422,7 +427,7 @@ function setViewRights(
   };
 }
 
-/** Renames a view. Other views that read it keep their text, which contains the former name. */
+/** Renames a view. Other views that read it keep their SQL, which contains the former name. */
 function renameView(
   found: ViewEntry,
   to: Name,
@@ -455,8 +460,8 @@ function renameView(
 }
 
 /**
- * Returns the stored columns that a bound query and its inner queries need, as column ids by table
- * id.
+ * Returns the stored columns that a bound query and its inner queries need, as column ids keyed by
+ * table id.
  */
 export function storedColumnsOf(query: BoundSelect): ReadonlyMap<number, ReadonlySet<number>> {
   const used = new Map<number, Set<number>>();

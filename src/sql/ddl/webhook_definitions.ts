@@ -21,7 +21,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import type { TopicCall } from "./topic_definitions.ts";
 
-/** The parts of the database that webhook definitions use. */
+/** What webhook definitions use. */
 export type WebhookDefinitionDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> &
   DefinitionFollowers;
 
@@ -92,7 +92,10 @@ export function alterWebhook(
   };
 }
 
-/** Returns the entry of a webhook after ALTER WEBHOOK. @throws {DatabaseError} INVALID_OPTION */
+/**
+ * Returns a webhook's entry after ALTER WEBHOOK.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
 function alteredWebhook(
   webhook: WebhookEntry,
   change: AlterWebhookStatement["change"],
@@ -130,7 +133,10 @@ function unknownWebhook(
   });
 }
 
-/** Binds DROP WEBHOOK against the current catalog. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * Binds DROP WEBHOOK against the current catalog.
+ * @throws {DatabaseError} OBJECT_NOT_FOUND
+ */
 export function dropWebhook(
   node: DropWebhookStatement,
   deps: WebhookDefinitionDeps,

@@ -1,6 +1,6 @@
 /**
- * Expands the calls of functions in the expressions that are stored with a table: CHECK, DEFAULT,
- * generated columns, indexes and policies.
+ * Expands function calls in the expressions stored with a table: CHECK, DEFAULT, generated
+ * columns, indexes and policies.
  *
  *     CHECK (app.half(n) > 2)         is stored as    CHECK (CAST(CAST(n AS int) / 2 AS int) > 2)
  *
@@ -36,28 +36,34 @@ import { expressionToSql, queryText } from "../parse/print/print_queries.ts";
 interface WritingPlace {
   readonly catalog: Pick<Catalog, "functionsNamed" | "namespace" | "tableById" | "viewById">;
   readonly principal: Principal;
-  /** The namespace of unqualified names. */
+  /** The namespace in which unqualified names are looked up. */
   readonly namespace: string;
 }
 
-/** Definitions whose text keeps its calls, and is bound with the catalog. */
+/** Definitions whose SQL keeps its calls, because it is bound with the catalog. */
 const KEPT: ReadonlySet<Statement["type"]> = new Set(["create function", "create view"] as const);
 
-/** A text in which calls are written out. */
+/** A piece of SQL in which calls are being expanded. */
 interface WrittenText extends WritingPlace {
-  /** The function whose text this is; undefined for the definition itself. */
+  /** The function to which the SQL belongs; undefined for the definition itself. */
   readonly caller: FunctionEntry | undefined;
-  /** The number of functions around the text. */
+  /** How many functions enclose the SQL. */
   readonly depth: number;
-  /** Counts a call that is written out. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Counts an expanded call.
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
   readonly countCall: (call: ExprCall) => void;
-  /** Counts characters that are written for a call. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Counts the characters written for a call.
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
   readonly count: (characters: number, call: ExprCall) => void;
 }
 
 /**
- * Returns a definition in which the calls of functions in its expressions are written out. The
- * given definition stays as it is, because its functions may be replaced before it is bound again.
+ * Returns a definition with the function calls in its expressions expanded. The original stays
+ * unchanged, because the functions may be replaced before it is bound again.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE, LIMIT_EXCEEDED
  */
@@ -65,7 +71,7 @@ export function writeFunctions<Node extends Statement>(node: Node, place: Writin
   if (KEPT.has(node.type)) return node;
   const text = { ...place, caller: undefined, depth: 0, ...counters() };
   const isPolicy = node.type === "create policy" || node.type === "alter policy";
-  // The query of a materialized view is bound with the catalog, like that of a view.
+  // The query of a materialized view is bound with the catalog, like that of an ordinary view.
   const kept = node.type === "create table" ? node.materialized : undefined;
   const written = (part: object): object => {
     if (part === kept) return part;
@@ -85,12 +91,15 @@ export function writeFunctions<Node extends Statement>(node: Node, place: Writin
   return written(node) as Node;
 }
 
-/** Whether a part of a definition keeps the text of its expression. */
+/** Whether a part of a definition contains the SQL of its expression. */
 function hasSource(part: object): boolean {
   return "source" in part && typeof part.source === "string";
 }
 
-/** Counts what a definition stores: it doubles with each function that calls another one twice. */
+/**
+ * Returns counters for the size of the stored SQL, which doubles with each function that calls
+ * another one twice.
+ */
 function counters(): Pick<WrittenText, "count" | "countCall"> {
   let calls = 0;
   let total = 0;
@@ -114,7 +123,7 @@ function counters(): Pick<WrittenText, "count" | "countCall"> {
   };
 }
 
-/** Returns a tree in which the calls of functions are written out; the same tree if it has none. */
+/** Returns a tree with its function calls expanded; the same tree if it has none. */
 function writtenIn(tree: object, text: WrittenText): object {
   return rewritten(tree, (node) => {
     const isCall = "type" in node && node.type === "call";
@@ -159,12 +168,12 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
   return relocated(expression, call._location);
 }
 
-/** Returns the place of the names in the text of a function. */
+/** Returns the place in which names in the body of a function are looked up. */
 function within(entry: FunctionEntry, text: WrittenText): WrittenText {
   return { ...text, namespace: entry.searchNamespace, caller: entry, depth: text.depth + 1 };
 }
 
-/** Qualifies the types in a text with the namespace in which the function looks them up. */
+/** Qualifies the type names in a tree with the namespace in which the function looks them up. */
 function withNamespaces<Tree extends object>(tree: Tree, { searchNamespace }: FunctionEntry): Tree {
   for (const node of typeNamesIn(tree)) (node as Mutable<typeof node>).schema ??= searchNamespace;
   return tree;
@@ -183,7 +192,7 @@ function refused(
   );
 }
 
-/** Returns the argument of each parameter; undefined if the call does not fit the function. */
+/** Returns the argument for each parameter; undefined if the call does not fit the function. */
 function argumentsFor(entry: FunctionEntry, call: ExprCall, text: WrittenText): Expr[] | undefined {
   const inputs = entry.routine.parameters.filter(isInput);
   const placed = placedArguments(call, inputs);
@@ -201,13 +210,13 @@ interface WrittenCall {
   readonly text: WrittenText;
 }
 
-/** An argument of a call, as it is written in place of a parameter. */
+/** An argument of a call, as it replaces a parameter. */
 interface GivenArgument {
   readonly sql: string;
   readonly isVolatile: boolean;
 }
 
-/** Returns the text of an expression that has the value of a call. */
+/** Returns the SQL of an expression with the same value as a call. */
 function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): string {
   const { call, text } = at;
   const { routine, sql } = entry;
@@ -275,7 +284,7 @@ function castText(
   return `CAST(${value} AS ${to.typeName})`;
 }
 
-/** Returns the expression that a query computes without reading anything; otherwise undefined. */
+/** Returns the expression that a query computes; undefined if the query reads anything. */
 function expressionOf(query: SelectStatement): Expr | undefined {
   if (query.type !== "select") return undefined;
   const { columns = [], ...rest } = query;
@@ -315,10 +324,10 @@ function substitutedText(
   return expressionToSql(written);
 }
 
-/** The parts of a node that are read before its type is known. */
+/** The properties of a node that are read before its type is known. */
 interface NodeParts {
   readonly type?: unknown;
-  /** The n of a parameter `$n`. */
+  /** The number n of a parameter `$n`. */
   readonly index?: number;
 }
 
@@ -335,7 +344,10 @@ function parameterIn(
   return at === -1 ? undefined : at;
 }
 
-/** Returns a query whose value is that of a function that reads tables or has several clauses. */
+/**
+ * Returns a query with the same value as a call to a function that reads tables or has several
+ * clauses.
+ */
 function queriedText(
   entry: FunctionEntry,
   body: SelectStatement,
@@ -352,7 +364,7 @@ function queriedText(
   return `(SELECT r.v FROM (SELECT ${values}) AS ${alias}, LATERAL (${text}) AS r (v) LIMIT 1)`;
 }
 
-/** Requires that the text of a function still has the names of its tables and columns. */
+/** Requires that the tables and columns used by a function still have the names in its body. */
 function requireCurrentNames(
   entry: FunctionEntry,
   call: ExprCall,
@@ -374,7 +386,9 @@ function requireCurrentNames(
   });
 }
 
-/** Qualifies the tables of a query, and replaces `$n` with the column that has its value. */
+/**
+ * Qualifies the tables of a query, and replaces each `$n` with the column that contains its value.
+ */
 function withTableNames(
   query: SelectStatement,
   { searchNamespace }: FunctionEntry,

@@ -1,14 +1,14 @@
 /**
- * Computes values for row look-ups before any row is read. If a value cannot be computed, the rows
- * are read without the look-up, and the condition raises the error once it is tested on a row.
+ * Computes the values for row lookups before any row is read. If a value cannot be computed, the
+ * rows are read without the lookup, and the condition raises the error once it is tested on a row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { endsRequest } from "../context/request_ledger.ts";
 
 /**
- * Returns the result of the computation, or undefined if a value cannot be computed.
+ * Returns the result of a computation; undefined if a value cannot be computed.
  *
- * @throws {DatabaseError} if the request ends meanwhile.
+ * @throws {DatabaseError} If the request ends while the computation runs.
  */
 export function attempted<T>(compute: () => T): T | undefined {
   try {

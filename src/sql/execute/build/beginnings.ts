@@ -6,13 +6,13 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 
 /**
- * The bounds of the strings that may match; undefined if no string matches, because the pattern or
- * the prefix is NULL.
+ * The bounds of the strings that may match; undefined if none can match, because the pattern or
+ * prefix is NULL.
  */
 export type BeginningSpan = (context: ExecutionContext) => ColumnSpan | undefined;
 
 /**
- * Compiles the bounds that a pattern implies. Returns undefined if the pattern has no fixed prefix.
+ * Compiles the bounds implied by a pattern. Returns undefined if the pattern has no fixed prefix.
  */
 export function compileBeginning({
   beginning,

@@ -1,6 +1,6 @@
 /**
- * Turns a plan into operators. Expressions are compiled once for a plan; operators are created for
- * each run.
+ * Turns a plan into operators. Expressions are compiled once per plan, and operators are created
+ * for each run.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -43,14 +43,14 @@ import { buildPassing, measured, type Passing, paced } from "./build_passing.ts"
 import { buildScan, buildSystemView, type ScanUse } from "./build_scan.ts";
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 
-/** Describes how the consumer of a plan node uses its rows. */
+/** How the consumer of a plan node uses its rows. */
 interface Use extends ScanUse {
   /**
    * Present if the consumer of a sort needs only the first row of each group. Rows with equal
-   * values for these expressions form a group.
+   * values of these expressions form a group.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** Bounds on row numbers. The window needs no rows whose numbers are beyond them. */
+  /** Bounds on the row number of a window. Rows with numbers outside them are not needed. */
   readonly bounds?: readonly NumberBound[];
 }
 
@@ -154,7 +154,7 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
 }
 
 /**
- * Builds a filter whose condition has the same value for all rows. If the condition is not true,
+ * Builds a filter with a condition that is the same for all rows. If the condition is not true,
  * the input is not opened.
  */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
@@ -172,8 +172,8 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
       answer = ask(context);
     } catch (error) {
       if (!(error instanceof DatabaseError) || node.raisesAlways === true) throw error;
-      // An error is raised only when the condition is evaluated for a row, so there is no error if
-      // there are no rows.
+      // The condition is evaluated only once there is a row, because its error must not be raised
+      // if there are no rows.
       return tested(context);
     }
     if (answer !== true) return new RowsOperator([], []);

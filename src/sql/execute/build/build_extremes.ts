@@ -14,8 +14,8 @@ import { buildOverScan } from "./build_passing.ts";
 import { buildIndexOrder, buildOrderedScan, type OrderedRows } from "./build_scan.ts";
 
 /**
- * The minimum number of rows in a table that is read in the sort order of a column without an
- * index. Such an order is kept in memory, but it must be built first, and updated after changes.
+ * Tables with fewer rows are not read in the sort order of a column without an index. Such an
+ * order is kept in memory, but it must first be built, and then updated after changes.
  */
 const ORDERED_ROWS_MIN = 262_144;
 
@@ -45,7 +45,10 @@ export function buildExtremes(node: AggregateNode, plain: OperatorFactory): Oper
   };
 }
 
-/** Returns undefined if the rows for any of the results cannot be read in sort order. */
+/**
+ * Returns one function per result, each of which reads it in sort order; undefined if a result
+ * cannot be read that way.
+ */
 function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
   const { input } = node;
   const opens = (extremeKeysOf(node) ?? []).flatMap((key): OpenExtreme[] => {

@@ -1,12 +1,12 @@
 /**
- * Opens scans of tables through their secondary indexes.
+ * Opens table scans through secondary indexes.
  *
  *     the plan names some indexes ──► ranges of keys in each ──► the index with the fewest rows
  *                                                                 └──too many: a scan of the table
  *
- * The number of rows in a range is known before any of them is read, so the decision is made in
- * each run. If a value cannot be computed, no index is used, and the condition above the scan
- * raises the error once a row needs the value.
+ * The number of rows in a range is known before any of them is read, so each run decides anew. If
+ * a value cannot be computed, no index is used, and the condition above the scan raises the error
+ * once a row needs the value.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -40,19 +40,19 @@ import { attempted } from "./attempt.ts";
 import { compileBeginning } from "./beginnings.ts";
 import { compileSought } from "./key_parts.ts";
 
-/** The number of rows that a scan reads in the time that an index needs to yield one row. */
+/** How many rows a scan reads in the time that an index needs to yield a single row. */
 const ROWS_PER_ROW = 64;
 
 /**
- * The number of rows that a scan reads in the time that an inverted index needs to yield one row.
- * It is lower than for other indexes, because the conditions take longer to test.
+ * How many rows a scan reads in the time that an inverted index needs to yield a single row. The
+ * number is lower than for other indexes, because the conditions take longer to test.
  */
 const ROWS_PER_TERM_ROW = 8;
 
-/** The maximum number of primary keys that are looked up for one alternative of an OR. */
+/** The maximum number of primary keys looked up for one alternative of an OR. */
 const ALTERNATIVE_KEYS_MAX = 1024;
 
-/** The maximum number of rows for which an index is used without counting the rows in the table. */
+/** An index that yields at most this many rows is used without counting the rows in the table. */
 const FEW_ROWS = 256;
 
 /** Returns the ranges of keys to read, in ascending order and without overlaps. */
