@@ -55,14 +55,15 @@ const ALTERNATIVE_KEYS_MAX = 1024;
 /** An index that yields at most this many rows is used without counting the rows in the table. */
 const FEW_ROWS = 256;
 
-/** Returns the ranges of keys to read, in ascending order and without overlaps. */
+/** Returns the key ranges to read, in ascending order and without overlaps. */
 type SpansOf = (context: ExecutionContext) => readonly IndexSpan[];
 
 /**
  * Compiles the choice of an index.
  *
- * @returns A function that opens a scan of the rows in the ranges of the chosen index, or that
- * returns undefined if the table should be scanned. Undefined if the plan names no index.
+ * @returns A function that opens a scan of the rows in the key ranges of the chosen index, or
+ *   returns undefined if the table should be scanned instead. Undefined if the plan names no
+ *   index.
  */
 export function compileIndexes({
   either,
@@ -71,7 +72,8 @@ export function compileIndexes({
   table,
   withTombstones,
 }: ScanNode): ((options: TableScanOptions) => Scan | undefined) | undefined {
-  // A divided query reads no index, because its parts share the row groups of the table.
+  // A query divided among threads reads no index, because its parts share the row groups of the
+  // table.
   const isUnread = indexes.length === 0 && either === undefined;
   if (isUnread || isDivided || withTombstones) return undefined;
   const choices = [
@@ -109,11 +111,11 @@ type Opening = (options: TableScanOptions) => CountedScan | undefined;
 
 interface Choice {
   readonly open: Opening;
-  /** The number of rows that can be scanned in the time that the index needs to yield one row. */
+  /** How many rows can be scanned in the time that the index needs to yield a single row. */
   readonly rowsPerRow: number;
 }
 
-/** Compiles a scan of the rows that are found by at least one of several index accesses. */
+/** Compiles a scan of the rows found by at least one of several index accesses. */
 function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choice {
   const choicesOf = accesses.map((access) => compileChoice(table, access));
   const costs = accesses.map((access) =>
@@ -125,7 +127,7 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
       const choices: RowChoice[] = [];
       for (const choiceOf of choicesOf) {
         const choice = attempted(() => choiceOf(options.context));
-        // If one access cannot be used, the others alone would not find all rows.
+        // If one access cannot be used, the others alone would miss rows.
         if (choice === undefined) return undefined;
         choices.push(choice);
       }
@@ -135,8 +137,8 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
 }
 
 /**
- * Compiles the choice of the rows that an index access finds. In a run that cannot use the access,
- * the result is undefined.
+ * Compiles the choice of rows that an index access finds. In a run that cannot use the access, the
+ * result is undefined.
  */
 function compileChoice(
   table: TableEntry,
@@ -180,14 +182,14 @@ function compileOpening(table: TableEntry, access: IndexAccess): Opening {
     const choice = attempted(() => choiceOf(options.context));
     if (choice === undefined) return undefined;
     if (choice.kind !== "keys") return openChoice(options, choice);
-    // A sorted index returns rows in its order, which some consumers need.
+    // A sorted index returns rows in its own order, on which some consumers depend.
     return openIndex(options, { index, spans: choice.spans, isDescending: false });
   };
 }
 
 /**
- * Compiles the term query that conditions imply. In a run in which they imply none, the result is
- * undefined.
+ * Compiles the term query that the conditions imply. In a run in which they imply none, the result
+ * is undefined.
  */
 function compileTerms(
   table: TableEntry,
@@ -210,7 +212,7 @@ function compileTerms(
   };
 }
 
-/** Whether reading this many rows through an index takes less time than reading all rows. */
+/** Whether reading this many rows through an index is faster than reading all rows. */
 function isWorthwhile(
   { context, table }: TableScanOptions,
   rowCount: number,
@@ -224,7 +226,7 @@ function isWorthwhile(
 /** Opens a scan of the rows that indexes select. Returns undefined if an index cannot be read. */
 function openChoice(options: TableScanOptions, choice: RowChoice): CountedScan | undefined {
   const { columnIds, context, table } = options;
-  // An index does not store whether a row is deleted.
+  // An index does not store whether a row is deleted, so it cannot supply this column.
   if (columnIds.includes(DELETED_COLUMN_ID)) return undefined;
   try {
     return context.store.scanChosen(table.tableId, {
@@ -266,20 +268,20 @@ export function openIndex(
   }
 }
 
-/** Describes how the consumer uses ranges of keys. */
+/** How the consumer uses key ranges. */
 export interface SpanUse {
-  /** Whether to skip rows with NULL in the column that follows the columns with listed values. */
+  /** Whether to skip rows with NULL in the first column after those with listed values. */
   readonly skipsNull?: boolean;
 }
 
-/** Compiles the test that decides whether a run may use an index. */
+/** Compiles the test for whether a run may use an index. */
 export function compileGuards({ guards }: IndexAccess): (context: ExecutionContext) => boolean {
   if (guards.length === 0) return () => true;
   const tests = guards.map(compileScalar);
   return (context) => tests.every((test) => attempted(() => test(context)) === true);
 }
 
-/** Compiles the ranges of keys that an access allows. */
+/** Compiles the key ranges that an access allows. */
 export function compileSpans(table: TableEntry, access: IndexAccess, use: SpanUse = {}): SpansOf {
   const types = typesOf(table, access.index);
   const depth = depthOf(access);
@@ -300,8 +302,8 @@ export function compileSpans(table: TableEntry, access: IndexAccess, use: SpanUs
 }
 
 /**
- * Opens a scan of the rows whose keys begin with one of the given lists of values. The lists are
- * distinct and contain no NULL. Returns undefined if reading all rows would take less time.
+ * Opens a scan of the rows with keys that begin with one of the given lists of values. The lists
+ * are distinct and contain no NULL. Returns undefined if reading all rows would be faster.
  */
 export function openByKeys(
   options: TableScanOptions,
@@ -324,7 +326,7 @@ export function typesOf(table: TableEntry, index: IndexEntry): readonly DataType
   return indexPartsOf(table, index).map(({ type }) => type);
 }
 
-/** Compares keys in the order of an index, with NULL last. */
+/** Compares keys in index order, with NULL last. */
 function compareRows(comparators: readonly Comparator[], left: Row, right: Row): number {
   for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
     const [one = null, other = null] = [left[at], right[at]];
@@ -345,8 +347,8 @@ interface TightestBounds {
 const NO_BOUNDS: TightestBounds = { min: undefined, max: undefined };
 
 /**
- * Returns the range of keys that begin with the given values and satisfy the bounds on the columns
- * that follow. NULL sorts after all values and satisfies no bound.
+ * Returns the range of keys that begin with the given values and satisfy the bounds on the next
+ * columns. NULL sorts after all values and satisfies no bound.
  */
 function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean): IndexSpan {
   const whole: IndexBound = { values: key, isInclusive: true };
@@ -358,13 +360,13 @@ function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean):
   };
 }
 
-/** Returns a bound, or undefined if its list of values is empty. */
+/** Returns the bound; undefined if its list of values is empty. */
 function boundFrom(bound: IndexBound): IndexBound | undefined {
   return bound.values.length === 0 ? undefined : bound;
 }
 
 /**
- * Compiles the tightest of several bounds. In a run in which no value satisfies them all, the
+ * Compiles the tightest of several bounds. In a run in which no value satisfies all of them, the
  * result is undefined.
  */
 function compileBounds(
@@ -387,7 +389,8 @@ function compileBounds(
       if (min !== undefined) all.push({ side: "min", isInclusive: true, values: [min] });
       if (max !== undefined) all.push({ side: "max", isInclusive: true, values: [max] });
     }
-    // `(a, b) > (1, NULL)` may still be true for another value of a.
+    // `(a, b) > (1, NULL)` may still be true for a greater a, so only a NULL in the first place
+    // rules out every key.
     if (all.some((bound) => bound.values[0] === null)) return undefined;
     const [min, max] = (["min", "max"] as const).map((side) =>
       all
@@ -417,7 +420,7 @@ function isTighter(
   if (order !== 0) return side === "min" ? order > 0 : order < 0;
   if (one.values.length === other.values.length) return !one.isInclusive;
   const isShorter = one.values.length < other.values.length;
-  // An exclusive lower bound excludes all keys that begin with its values.
+  // An exclusive lower bound excludes every key that begins with its values.
   return isShorter ? !one.isInclusive : other.isInclusive;
 }
 
@@ -426,7 +429,7 @@ class IndexRows implements Scan {
   readonly groupsRead = 0;
   readonly groupsPruned = 0;
   readonly #scan: CountedScan;
-  /** The first batches are short, because the reader may need only a few rows. */
+  /** The first batches are short, because the consumer may need only a few rows. */
   #batchRows = 64;
 
   constructor(scan: CountedScan) {

@@ -1,8 +1,9 @@
 /**
- * Builds joins. All of them are hash joins; if one side may have few rows, the other is read by
- * their keys:
+ * Builds joins. All of them are hash joins, except that if one side may have few rows, the other
+ * side is read by their keys:
  *
- *     in a step of a recursion      row by row (`lookup_join.ts`), because most steps have few rows
+ *     in a step of a recursion      row by row (`lookup_join.ts`), because most steps have few
+ *     rows
  *     elsewhere                     all keys at once (`runtime_filter.ts`)
  */
 import { defined } from "../../../base/assert.ts";
@@ -29,7 +30,10 @@ import { runtimeOf } from "./table_runtime.ts";
 
 type BuildPlan = (node: PlanNode) => OperatorFactory;
 
-/** Compiles a join. @param buildPlan Compiles the plans of the two sides. */
+/**
+ * Compiles a join.
+ * @param buildPlan Compiles the plans of the two sides.
+ */
 export function buildJoin(node: JoinNode, buildPlan: BuildPlan): OperatorFactory {
   if (node.join === "inner" && node.residual !== undefined && mayMakeMuch(node.residual)) {
     return buildFilteredJoin(node, node.residual, buildPlan);
@@ -66,7 +70,7 @@ export function buildJoin(node: JoinNode, buildPlan: BuildPlan): OperatorFactory
 type JoinSides = Pick<JoinOptions, "isRightFixed" | "left" | "right">;
 type Shape = Omit<JoinOptions, "context" | keyof JoinSides>;
 
-/** Compiles the parts of a join that all of its runs share. */
+/** Compiles the parts of a join shared by all of its runs. */
 function shapeOf(node: JoinNode): Shape {
   const leftLayout = layoutOf(node.left.columns);
   const rightLayout = layoutOf(node.right.columns);
@@ -89,8 +93,8 @@ function shapeOf(node: JoinNode): Shape {
 }
 
 /**
- * Builds an inner join with its condition as a filter above the join, if the condition may produce
- * long values when it is evaluated on pairs.
+ * Builds an inner join with its condition as a filter above the join. This is done if the
+ * condition may produce long values when it is evaluated on pairs.
  */
 function buildFilteredJoin(
   node: JoinNode,
@@ -106,7 +110,7 @@ function buildFilteredJoin(
   return (context) => pass(joined(context), context);
 }
 
-/** Reads rows by keys. Returns undefined if reading all rows would take less time. */
+/** Reads rows by keys. Returns undefined if reading all rows would be faster. */
 type LookUp = (context: ExecutionContext, keys: readonly Row[]) => Operator | undefined;
 
 /** The side of a join that can be read by the keys of the other side. */
@@ -120,7 +124,7 @@ function buildKeyedSide(node: JoinNode): KeyedSide | undefined {
   const filter = runtimeFilterOf(node);
   if (filter === undefined) return undefined;
   const parts = filter.parts.map((part) => (typeof part === "number" ? part : compileScalar(part)));
-  // The look-up is compiled on demand, because most runs never use it.
+  // The lookup is compiled on demand, because most runs never use it.
   let lookUpBy: LookUp | undefined;
   const lookUp: LookUp = (context, keys) => {
     lookUpBy ??= buildLookUp(filter.side === "right" ? node.right : node.left, filter.by);
@@ -129,7 +133,7 @@ function buildKeyedSide(node: JoinNode): KeyedSide | undefined {
   return { filter, parts, lookUp };
 }
 
-/** Builds a side of a join so that it reads only rows with given keys. */
+/** Builds a side of a join so that it reads only rows with the given keys. */
 function buildLookUp(side: PlanNode, by: RuntimeFilter["by"]): LookUp {
   const { isFiltered, pass, scan } = buildOverScan(side);
   const read = buildKeyedScan(scan, { isFiltered, by });
@@ -139,7 +143,7 @@ function buildLookUp(side: PlanNode, by: RuntimeFilter["by"]): LookUp {
   };
 }
 
-/** Builds both sides of a hash join so that the keyed one is read by the keys of the other. */
+/** Builds both sides of a hash join so that one of them is read by the keys of the other. */
 function buildFilteredSides(
   node: JoinNode,
   { keyed, shape, whole }: { keyed: KeyedSide; shape: Shape; whole: OperatorFactory },
@@ -180,8 +184,8 @@ interface LookupJoinParts {
 }
 
 /**
- * Builds a join by look-ups. Returns undefined if each row of the keyed side must appear in the
- * result at most once or even without a partner, which look-ups cannot ensure.
+ * Builds a join by lookups. Returns undefined if each row of the keyed side must appear at most
+ * once, or even without a partner, which lookups cannot guarantee.
  */
 function buildLookupJoin(
   node: JoinNode,
@@ -192,7 +196,7 @@ function buildLookupJoin(
   if (side === "left" && node.join !== "inner") return undefined;
   const hasAllKeys = by !== "first column" && shape.keyTypes.every((_, at) => parts.includes(at));
   return (context, driving) => {
-    // An index yields the staged rows of a transaction whatever their keys.
+    // An index yields a transaction's staged rows whatever their keys are.
     const hasStaged = context.staged?.hasStaged(scan.table.tableId) === true;
     return new LookupJoin({
       ...shape,

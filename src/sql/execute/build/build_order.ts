@@ -1,4 +1,4 @@
-/** Builds the operators that sort rows or take the first rows of a sort. */
+/** Builds the operators that sort rows or take the first rows in a sort order. */
 
 import type { BoundExpression, BoundSort } from "../../bind/bound_expressions.ts";
 import { ExpressionPlaces } from "../../bind/equivalence.ts";
@@ -23,7 +23,10 @@ import {
   type ScanUse,
 } from "./build_scan.ts";
 
-/** Compiles an operator that orders rows. @param buildPlan Compiles the plan of the input. */
+/**
+ * Compiles an operator that orders rows.
+ * @param buildPlan Compiles the plan of the input.
+ */
 export function buildOrder(
   node: Extract<PlanNode, { kind: "sort" | "limit" }>,
   buildPlan: (node: PlanNode, use?: ScanUse) => OperatorFactory,
@@ -83,8 +86,8 @@ function buildSort(
   return (context) => {
     const allRows = limit(context) + offset(context);
     for (const { keyCount, open } of fronts) {
-      // If the scan alone determines the order and no row is filtered out, the rows of OFFSET are
-      // skipped without being read.
+      // If the scan alone determines the order and no row is filtered out, the rows before OFFSET
+      // are skipped without being read.
       const canSkip = keyCount === keys.length && !isFiltered;
       const skipped = canSkip ? offset(context) : 0;
       const rowsMax = allRows - skipped;
@@ -112,8 +115,8 @@ function buildSort(
 }
 
 /**
- * Returns the input without a sort, for runs that do not use an index and so read the rows in the
- * order of the sort. Returns undefined if the table is stored in a different order.
+ * Returns the input without a sort, for runs that use no index and therefore read the rows in sort
+ * order anyway. Returns undefined if the table is stored in a different order.
  */
 function buildInOrder(
   { input, keys }: SortNode,
@@ -126,21 +129,23 @@ function buildInOrder(
   return (context) => (usesIndex(context) ? undefined : rows(context));
 }
 
-/** An input whose rows are already sorted by the first sort keys. */
+/** An input with rows that are already sorted by the first sort keys. */
 interface SortFront {
   readonly input: Operator;
   readonly scan: OrderedTableScan;
 }
 
-/** A method of reading the input of a sort so that rows arrive sorted by the first sort keys. */
+/** A way to read the input of a sort so that its rows arrive sorted by the first sort keys. */
 interface FrontSource {
-  /** The number of leading sort keys by which the input is already sorted. */
+  /** How many leading sort keys the input is already sorted by. */
   readonly keyCount: number;
-  /** Opens the input. Returns undefined if a run cannot read that many rows in this order. */
+  /**
+   * Opens the input. Returns undefined if `rowsMax` rows cannot be read in this order in this run.
+   */
   readonly open: (context: ExecutionContext, rowsMax: number) => SortFront | undefined;
 }
 
-/** Returns the methods of reading the first rows of a sort in order, starting with the best one. */
+/** Returns the ways to read the first rows of a sort in order, the best one first. */
 function buildFronts({ input, keys, limit }: SortNode): readonly FrontSource[] {
   const [key] = keys;
   if (limit === undefined || key === undefined) return [];
@@ -174,7 +179,7 @@ function frontOf(
   };
 }
 
-/** Removes rows from the input of a sort that cannot be the first of their group. */
+/** Removes rows that cannot be the first of their group from the input of a sort. */
 function buildFirsts(
   { input, keys }: Pick<SortNode, "input" | "keys">,
   rows: OperatorFactory,

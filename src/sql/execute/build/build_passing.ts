@@ -1,8 +1,9 @@
 /**
  * Builds the operators that pass rows on: filters and projections. They accept rows from any
- * source, so the scan below them can be replaced by a look-up or a sorted read.
+ * source, so the scan below them can be replaced with a lookup or a sorted read.
  *
- *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as always
+ *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as
+ *     always
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { physicalKind } from "../../../types/mod.ts";
@@ -46,7 +47,7 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
   return (from, context) => new Project(inGroups(from, context), expressions, context);
 }
 
-/** The operators above a scan, which are compiled without it. */
+/** The operators above a scan, compiled separately from it. */
 export interface OverScan {
   readonly scan: ScanNode;
   /** Whether a filter above the scan drops rows. */
@@ -55,8 +56,8 @@ export interface OverScan {
 }
 
 /**
- * Compiles the filters and projections above a single scan, which `orderedColumnOf` and
- * `keyedSideOf` find.
+ * Compiles the filters and projections above a single scan. `orderedColumnOf` and `keyedSideOf`
+ * find such plans.
  */
 export function buildOverScan(node: PlanNode): OverScan {
   if (node.kind === "scan") {
@@ -79,7 +80,7 @@ export function buildOverScan(node: PlanNode): OverScan {
   };
 }
 
-/** Measures the operator of a node for EXPLAIN ANALYZE. */
+/** Wraps a node's operator so that EXPLAIN ANALYZE can measure it. */
 export function measured(
   node: PlanNode,
   operator: Operator,
@@ -100,7 +101,7 @@ export function paced(
   return (context) => inGroups(input(context), context);
 }
 
-/** Returns how an operator takes the rows over which it evaluates the expressions. */
+/** Returns how an operator divides its input into batches for the given expressions. */
 function pacing(expressions: readonly BoundExpression[]): Passing {
   const isTimed = expressions.some(callsProgram);
   if (!isTimed && !expressions.some(mayMakeMuch)) return (from) => from;
@@ -114,7 +115,7 @@ function callsProgram(expression: BoundExpression): boolean {
   );
 }
 
-/** Whether an expression over a batch of rows may produce values of unlimited length. */
+/** Whether an expression may produce values of unlimited length over a batch of rows. */
 export function mayMakeMuch(expression: BoundExpression): boolean {
   return (
     (MAKING.has(expression.kind) && physicalKind(expression.type) === "any") ||

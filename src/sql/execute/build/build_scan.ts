@@ -51,18 +51,18 @@ import {
 import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** The result of a run that cannot read the rows directly, so that the operators have to run. */
+/** Returned by a run that cannot read the rows directly. The operators must then run instead. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
 /** Reads the few rows of a query without operators, as rows of its output columns. */
 export type RowRead = (context: ExecutionContext) => readonly Row[] | typeof NOT_READ;
 
-/** The number of versions with one key of an index that are visited without operators. */
+/** How many versions with the same index key are visited at most without operators. */
 const VERSIONS_MAX = 64;
 
 /**
- * Compiles a plan that only reads columns of the rows with one key. This is the most frequent kind
- * of read, and it needs no operators. Returns undefined for every other plan.
+ * Compiles a plan that only reads columns of the rows with a single key. This is the most frequent
+ * kind of read, and it needs no operators. Returns undefined for any other plan.
  */
 export function buildRowRead(root: PlanNode): RowRead | undefined {
   if (root.kind !== "project") return undefined;
@@ -89,7 +89,7 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
 
 /**
  * Returns the primary key or index key that the conditions of a single-table plan determine
- * completely.
+ * completely; undefined if there is none.
  */
 function keyBelow(input: PlanNode):
   | (Pick<ScanNode, "past" | "table"> & {
@@ -109,8 +109,8 @@ function keyBelow(input: PlanNode):
 }
 
 /**
- * Reads the rows that have a key in an index, if they are few. The index does not contain rows that
- * a transaction has staged.
+ * Reads the rows with a given index key if there are only a few. The index does not contain rows
+ * staged by a transaction.
  */
 function readByIndex(
   context: ExecutionContext,
@@ -147,21 +147,18 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
 
 /**
  * The number of rows in a batch if all operators above the scan consume whole batches. The arrays
- * of such a batch stay in the second-level cache, and processing the batch does not block the event
- * loop for long.
+ * of such a batch stay in the second-level cache, and processing the batch does not block the
+ * event loop for long.
  */
 const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
-/** Describes how the consumer of a scan uses the rows. */
+/** How the consumer of a scan uses the rows. */
 export interface ScanUse {
   /** Whether the consumer finishes a batch before it requests the next one. */
   readonly isConsumed?: boolean;
   /** Whether the consumer drops rows because of their values. */
   readonly isFiltered?: boolean;
-  /**
-   * Whether rows must arrive in the order of the table. An index would return the rows in a
-   * different order.
-   */
+  /** Whether rows must arrive in table order, which an index would not preserve. */
   readonly skipsIndexes?: boolean;
 }
 
@@ -185,8 +182,8 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
 }
 
 /**
- * Whether a run looks up its listed keys instead of scanning. The plan cannot decide this, because
- * it does not know how many elements the arrays have, nor how many rows of the table belong to the
+ * Whether a run looks up the listed keys instead of scanning. The plan cannot decide this, because
+ * it knows neither how many elements the arrays have nor how many rows of the table belong to the
  * caller.
  */
 function areWorthLookingUp(
@@ -202,7 +199,7 @@ function areWorthLookingUp(
   );
 }
 
-/** The maximum number of keys that are looked up without first counting the rows of the table. */
+/** Up to this many keys are looked up without first counting the rows of the table. */
 const FEW_KEYS = 32;
 
 function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
@@ -234,7 +231,7 @@ function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
   };
 }
 
-/** Compiles a test of whether a run reads a table through an index. */
+/** Compiles a test for whether a run reads a table through an index. */
 export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) => boolean {
   const optionsOf = scanOptions(node, {});
   const indexed = compileIndexes(node);
@@ -245,7 +242,7 @@ export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) 
   };
 }
 
-/** Describes how the rows of one side of a join are found by their keys. */
+/** How the rows of one side of a join are found by their keys. */
 export interface KeyedUse extends ScanUse {
   /**
    * The columns to which the keys apply. If only the first column of the primary key is known, all
@@ -255,8 +252,8 @@ export interface KeyedUse extends ScanUse {
 }
 
 /**
- * Builds a scan that reads only rows that may have one of given keys. A run returns undefined if
- * reading all rows takes less time.
+ * Builds a scan that reads only rows that may have one of the given keys. A run returns undefined
+ * if reading all rows is faster.
  */
 export function buildKeyedScan(
   node: ScanNode,
@@ -283,7 +280,7 @@ export function buildKeyedScan(
   };
 }
 
-/** The order in which rows of a table are read. */
+/** The order in which the rows of a table are to be read. */
 export interface WantedOrder {
   readonly columnId: number;
   readonly isDescending: boolean;
@@ -296,9 +293,9 @@ export interface OrderedRows {
 }
 
 /**
- * Builds a scan that is sorted by a column. Each run passes the number of rows that it needs from
- * the front. The scan returns undefined if the rows cannot be read in sorted order, or if sorting
- * all rows takes less time.
+ * Builds a scan sorted by a column. Each run passes the number of rows that it needs from the
+ * front. The scan returns undefined if the rows cannot be read in sorted order, or if sorting all
+ * rows is faster.
  */
 export function buildOrderedScan(
   node: ScanNode,
@@ -314,7 +311,7 @@ export function buildOrderedScan(
   };
 }
 
-/** Builds a scan that is sorted by an index, as {@linkcode buildOrderedScan} does for a column. */
+/** Builds a scan sorted by an index, as {@linkcode buildOrderedScan} does for a column. */
 export function buildIndexOrder(
   node: ScanNode,
   { access, isDescending }: OrderedIndex,
@@ -326,7 +323,7 @@ export function buildIndexOrder(
   return (context, rowsWanted) => {
     if (!mayUse(context)) return undefined;
     const options = optionsOf(context);
-    // Staged rows of a transaction are not sorted.
+    // The staged rows of a transaction are not sorted.
     if (context.staged?.hasStaged(node.table.tableId) === true) return undefined;
     const spans = attempted(() => spansOf(context));
     if (spans === undefined) return undefined;
@@ -342,7 +339,7 @@ export function buildIndexOrder(
   };
 }
 
-/** Returns the scan options that apply regardless of how the table is read. */
+/** Returns the scan options that apply however the table is read. */
 function scanOptions(
   { columns, isBulk, isDivided = false, past, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,
@@ -367,7 +364,7 @@ function scanOptions(
   });
 }
 
-/** Compiles the numeric ranges, and the ranges in key order, which also cover strings. */
+/** Compiles the numeric ranges, and the ranges in key order. The latter also cover strings. */
 function compileRanges({ ranges, textRanges = [] }: ScanNode): {
   readonly ranges: readonly CompiledRange[];
   readonly spanRanges: readonly CompiledRange[];
@@ -395,14 +392,17 @@ function prunedIn(
   return (read, pruned) => profile?.scanned(node, { read, pruned });
 }
 
-/** Opens a scan of the rows within the bounds of the ordering column; undefined if impossible. */
+/**
+ * Opens a scan of the rows within the bounds on the ordering column; undefined if that is
+ * impossible.
+ */
 function openOrdered(
   { columnIds, context, table, withTombstones }: TableScanOptions,
   { columnId, isDescending, rowsWanted }: WantedOrder & { rowsWanted: number },
   spanRanges: readonly CompiledRange[],
 ): OrderedScan | undefined {
   const hasStaged = context.staged?.hasStaged(table.tableId) === true;
-  // Staged rows of a transaction are not sorted.
+  // The staged rows of a transaction are not sorted.
   if (hasStaged || withTombstones) return undefined;
   const type = typeOfColumn(table, columnId);
   const span = attempted(() => spanOfRanges(spanRanges, { columnId, type, context }));
@@ -424,7 +424,7 @@ function openOrdered(
   return undefined;
 }
 
-/** Returns the values that the first key column has in the given keys. */
+/** Returns the values of the first key column in the given keys. */
 function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
   const columnId = defined(primaryKey[0], "a table read by keys must have a primary key");
   return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
@@ -451,7 +451,7 @@ function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[
   ];
 }
 
-/** Returns the range of the keys' first column. */
+/** Returns the range that covers the first column of all keys. */
 function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -487,8 +487,8 @@ function compileKeys({
 }
 
 /**
- * Returns the spans of rows in which the first key column has a listed value; undefined if no
- * values are listed.
+ * Returns the spans of rows with a listed value in the first key column; undefined if no values
+ * are listed.
  */
 function compilePrefix({
   prefix,
@@ -508,8 +508,8 @@ function compilePrefix({
 }
 
 /**
- * Returns a bound as a number. A bound beyond 2^53 is rounded outwards, so that the range is never
- * too narrow.
+ * Returns a bound as a number. A bound beyond 2^53 is rounded outwards, so that the range never
+ * becomes too narrow.
  */
 function numberFrom(value: Value, side: "min" | "max"): number {
   // NaN sorts above all numbers, and a zone map that contains NaN has infinity as its upper bound.
@@ -521,7 +521,7 @@ function numberFrom(value: Value, side: "min" | "max"): number {
       ? nearest - Math.abs(nearest) * 1e-15
       : nearest + Math.abs(nearest) * 1e-15;
   }
-  // A bound of NULL admits no row; the filter above the scan enforces this.
+  // A NULL bound admits no row, which the filter above the scan enforces.
   return side === "min" ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
 }
 
@@ -540,8 +540,8 @@ function compileRange(range: PlannedRange): CompiledRange {
 }
 
 /**
- * Returns a span that contains all values that satisfy every range of a column; undefined if a
- * range has a NULL bound, which no value satisfies.
+ * Returns a span that contains all values satisfying every range of a column; undefined if a range
+ * has a NULL bound, which no value satisfies.
  */
 function spanOfRanges(
   ranges: readonly CompiledRange[],
@@ -565,7 +565,10 @@ function spanOfRanges(
   return { min: least, max: most };
 }
 
-/** Whether a lower bound exists and is higher than another bound, which may be absent. */
+/**
+ * Whether a lower bound is higher than another bound. Either may be absent; an absent one is never
+ * higher.
+ */
 function isAbove(type: DataType, bound: Value | undefined, other: Value | undefined): boolean {
   if (bound === undefined) return false;
   return other === undefined || compareValues(type, bound, other) > 0;

@@ -1,5 +1,5 @@
 /**
- * Compiles the expressions in index keys, for the store of this thread and for statements that
+ * Compiles the expressions in index keys, both for this thread's store and for statements that
  * write rows.
  */
 import { type KeyComputation, type KeyExpression, setKeyCompiler } from "../../../storage/mod.ts";
@@ -28,9 +28,7 @@ const CONTEXT = {
   slots: [],
 } as unknown as ExecutionContext;
 
-/**
- * Compiles an expression over the columns that it reads. The columns are passed in the given order.
- */
+/** Compiles an expression over the columns that it reads, which are passed in the given order. */
 export function compileKeyExpression({ reads, sql, terms, type }: KeyExpression): KeyComputation {
   const { layout, scope } = checkScope({ columns: reads, name: "" });
   const node = parseStored(sql, reads);
@@ -54,5 +52,5 @@ export function compileKeyExpression({ reads, sql, terms, type }: KeyExpression)
   };
 }
 
-// Registering the compiler here ensures that every thread that loads SQL can compute keys.
+// The compiler is registered here, so that every thread that loads the SQL layer can compute keys.
 setKeyCompiler(compileKeyExpression);

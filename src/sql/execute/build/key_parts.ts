@@ -14,7 +14,7 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
-/** The keys to look up, and an upper bound for their number. */
+/** The keys to look up, and an upper bound on their number. */
 export interface LookedUp {
   readonly keys: Iterable<Row>;
   readonly count: number;
@@ -26,8 +26,8 @@ const ONLY_NULL: readonly Value[] = [null];
  * Compiles the lists of keys that an access looks up.
  *
  * @param keyTypes The types of the columns.
- * @returns The distinct keys for a run. Keys that contain NULL are left out, because NULL equals
- * nothing, unless rows with NULL are wanted.
+ * @returns A function that returns the distinct keys for a run. Keys that contain NULL are left
+ *   out, because NULL equals nothing, unless rows with NULL are wanted.
  */
 export function compileSought(
   sought: SoughtKeys,
@@ -49,7 +49,7 @@ export function compileSought(
   };
 }
 
-/** Compiles the possible values of one key column, which may include NULL and duplicates. */
+/** Compiles the possible values of a single key column. They may include NULL and duplicates. */
 export function compilePart({
   constants,
   items,
@@ -79,8 +79,8 @@ export function distinct(values: readonly Value[], types: readonly DataType[]): 
 }
 
 /**
- * Yields every distinct key that consists of one value from each list of an alternative. The keys
- * are created on demand, because even short lists have many combinations.
+ * Yields every distinct key made up of one value from each list of an alternative. The keys are
+ * created on demand, because even short lists have many combinations.
  */
 function* combinations(
   alternatives: readonly (readonly (readonly Value[])[])[],
@@ -102,7 +102,7 @@ function* combinations(
   }
 }
 
-/** Returns the combination with a given number, where the last list varies fastest. */
+/** Returns the combination with the given number. The last list varies fastest. */
 function rowOf(lists: readonly (readonly Value[])[], number: number): Row {
   const row: Value[] = Array.from({ length: lists.length });
   let rest = number;

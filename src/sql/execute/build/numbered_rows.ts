@@ -13,14 +13,14 @@ import { compileScalar } from "../evaluate/scalar.ts";
 import { GROUP_TOP_N_MAX, GroupTopN } from "../sort/group_top_n.ts";
 import { sortKeys } from "./build_order.ts";
 
-/** An upper bound on a column of row numbers, which the needed rows satisfy. */
+/** An upper bound on a row number column, which all needed rows satisfy. */
 export interface NumberBound {
   readonly columnId: number;
   readonly most: BoundExpression;
   readonly isExclusive: boolean;
 }
 
-/** Adds the bounds that a condition sets on integer columns, such as `n <= 3`. */
+/** Adds the bounds that a condition puts on integer columns, such as `n <= 3`. */
 export function boundsWith(
   condition: BoundExpression,
   bounds: readonly NumberBound[] = [],
@@ -60,8 +60,7 @@ function isFixed(expression: BoundExpression): boolean {
 }
 
 /**
- * Returns the bounds that also apply below a projection, because the projection passes on their
- * columns unchanged.
+ * Returns the bounds on columns that a projection passes on unchanged. They also apply below it.
  */
 export function boundsBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
@@ -73,7 +72,7 @@ export function boundsBelow(
   });
 }
 
-/** Removes rows from the input of a window if their row number would exceed the bound. */
+/** Removes rows with a row number beyond the bound from the input of a window. */
 export function firstsBelow(
   { calls, input }: WindowNode,
   rows: OperatorFactory,
@@ -99,7 +98,7 @@ export function firstsBelow(
   };
 }
 
-/** Whether the result of a window call depends only on the current row and earlier rows. */
+/** Whether the result of a window call depends only on the current row and earlier ones. */
 function looksBackOnly(call: BoundWindowCall): boolean {
   const name = nameOf(call);
   return name === "row_number" || name === "rank" || name === "dense_rank";

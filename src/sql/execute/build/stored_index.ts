@@ -1,4 +1,4 @@
-/** Translates the catalog entry of an index into the store's definition of the index. */
+/** Translates an index's catalog entry into the store's definition of the index. */
 import {
   type IndexEntry,
   indexPartsOf,
@@ -9,7 +9,7 @@ import {
 import type { StoredExpression, StoredIndex } from "../../../storage/mod.ts";
 import { nameText } from "../../parse/print/print_expressions.ts";
 
-/** Returns the store's definitions of the indexes of a table. */
+/** Returns the store's definitions of a table's indexes; undefined if the table has none. */
 export function storedIndexesOf(table: TableEntry): readonly StoredIndex[] | undefined {
   const indexes = readIndexesOf(table).map((index) => storedIndexOf(table, index));
   return indexes.length === 0 ? undefined : indexes;
@@ -34,8 +34,8 @@ export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEn
 }
 
 /**
- * Returns the computed key parts of an index. The files of a partial index also list rows that do
- * not meet its condition; every part of their keys is NULL.
+ * Returns the computed key parts of an index. A partial index also lists the rows that do not meet
+ * its condition, with NULL in every part of their keys.
  */
 function storedExpressionsOf(
   table: Pick<TableEntry, "columns">,

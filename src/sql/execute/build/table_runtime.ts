@@ -1,6 +1,6 @@
 /**
- * Compiles the defaults, checks and keys that are needed to write rows of a table. They are created
- * once for each table definition.
+ * Compiles the defaults, checks and keys needed to write rows of a table, once per table
+ * definition.
  */
 
 import { assert } from "../../../base/assert.ts";
@@ -38,18 +38,18 @@ import { storedIndexOf } from "./stored_index.ts";
 type DefaultValue = (context: ExecutionContext) => Value;
 
 /**
- * A CHECK that rows must not violate, the condition that some partition takes a row, or an index
- * expression that must not fail.
+ * A condition on written rows: a CHECK that they must not violate, the condition that some
+ * partition accepts them, or an index expression that must not fail.
  */
 interface Check {
   readonly kind: "check" | "index" | "partition";
   readonly name: string;
-  /** The names of the columns that the check reads, in the order of the table. */
+  /** The names of the columns that the check reads, in table order. */
   readonly columns: readonly string[];
   readonly evaluate: Evaluator;
 }
 
-/** A column whose values are computed from other columns of the row. */
+/** A column computed from other columns of the row. */
 interface GeneratedColumn {
   readonly name: string;
   readonly position: number;
@@ -112,22 +112,25 @@ export class TableRuntime {
   }
 
   /**
-   * Whether some columns are computed from other columns, row by row; {@linkcode completed}
-   * computes them.
+   * Whether some columns are computed from others, row by row. {@linkcode completed} computes
+   * them.
    */
   get isGenerated(): boolean {
     return this.#generated.length > 0;
   }
 
   /**
-   * Whether changes must be made row by row, because columns are computed or rows refer to other
-   * rows.
+   * Whether changes must be processed row by row, because columns are computed or rows refer to
+   * other rows.
    */
   get isByRow(): boolean {
     return this.isGenerated || (this.table.foreignKeys?.length ?? 0) > 0;
   }
 
-  /** Returns rows with the values of their generated columns. @throws {DatabaseError} */
+  /**
+   * Returns rows with the values of their generated columns filled in.
+   * @throws {DatabaseError}
+   */
   completed(rows: readonly Row[], context: ExecutionContext): readonly Row[] {
     if (this.#generated.length === 0 || rows.length === 0) return rows;
     const batch = { rowCount: rows.length, columns: columnsFromRows(rows, this.types) };
@@ -146,7 +149,7 @@ export class TableRuntime {
   }
 
   /**
-   * Checks rows against NOT NULL, CHECK and the maximum key size; the first faulty row determines
+   * Checks rows against NOT NULL, CHECK and the maximum key size. The first faulty row determines
    * the error.
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, VALUE_TOO_LONG
@@ -168,7 +171,7 @@ export class TableRuntime {
     if (fault !== undefined) throw fault;
   }
 
-  /** Returns the first fault of a row that can be found without evaluating a CHECK. */
+  /** Returns a row's first fault among those that need no evaluation of a CHECK. */
   #faultOf(row: Row): DatabaseError | undefined {
     for (const position of this.#notNull) {
       if (row[position] === null || row[position] === undefined) return this.#isNull(position);
@@ -185,7 +188,7 @@ export class TableRuntime {
     else if (this.#checks.length > 0) this.#runChecks(batch, context);
   }
 
-  /** Whether NULLs or long keys require checking row by row. */
+  /** Whether NULLs or long keys make it necessary to check the batch row by row. */
   #mayBeFaulty({ columns }: Batch): boolean {
     if (this.#notNull.some((position) => hasNull(columns[position]))) return true;
     if (!this.#hasLongKey) return false;
@@ -201,15 +204,15 @@ export class TableRuntime {
       const found = this.#firstFaultOf(check, before, context);
       if (found === undefined) continue;
       first = found;
-      // Only an earlier row can still turn out to be the first faulty one. For the current row, the
-      // first failing CHECK is already known.
+      // Only an earlier row can still turn out to be the first faulty one: within the current row,
+      // the first failing CHECK is already known.
       if (found.row === 0) break;
       before = partOf(before, 0, found.row);
     }
     if (first !== undefined) throw first.fault;
   }
 
-  /** Returns the first row that violates a CHECK or for which the CHECK fails. */
+  /** Returns the first row that violates a CHECK, or for which evaluating the CHECK fails. */
   #firstFaultOf(check: Check, batch: Batch, context: ExecutionContext): FaultyRow | undefined {
     const { rowCount } = batch;
     let truth: Vector;
@@ -219,7 +222,7 @@ export class TableRuntime {
       if (!isFaultOfValue(error)) throw error;
       if (rowCount === 0) return undefined;
       if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
-      // The error does not say which row failed, so the batch is split into halves.
+      // The error does not say which row failed, so the batch is searched by halves.
       const half = Math.floor(rowCount / 2);
       const early = this.#firstFaultOf(check, partOf(batch, 0, half), context);
       if (early !== undefined) return early;
@@ -274,7 +277,7 @@ export class TableRuntime {
   }
 }
 
-/** Returns a copy of an error whose message ends with the place of the fault. */
+/** Returns a copy of an error, with the place of the fault appended to its message. */
 function withPlace(cause: DatabaseError, place: string): DatabaseError {
   const { code, hint, message } = cause;
   return new DatabaseError(code, `${message} (${place})`, {
@@ -283,7 +286,7 @@ function withPlace(cause: DatabaseError, place: string): DatabaseError {
   });
 }
 
-/** Returns the words " of column "a"", which follow the name of a check in messages. */
+/** Returns the words " of column "a"" that follow the name of a check in messages. */
 function ofColumns(names: readonly string[]): string {
   if (names.length === 0) return "";
   const listed = names.map((name) => `"${name}"`).join(", ");
@@ -300,7 +303,7 @@ function hasNull(column: Vector | undefined): boolean {
   return false;
 }
 
-/** Returns the size that the longest value has in a key, in bytes. */
+/** Returns the number of bytes that a column's longest value takes in a key. */
 function longestOf(column: Vector | undefined): number {
   if (column?.kind === "i32" || column?.kind === "f64" || column?.kind === "bool") return 8;
   if (column?.kind !== "utf8") return Number.POSITIVE_INFINITY;
@@ -313,7 +316,7 @@ function longestOf(column: Vector | undefined): number {
 
 const runtimes = new WeakMap<TableEntry, TableRuntime>();
 
-/** Returns the runtime for a table definition, created on first use. */
+/** Returns the runtime for a table definition, which is created on first use. */
 export function runtimeOf(table: TableEntry): TableRuntime {
   let runtime = runtimes.get(table);
   if (runtime === undefined) {
@@ -344,7 +347,7 @@ export function compileDefaultSql(
   return compileScalar(castTo(bindDefault(node), { to: type, mode: "assignment", node }));
 }
 
-/** Binds the expression of a DEFAULT, before it is cast to the type of its column. */
+/** Binds the expression of a DEFAULT, without the cast to the type of its column. */
 export function bindDefault(node: Expr): BoundExpression {
   const statement = new StatementBinding([]);
   const context = { statement, scope: new Scope([]), clause: "DEFAULT", sink: undefined };
@@ -366,7 +369,7 @@ function compileGenerated(table: TableEntry): GeneratedColumn[] {
   });
 }
 
-/** Compiles the expressions of indexes as checks, because they must not fail for any row. */
+/** Compiles index expressions as checks, because they must not fail for any row. */
 function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
   const computed = indexes.filter(
     ({ expressions, where }) => expressions !== undefined || where !== undefined,
@@ -391,20 +394,20 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
   );
 }
 
-/** Compiles the conditions of the columns' domains. */
+/** Compiles the conditions of the columns' domains as checks. */
 function compileDomains({ columns }: TableEntry): Check[] {
   return columns.flatMap(({ domain, name: column }, position) =>
     (domain?.checks ?? []).map(({ name, sql }): Check => {
       assert(domain !== undefined, "a condition must belong to a domain");
       const condition = bindDomainCheck(sql, domain, bindExpression);
-      // The tested value is column 0 of the condition.
+      // The condition reads the tested value as column 0.
       const evaluate = compileExpression(condition, new Map([[0, position]]));
       return { kind: "check", name, columns: [column], evaluate };
     }),
   );
 }
 
-/** Compiles the condition that some partition takes a row. */
+/** Compiles the condition that some partition accepts a row. */
 function compileAcceptance({ partitioned, ...table }: TableEntry): Check[] {
   const { accepts } = partitioned ?? {};
   if (accepts === undefined) return [];
@@ -430,8 +433,8 @@ function compileChecks(table: TableEntry, kind: Check["kind"] = "check"): Check[
 }
 
 /**
- * Returns the scope of CHECK: the columns of the table, which may also be qualified with the
- * table's name.
+ * Returns the scope of CHECK constraints: the columns of the table, optionally qualified with its
+ * name.
  */
 export function checkScope({
   columns,

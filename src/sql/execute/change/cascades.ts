@@ -1,7 +1,7 @@
 /**
- * Fires the triggers of rows that the actions of foreign keys change. As in PostgreSQL, a statement
- * fires the triggers FOR EACH STATEMENT of a referring table only once for each event, and all
- * AFTER triggers run after those of the statement itself.
+ * Fires triggers for the rows that foreign key actions change. As in PostgreSQL, a statement fires
+ * the FOR EACH STATEMENT triggers of a referencing table only once per event, and all AFTER
+ * triggers run after those of the statement itself.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { WaitingSteps } from "../../../base/waiting_steps.ts";
@@ -23,7 +23,7 @@ export class Cascades {
     this.#context = context;
   }
 
-  /** Returns the triggers of one event of a referring table; undefined if it has no triggers. */
+  /** Returns the triggers of a referencing table for one event; undefined if there are none. */
   of(table: TableEntry, event: StatementEvent): Cascade | undefined {
     const triggers = triggersOf(table);
     if (triggers === undefined) return undefined;
@@ -49,7 +49,7 @@ interface CascadeOptions {
   readonly triggers: FiredTriggers;
 }
 
-/** The rows of one table that the actions of foreign keys delete or update. */
+/** The rows of one table that foreign key actions delete or update. */
 class Cascade {
   readonly #table: TableEntry;
   readonly #options: CascadeOptions;
@@ -62,15 +62,15 @@ class Cascade {
   }
 
   /**
-   * Fires the BEFORE triggers FOR EACH STATEMENT, unless they have been fired.
+   * Fires the BEFORE triggers FOR EACH STATEMENT, unless they have already been fired.
    * @throws {DatabaseError} UNSUPPORTED_FEATURE if a row belongs to another user.
    */
   *begin(rows: readonly { readonly owner: number }[]): WaitingSteps<void> {
     const { context, event, triggers } = this.#options;
-    // Also ends the first time slice, because triggers cannot be undone on their own.
+    // This also ends the first time slice, because triggers cannot be undone on their own.
     context.stay();
     const own = ownerOf(context.principal, this.#table);
-    // A trigger sees the rows of the caller, so it must not receive those of other users.
+    // A trigger sees the caller's rows, so it must not be passed other users' rows.
     if (rows.some(({ owner }) => owner !== own)) {
       const name = mayName(this.#table, context.references) ? nameOf(this.#table) : "another table";
       throw new DatabaseError(

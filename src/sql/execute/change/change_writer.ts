@@ -1,17 +1,18 @@
 /**
- * Writes the changes of one statement. A small number of changes is written in the tick in which
- * the rows were read. A larger number takes several ticks; between them, other statements run, and
- * the statement may be cancelled.
+ * Writes the changes of a statement. A small number of changes is written in the tick in which the
+ * rows were read. A larger number takes several ticks. Between them, other statements run, and the
+ * statement may be cancelled.
  *
  *     few       read ──► commit                          one tick, at the newest applied state
- *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time slice
+ *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time
+ *     slice
  *                     └─────────┘
  *     in a transaction: read all ──► stage in it
  *
- * - A statement makes either one commit or none: rows that are staged in the store are invisible
+ * - A statement makes either a single commit or none: rows staged in the store are invisible
  *   before the commit.
- * - If another statement changes a row between its being read and the commit, SERIALIZATION_FAILURE
- *   is raised, and the caller runs the whole statement again.
+ * - If another statement changes a row after it was read and before the commit,
+ *   SERIALIZATION_FAILURE is raised, and the caller runs the whole statement again.
  * - An error in RETURNING must prevent all writes, so RETURNING is evaluated before the commit.
  *   `_seq` is known only after the commit, so outputs that read `_seq` are evaluated again.
  * - Uploaded files are listed in the same tick as the commit.
@@ -51,7 +52,7 @@ import {
 } from "./row_changes.ts";
 import type { RowGuard } from "./row_guard.ts";
 
-/** The number of changes that one step evaluates or stages. */
+/** How many changes are evaluated or staged in one step. */
 const ROWS_PER_STEP = 256;
 
 const NO_SEQS: readonly Value[] = [];
@@ -68,8 +69,8 @@ export interface DmlOutcome {
 /**
  * Runs a statement. Work that does not fit into this tick is done in later ticks.
  *
- * @param elsewhere The thread that reads the rows and runs the queries of the statement, unless the
- * event loop does.
+ * @param elsewhere The thread that reads the rows and runs the queries of the statement; undefined
+ *   if the event loop does so itself.
  * @throws SLICE_OVER
  */
 export type DmlProgram = (
@@ -79,7 +80,7 @@ export type DmlProgram = (
 
 /** Produces the changes of a statement in steps. */
 export interface ChangeSource {
-  /** Produces the changes of one bounded piece of work. Returns false if there is no more work. */
+  /** Produces the changes of a bounded piece of work. Returns false if no work is left. */
   next(): boolean | Promise<boolean>;
   close(): void;
 }
@@ -88,7 +89,7 @@ export interface WriterOptions extends EvaluationPlace {
   readonly returning: Returning | undefined;
   readonly guard: RowGuard | undefined;
   /**
-   * Whether the statement reads no rows of its target table, so that concurrent changes to other
+   * Whether the statement reads no rows of its target table. If so, concurrent changes to other
    * rows do not affect it.
    */
   readonly isBlind: boolean;
@@ -96,7 +97,10 @@ export interface WriterOptions extends EvaluationPlace {
   readonly mayTakeLong: boolean;
 }
 
-/** Writes the changes from a source, in this tick if possible. @throws SLICE_OVER */
+/**
+ * Writes the changes from a source, in this tick if possible.
+ * @throws SLICE_OVER
+ */
 export function writeFrom(
   source: ChangeSource,
   writer: ChangeWriter,
@@ -127,16 +131,17 @@ export class ChangeWriter {
   readonly #elsewhere: Elsewhere | undefined;
   readonly #wantsSeqs: boolean;
   /**
-   * The changes that have not been staged, or all changes if they are still needed after staging.
+   * The changes that have not been staged yet, or all changes if they are still needed after
+   * staging.
    */
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
-  /** The bytes that the staged changes add for their owner, if there is a limit. */
+  /** The bytes that the staged changes add for their owner; undefined without a storage limit. */
   #growth: StorageGrowth | undefined;
   readonly #sliceEndMs: number;
   readonly #operations = new Set<TableWrite["operation"]>();
-  /** The parent keys to which staged rows refer. */
+  /** The parent keys that staged rows reference. */
   readonly #claims = new ReferenceClaims();
 
   constructor(runtime: TableRuntime, options: WriterOptions) {
@@ -164,8 +169,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Throws if the statement would need further ticks and may still be restarted in a reader. In
-   * further ticks on the event loop, a query in the statement would run to its end.
+   * Throws if the statement would need more ticks but may still be restarted in a reader. If it
+   * continued on the event loop, a query in the statement would run to its end there.
    *
    * @throws SLICE_OVER
    */
@@ -174,7 +179,10 @@ export class ChangeWriter {
     if (mayLeave && (this.#mayTakeLong || statementParts !== undefined)) throw SLICE_OVER;
   }
 
-  /** Tests changes against policies, and adds them. @throws {DatabaseError} PERMISSION_DENIED */
+  /**
+   * Tests changes against policies, and adds them.
+   * @throws {DatabaseError} PERMISSION_DENIED
+   */
   add(changes: readonly RowChange[]): void | Promise<void> {
     const place = { context: this.#context, elsewhere: this.#elsewhere };
     return whenThere(this.#guard?.require(changes, place), () => this.#take(changes));
@@ -196,7 +204,7 @@ export class ChangeWriter {
   }
 
   /**
-   * Whether changes may be added by {@linkcode addColumns}, because no later step needs them row by
+   * Whether {@linkcode addColumns} may be used, because no later step needs the changes row by
    * row.
    */
   get takesColumns(): boolean {
@@ -211,7 +219,7 @@ export class ChangeWriter {
   /**
    * Adds changes that all insert, all update or all delete rows.
    *
-   * @param rowCount The number of affected rows; some of them may stay unchanged.
+   * @param rowCount The number of affected rows, some of which may stay unchanged.
    */
   addColumns(
     operation: TableWrite["operation"],
@@ -228,13 +236,13 @@ export class ChangeWriter {
   }
 
   /**
-   * Writes the remaining changes over many ticks. The statement reads all rows in the state of the
-   * current tick.
+   * Writes the remaining changes over many ticks. The statement reads all rows as of the current
+   * tick.
    *
-   * @param first The last result of the source's `next`, which tells whether the source may have
-   * more changes.
+   * @param first The latest result of the source's `next`, which tells whether the source may have
+   *   more changes.
    * @throws {DatabaseError} SERIALIZATION_FAILURE if other statements changed the rows or altered
-   * the table.
+   *   the table.
    */
   async writeFurther(source: ChangeSource, first: boolean | Promise<boolean>): Promise<DmlOutcome> {
     const context = this.#context;
@@ -278,7 +286,8 @@ export class ChangeWriter {
   /**
    * Commits in the current tick.
    *
-   * @throws SLICE_OVER @throws {DatabaseError} The errors of `applyChanges`.
+   * @throws SLICE_OVER
+   * @throws {DatabaseError} The errors of `applyChanges`.
    */
   finishNow(): DmlOutcome | Promise<DmlOutcome> {
     const changes = this.#changes;
@@ -288,9 +297,8 @@ export class ChangeWriter {
       returnedRows(returning, changes, NO_SEQS),
       context,
     );
-    // From here on, the statement stays in this thread, because nothing may interrupt a commit. The
-    // changes of a part in WITH are only kept for later, so the following parts may still move to a
-    // reader.
+    // From here on, the statement stays in this thread, because nothing may interrupt a commit.
+    // The changes of a WITH part are only held, so later parts may still move to a reader.
     if (context.parts === undefined) context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
     const made = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
@@ -350,7 +358,7 @@ export class ChangeWriter {
   }
 
   /**
-   * Returns the rows that RETURNING yields, or undefined if the statement has no RETURNING.
+   * Returns the rows that RETURNING yields; undefined if the statement has no RETURNING.
    * @throws {DatabaseError}
    */
   async #returned(seqs: readonly Value[]): Promise<readonly Batch[] | undefined> {
@@ -366,7 +374,7 @@ export class ChangeWriter {
     return batches;
   }
 
-  /** Computes the rows of RETURNING again, now with the seqs of the written rows. */
+  /** Computes the rows of RETURNING again, now that the written rows have their seqs. */
   async #renewed(
     first: readonly Batch[] | undefined,
     { seqs }: Applied,
@@ -421,12 +429,12 @@ export class ChangeWriter {
     const growth = growthOf(this.#runtime, changes, { context });
     if (growth.owner === SHARED_OWNER) return;
     this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
-    // Other changes of the statement may free space, but never more than the owner uses at present.
+    // Other changes of the statement may free space, but never more than the owner uses now.
     if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 }
 
-/** Divides changes into the parts that are evaluated or staged between two pauses. */
+/** Divides changes into portions to be evaluated or staged between two pauses. */
 function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
   for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
     yield changes.slice(from, from + ROWS_PER_STEP);

@@ -1,10 +1,9 @@
 /**
- * Represents the changes of a long statement as whole columns, because creating an object for each
- * row would take longer than everything else.
+ * Represents the changes of a long-running statement as whole columns, because creating an object
+ * per row would take longer than everything else.
  *
  * Each function turns the rows that were read into the rows to write, with all columns of the
- * table. Columns have the forms that the log and the memtables can copy without examining each
- * value.
+ * table. Columns have forms that the log and the memtables can copy without examining each value.
  */
 import { defined } from "../../../base/assert.ts";
 import {
@@ -36,10 +35,10 @@ export interface ReplacingColumns {
 }
 
 /**
- * Returns the rows that an INSERT writes: the given values, and defaults for the other columns.
+ * Returns the rows that an INSERT writes: the given values, and defaults for all other columns.
  *
- * @param positions The positions of the given columns in the table; undefined if all columns are
- * given in order.
+ * @param positions The table positions of the given columns; undefined if all columns are given in
+ *   order.
  */
 export function insertedColumns(
   { columns, rowCount }: Batch,
@@ -54,7 +53,9 @@ export function insertedColumns(
   return { rowCount, columns: whole };
 }
 
-/** Returns the rows as they are after an UPDATE, and marks the rows that the UPDATE changes. */
+/**
+ * Returns the rows as they are after an UPDATE, and marks those that the UPDATE actually changes.
+ */
 export function updatedColumns(
   { columns, rowCount }: Batch,
   { sets }: Pick<UpdatePlan, "sets">,
@@ -62,7 +63,7 @@ export function updatedColumns(
 ): { readonly rows: Batch; readonly changed: ReplacingColumns } {
   const columnCount = runtime.types.length;
   const after = columns.slice(0, columnCount);
-  // The computed columns follow the stored columns and the column with the seq.
+  // The computed columns come after the stored columns and the seq column.
   let computed = columnCount + 1;
   for (const { isDefault, position } of sets) {
     const type = runtime.types[position] ?? UNKNOWN;
@@ -110,7 +111,7 @@ function seqsOf(column: Vector | undefined): ArrayLike<number> {
   return valuesOf(vector).map(Number);
 }
 
-/** Sets the flag of each row in which the two vectors differ to 1. */
+/** Sets the flag to 1 for each row in which the two vectors differ. */
 function noteDifferences(
   before: Vector | undefined,
   after: Vector | undefined,
@@ -123,7 +124,7 @@ function noteDifferences(
   }
 }
 
-/** Returns a function that compares the values of two vectors in a row. */
+/** Returns a function that tells whether two vectors have different values in a row. */
 function comparison(before: Vector, after: Vector): (row: number) => boolean {
   if (before.kind === "utf8" && after.kind === "utf8") return textComparison(before, after);
   if (before.kind === "f64" && after.kind === "f64" && !before.nulls && !after.nulls) {
@@ -164,7 +165,9 @@ function defaultColumn(
   return vectorFromValues(runtime.types[position] ?? UNKNOWN, values);
 }
 
-/** Returns a column of numbers or strings as typed arrays, and any other column unchanged. */
+/**
+ * Returns a column of numbers or strings as typed arrays. Any other column is returned unchanged.
+ */
 function storable(vector: Vector, type: DataType): Vector {
   const { kind } = vector;
   if (kind !== "const" && kind !== "dict" && kind !== "any") return vector;

@@ -1,7 +1,7 @@
 /**
- * Compiles ON CONFLICT, which decides which of the proposed rows of an INSERT are new, and how
- * existing rows with the same key change. The rows of a step are evaluated together, since creating
- * vectors for each row would take most of the time of an upsert.
+ * Compiles ON CONFLICT, which decides which of an INSERT's proposed rows are new, and how existing
+ * rows with the same key change. The rows of a step are evaluated together, since creating vectors
+ * for each row would take most of the time of an upsert.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -33,10 +33,7 @@ import {
   uniqueIndexesOf,
 } from "./unique_index.ts";
 
-/**
- * Decides the outcome of proposed rows. `touched` contains the keys of rows that were proposed
- * earlier.
- */
+/** Decides the outcome of proposed rows. `touched` contains the keys of rows proposed earlier. */
 export type ConflictProgram = (
   rows: readonly Row[],
   touched: TouchedKeys,
@@ -45,13 +42,13 @@ export type ConflictProgram = (
 
 /** The context in which ON CONFLICT is evaluated. */
 export interface ConflictPlace extends EvaluationPlace {
-  /** Whether the updated rows are left without generated columns and checks. */
+  /** Whether to leave out the generated columns and checks of updated rows. */
   readonly isUnchecked?: boolean;
 }
 
 /**
- * The number of sets into which the keys are divided. A set that grows copies all of its entries at
- * once, so a single large set would block the thread.
+ * How many sets the keys are distributed over. A set that grows copies all of its entries at once,
+ * so a single large set would block the thread.
  */
 const TOUCHED_PARTS = 64;
 
@@ -63,7 +60,7 @@ export class TouchedKeys {
     return this.#parts[partOf(keyText)]?.has(keyText) === true;
   }
 
-  /** Adds a key. Returns false if the key was already proposed. */
+  /** Adds a key. Returns false if a row with this key was already proposed. */
   add(keyText: string): boolean {
     const part = (this.#parts[partOf(keyText)] ??= new Set());
     const { size } = part;
@@ -77,7 +74,7 @@ function partOf(keyText: string): number {
   return (hash >>> 0) % TOUCHED_PARTS;
 }
 
-/** A proposed row, and the stored row with the same key, if one exists. */
+/** A proposed row, and the stored row with the same key if there is one. */
 interface Proposed {
   readonly row: Row;
   readonly before: Row | undefined;
@@ -105,14 +102,14 @@ export function compileConflict(
     for (const [index, { before, beforeSeq, row }] of met.entries()) {
       if (before === undefined) continue;
       places.push(index);
-      // The columns are the stored values, `_seq` and `_deleted` of the stored row, and the
-      // proposed values.
+      // The columns are the stored values, `_seq` and `_deleted` of the stored row, followed by
+      // the proposed values.
       given.push([...before, beforeSeq, false, ...row]);
     }
     const updated: (Row | undefined)[] = met.map(() => undefined);
     if (given.length === 0) return changesOf(met, updated);
     const batch = { rowCount: given.length, columns: columnsFromRows(given, types) };
-    // The expressions of the statement must not read a row that is hidden from the caller.
+    // The statement's expressions must not read a row that is hidden from the caller.
     const stored = met.flatMap(({ before }) => (before === undefined ? [] : [before]));
     const permitted = guard?.requireReplaceable(stored, place);
     const values = whenThere(permitted, () => evaluated(evaluation, batch, place));
@@ -142,8 +139,8 @@ export function compileConflict(
 }
 
 /**
- * Returns the changes that ON CONFLICT DO UPDATE makes.
- * @param updated The rows that replace stored rows, at the positions of the proposed rows.
+ * Returns the changes made by ON CONFLICT DO UPDATE.
+ * @param updated The rows that replace stored rows, at the indexes of the proposed rows.
  */
 function changesOf(met: readonly Proposed[], updated: readonly (Row | undefined)[]): RowChange[] {
   return met.flatMap(({ before, beforeSeq, row }, place): RowChange[] => {
@@ -153,7 +150,9 @@ function changesOf(met: readonly Proposed[], updated: readonly (Row | undefined)
   });
 }
 
-/** Returns the rows whose outcome is still open, each with the stored row that has the same key. */
+/**
+ * Returns the rows whose outcome is still open, each with the stored row that has the same key.
+ */
 function proposed(
   rows: readonly Row[],
   touched: TouchedKeys,
@@ -183,7 +182,7 @@ function proposed(
   return met;
 }
 
-/** The key of a proposed row in the primary key or in a unique index. */
+/** A proposed row's key in the primary key or in a unique index. */
 interface ProposedKey {
   readonly key: Row;
   /** The unique index that contains the key; undefined for the primary key. */
@@ -192,8 +191,8 @@ interface ProposedKey {
 }
 
 /**
- * Returns the indexes whose conflicts are handled; undefined in the list stands for the primary
- * key.
+ * Returns the indexes on which conflicts are handled. In the list, undefined stands for the
+ * primary key.
  */
 function targetsOf(
   target: ConflictTarget,
@@ -206,8 +205,8 @@ function targetsOf(
 }
 
 /**
- * Returns the key of a row, or undefined if an index key contains NULL and therefore conflicts with
- * no other key.
+ * Returns the key of a row; an empty list if an index key contains NULL and therefore conflicts
+ * with no other key.
  */
 function keyFor(index: UniqueIndex | undefined, row: Row, runtime: TableRuntime): ProposedKey[] {
   if (index === undefined) {
@@ -241,8 +240,8 @@ function duplicateAt({ index, key }: ProposedKey, runtime: TableRuntime): Databa
 }
 
 /**
- * Compiles the evaluation of the new values from stored rows and proposed rows. It returns the
- * number of each row to replace, and the new values of the columns that are set.
+ * Compiles the evaluation of new values from stored and proposed rows. It returns the number of
+ * each row to replace, and the new values of the columns that are set.
  */
 function compileUpdated(conflict: BoundConflict, runtime: TableRuntime): Evaluation {
   const layout = layoutOf(conflict.columns);

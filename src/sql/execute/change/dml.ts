@@ -1,6 +1,6 @@
 /**
  * Compiles INSERT, UPDATE and DELETE to programs that read rows and produce checked changes.
- * `change_writer.ts` writes the changes.
+ * `change_writer.ts` writes these changes.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -35,20 +35,20 @@ import { compileGuard } from "./row_guard.ts";
 import { TriggeredChange, type TriggeredOptions, writeTriggered } from "./triggered_change.ts";
 
 /**
- * The number of rows that one tick writes if their values are expressions. Each row takes about a
- * dozen microseconds.
+ * How many rows are written per tick if their values are expressions. Each row takes about a dozen
+ * microseconds.
  */
 const ROWS_PER_TICK = 1024;
 
 /**
- * The number of rows that one tick writes if they are in columnar form. Each row takes a
- * microsecond, so all of them take about a dozen milliseconds.
+ * How many rows are written per tick if they are in columnar form. Each row takes a microsecond,
+ * so all of them take about a dozen milliseconds.
  */
 const COLUMN_ROWS_PER_TICK: number = 4 * BATCH_ROWS_MAX;
 
 type CellProgram = (context: ExecutionContext) => Value;
 
-/** A compiled change: its program, and the evaluations that contain queries. */
+/** A compiled change: its program, and those of its evaluations that contain queries. */
 export interface CompiledChange {
   readonly program: DmlProgram;
   readonly evaluations: readonly Evaluation[];
@@ -56,11 +56,14 @@ export interface CompiledChange {
 
 /** The source of the rows that an INSERT writes. */
 interface InsertedRows {
-  /** The number of rows to insert, if known beforehand. */
+  /** The number of rows to insert; undefined if it is not known beforehand. */
   readonly rowCount: number | undefined;
-  /** Returns the rows from `from` (inclusive) to `to` (exclusive), if the number is known. */
+  /**
+   * Returns the rows from `from` (inclusive) to `to` (exclusive). Called only if the number of
+   * rows is known.
+   */
   rows(context: ExecutionContext, from: number, to: number): Row[];
-  /** Returns the same rows as columns, if the source supports that. */
+  /** Returns the same rows as columns; absent if the source does not support that. */
   readonly columns?: (context: ExecutionContext, from: number, to: number) => Batch;
   /** Evaluates the expressions in the rows from `from` (inclusive) to `to` (exclusive). */
   readonly evaluation?: Evaluation;
@@ -71,19 +74,19 @@ interface InsertedRows {
 interface InsertSink extends EvaluationPlace {
   /** Whether all rows must be read before the first one is processed. */
   readonly readsAhead: boolean;
-  /** Whether the inserted rows should be passed as columns. */
+  /** Whether inserted rows should be passed as columns. */
   readonly takesColumns: () => boolean;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
   /**
-   * Receives a batch with a vector for each column that the source fills, or for all columns of the
-   * table.
+   * Receives a batch with one vector per column that the source fills. Without `positions`, these
+   * are all columns of the table.
    */
   readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
 
 /**
- * Compiles an INSERT statement. @param build Builds the query whose rows it inserts, if there is
- * one.
+ * Compiles an INSERT statement.
+ * @param build Builds the query that provides the rows, if there is one.
  */
 export function compileInsert(
   insert: InsertPlan,
@@ -148,7 +151,7 @@ export function compileInsert(
   return { evaluations, program: isPlain ? shortened(program, source, runtime) : program };
 }
 
-/** Returns the program of an INSERT into a table that has triggers. */
+/** Returns the program for an INSERT into a table that has triggers. */
 function triggeredInsert(
   source: InsertedRows,
   runtime: TableRuntime,
@@ -169,7 +172,7 @@ function triggeredInsert(
   };
 }
 
-/** Returns the events of an INSERT, which include UPDATE if ON CONFLICT may update rows. */
+/** Returns the events of an INSERT. They include UPDATE if ON CONFLICT may update rows. */
 function eventsOfInsert({ conflict, table }: InsertPlan): StatementEvent[] {
   if (conflict?.action !== "update") return [{ event: "insert" }];
   return [{ event: "insert" }, { event: "update", setIds: idsAt(table, conflict.sets) }];
@@ -184,8 +187,8 @@ export function idsAt(
 }
 
 /**
- * Returns a faster program that inserts a few rows without a writer, if no later step reads the
- * results.
+ * Returns a faster program that inserts a few rows without a writer, provided that no later step
+ * reads the results.
  */
 function shortened(program: DmlProgram, source: InsertedRows, runtime: TableRuntime): DmlProgram {
   const rowsPerTick = source.columns === undefined ? ROWS_PER_TICK : COLUMN_ROWS_PER_TICK;
@@ -211,14 +214,14 @@ export function holdingQueries(...evaluations: readonly (Evaluation | undefined)
   return evaluations.flatMap((evaluation) => (evaluation?.holdsQuery === true ? evaluation : []));
 }
 
-/** Creates whole rows of a table from the given values, with defaults for the other columns. */
+/** Creates whole table rows from the given values, with defaults for all other columns. */
 function compileSource(
   { source, table, targets }: InsertPlan,
   { build, runtime }: { build: OperatorFactory | undefined; runtime: TableRuntime },
 ): InsertedRows {
   const filled = new Set(targets);
   const missing = table.columns.flatMap((_, position) => (filled.has(position) ? [] : [position]));
-  // If a source fills every column in order, its rows are already whole rows of the table.
+  // If a source fills every column in order, its rows are already whole table rows.
   const isWhole = missing.length === 0 && targets.every((position, i) => position === i);
   const rowOf = (cells: Value[], context: ExecutionContext): Row => {
     if (isWhole) return cells;
@@ -250,7 +253,7 @@ function compileSource(
         } catch (error) {
           const columnIndex = cells.length;
           const column = table.columns[targets[columnIndex] ?? -1];
-          // If the error occurs after the last listed cell of the row, a default caused it.
+          // An error after the row's last listed cell was caused by a default.
           if (column === undefined) throw error;
           const rowIndex = from + done.length;
           throw errorInCell(error, () => ({
@@ -323,7 +326,7 @@ function listed({
   return { rowCount, rows, open };
 }
 
-/** Returns the rows of a COPY, whose data arrive as bytes with the request. */
+/** Returns the rows of a COPY, whose data arrives as bytes with the request. */
 function copied(target: CopyTarget): InsertedRows {
   const open: InsertedRows["open"] = ({ context, onColumns, onRows, takesColumns }) => {
     const input = defined(context.copyInput, "a running COPY must have a source of data");
@@ -372,7 +375,10 @@ function queried(
   return { rowCount: undefined, rows: () => [], open };
 }
 
-/** Compiles an UPDATE statement. @param build Builds the query that finds its rows. */
+/**
+ * Compiles an UPDATE statement.
+ * @param build Builds the query that finds the rows.
+ */
 export function compileUpdate(update: UpdatePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(update.table);
   const returning = compileReturning(update.returning, runtime);
@@ -438,12 +444,15 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): Compi
   return { program, evaluations };
 }
 
-/** Returns changes in which the new rows are replaced by the given rows. */
+/** Returns the changes with their new rows replaced by the given rows. */
 function withRows(changes: readonly RowChange[], rows: readonly Row[]): RowChange[] {
   return changes.map((change, i) => ({ ...change, row: rows[i] ?? change.row }));
 }
 
-/** Compiles a DELETE statement. @param build Builds the query that finds its rows. */
+/**
+ * Compiles a DELETE statement.
+ * @param build Builds the query that finds the rows.
+ */
 export function compileDelete(remove: DeletePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(remove.table);
   const returning = compileReturning(remove.returning, runtime);
@@ -486,7 +495,9 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
   return { program, evaluations };
 }
 
-/** Returns the source of a change with triggers, which reads all of its rows. */
+/**
+ * Returns the source of a change with triggers. It reads all rows before the first trigger fires.
+ */
 export function readRows(
   build: OperatorFactory,
   { context, elsewhere }: EvaluationPlace,
@@ -528,7 +539,7 @@ export function cellsAt(
   return values;
 }
 
-/** Returns the values that RETURNING needs in addition to the changed row, if there are any. */
+/** Returns the values that RETURNING needs besides the changed row; undefined if it needs none. */
 function carriedAt(
   batch: Batch,
   row: number,

@@ -1,10 +1,10 @@
 /**
- * Evaluates the expressions of a change that are not part of reading rows: rows of VALUES, the new
- * values in ON CONFLICT, the conditions of policies, and RETURNING.
+ * Evaluates those expressions of a change that are not part of reading rows: rows of VALUES, the
+ * new values in ON CONFLICT, the conditions of policies, and RETURNING.
  *
- * Queries in these expressions may take long. Each evaluation is therefore a program that turns one
- * batch into another. A reader thread that compiles the same statement can run the program for the
- * event loop.
+ * Queries in these expressions may take a long time. Each evaluation is therefore a program that
+ * turns one batch into another. A reader thread that compiles the same statement can run the
+ * program for the event loop.
  */
 import type { Batch } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -18,32 +18,38 @@ export interface Evaluation {
 }
 
 /**
- * Another thread, which reads the rows of a change and runs those evaluations that contain queries.
+ * Another thread that reads the rows of a change and runs the evaluations that contain queries.
  */
 export interface Elsewhere {
-  /** Returns the next rows, or undefined after the last row. @throws {DatabaseError} */
+  /**
+   * Returns the next rows; undefined after the last one.
+   * @throws {DatabaseError}
+   */
   next(): Promise<Batch | undefined>;
   /**
-   * Evaluates expressions over the given rows. Call this only after `next` has returned the end of
-   * the rows.
+   * Evaluates expressions over the given rows. May be called only after `next` has returned
+   * undefined.
    * @throws {DatabaseError}
    */
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
   /**
-   * Continues with one part of a statement that has data-modifying WITH parts.
+   * Continues with a part of a statement that has changes in WITH.
    *
-   * @param returned The rows that the part before it has returned.
+   * @param returned The rows returned by the part before it.
    */
   part(index: number, returned: Iterable<Batch>): Elsewhere;
 }
 
-/** The context in which a change is evaluated and, if there is one, the other thread. */
+/** The context in which a change is evaluated, and the other thread if there is one. */
 export interface EvaluationPlace {
   readonly context: ExecutionContext;
   readonly elsewhere: Elsewhere | undefined;
 }
 
-/** Runs an evaluation in this thread or in another one. @throws {DatabaseError} */
+/**
+ * Runs an evaluation in this thread or in another one.
+ * @throws {DatabaseError}
+ */
 export function evaluated(
   { evaluate, holdsQuery, name }: Evaluation,
   given: Batch,
@@ -54,7 +60,7 @@ export function evaluated(
     : evaluate(given, context);
 }
 
-/** Passes on a value at once or, if the value is a promise, when the promise resolves. */
+/** Passes on a value at once or, if it is a promise, when the promise resolves. */
 export function whenThere<T, U>(
   value: T | Promise<T>,
   goOn: (value: T) => U | Promise<U>,

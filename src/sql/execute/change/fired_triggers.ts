@@ -2,8 +2,8 @@
  * Chooses the triggers of a table that a change fires, evaluates their conditions and calls them.
  *
  * - Triggers fire in the order of their names.
- * - A BEFORE trigger FOR EACH ROW receives the row that the trigger before it has returned. If one
- *   returns NULL, the row stays as it is, and no further trigger fires for it.
+ * - A BEFORE trigger FOR EACH ROW is passed the row returned by the trigger before it. If a
+ *   trigger returns NULL, the row stays as it is, and no further trigger fires for it.
  */
 import { defined } from "../../../base/assert.ts";
 import { awaited, type WaitingSteps } from "../../../base/waiting_steps.ts";
@@ -20,7 +20,7 @@ import type { RowChange } from "./row_changes.ts";
 type Timing = TriggerEntry["timing"];
 type Level = TriggerEntry["level"];
 
-/** An event of a whole statement. */
+/** An event that concerns a whole statement. */
 export interface StatementEvent {
   readonly event: TriggerEvent;
   /** The ids of the columns that an UPDATE sets. */
@@ -81,8 +81,8 @@ export class FiredTriggers {
   }
 
   /**
-   * Fires the BEFORE triggers FOR EACH ROW. Returns the change that is left to make; undefined if a
-   * trigger skips the row.
+   * Fires the BEFORE triggers FOR EACH ROW. Returns the change that remains to be made; undefined
+   * if a trigger skips the row.
    */
   *fireBefore(
     change: RowChange,
@@ -103,7 +103,7 @@ export class FiredTriggers {
     return row === change.row ? change : { ...change, row };
   }
 
-  /** Returns a row without the values of generated columns, which are computed later. */
+  /** Returns a row without the values of generated columns, because they are computed later. */
   #uncomputed(row: Row): Row {
     const { columns } = this.#table;
     if (columns.every(({ generatedSql }) => generatedSql === undefined)) return row;
@@ -112,7 +112,7 @@ export class FiredTriggers {
     );
   }
 
-  /** Fires the AFTER triggers FOR EACH ROW for one changed row. */
+  /** Fires the AFTER triggers FOR EACH ROW for a changed row. */
   *fireAfter(
     { before, operation, row }: RowChange,
     { setIds, transition }: Pick<StatementEvent, "setIds"> & { transition?: TransitionRows },
@@ -180,7 +180,7 @@ function conditionOf({ whenSql }: TriggerEntry, table: TableEntry): TriggerCondi
   };
 }
 
-/** Fires the AFTER triggers of a statement, or of the action of a foreign key. */
+/** Fires the AFTER triggers of a statement or of a foreign key action. */
 export function* fireAll(
   triggers: FiredTriggers,
   { changes, events }: { changes: readonly RowChange[]; events: readonly StatementEvent[] },
@@ -196,7 +196,7 @@ export function* fireAll(
     const transition = transitions.get(event.event);
     yield* triggers.fireAfter(change, { ...event, ...(transition && { transition }) }, context);
   }
-  // The events of one statement end in reverse order, as in PostgreSQL.
+  // The events of a statement end in reverse order, as in PostgreSQL.
   for (const event of events.toReversed()) {
     const transition = transitions.get(event.event);
     const fired = { ...event, ...(transition && { transition }) };

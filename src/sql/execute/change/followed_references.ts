@@ -1,8 +1,8 @@
 /**
- * Carries out the actions of foreign keys. The key of a parent row disappears when the row is
- * deleted, or when columns of its primary key or unique index change. ON DELETE and ON UPDATE
- * decide whether the referring rows are deleted, get new values, or prevent the change. Such a
- * statement runs in a transaction, so that all its changes are one commit.
+ * Carries out foreign key actions. A parent row's key disappears when the row is deleted, or when
+ * columns of its primary key or unique index change. ON DELETE and ON UPDATE decide whether the
+ * referencing rows are deleted, get new values, or prevent the change. Such a statement runs in a
+ * transaction, so that all of its changes are a single commit.
  *
  *     stage own changes ─► parents of new rows ─► rows that refer to removed keys, level by level
  *                                                 ─► NO ACTION: nothing refers any more
@@ -49,8 +49,8 @@ import type { RowChange } from "./row_changes.ts";
 import { duplicateKey, requireFreeKeys } from "./unique_index.ts";
 
 /**
- * Carries out the ON DELETE and ON UPDATE actions for the changes that a transaction has staged.
- * Returns the steps that fire the AFTER triggers of the rows that these actions have changed.
+ * Carries out the ON DELETE and ON UPDATE actions for the changes staged by a transaction. Returns
+ * the steps that fire the AFTER triggers of the rows changed by these actions.
  *
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, and errors of the rows that change
  */
@@ -74,7 +74,7 @@ export function* followReferences(
   return cascades.after();
 }
 
-/** Carries out the actions of foreign keys, and fires the triggers of the rows that change. */
+/** Carries out foreign key actions, and fires the triggers of the rows that change. */
 export function* followAll(
   runtime: TableRuntime,
   changes: readonly RowChange[],
@@ -84,7 +84,7 @@ export function* followAll(
   for (const each of later) yield* each;
 }
 
-/** A row before and after a change. `row` is undefined if it was deleted. */
+/** A row before and after a change. `row` is undefined if the row was deleted. */
 interface ChangedRow {
   readonly before: Row | undefined;
   readonly row: Row | undefined;
@@ -100,33 +100,35 @@ interface ChangedRows {
 interface Referring {
   readonly owner: number;
   readonly row: Row;
-  /** The row as it is stored in the snapshot. */
+  /** The row as stored in the snapshot; undefined if the snapshot does not contain it. */
   readonly stored: Row | undefined;
 }
 
-/** A key that no row has any longer, because its row was deleted or has another key now. */
+/**
+ * A key that no longer belongs to any row, because its row was deleted or now has a different key.
+ */
 interface GoneKey {
   readonly key: Row;
   /** The key that the row has now; undefined if the row was deleted. */
   readonly next: Row | undefined;
 }
 
-/** The removed keys of a parent table, and a foreign key through which rows may refer to them. */
+/** The removed keys of a parent table, and a foreign key through which rows may reference them. */
 interface HeldKeys {
   readonly reference: IncomingReference;
   readonly parent: TableEntry;
   readonly referenced: ReferencedKey;
   readonly owner: number;
   /**
-   * The removed keys, by their text. Either all of their rows were deleted, or all of their rows
-   * have other keys now.
+   * The removed keys, keyed by their text. Either the rows of all of them were deleted, or the
+   * rows of all of them now have different keys.
    */
   readonly keys: ReadonlyMap<string, GoneKey>;
   readonly isUpdate: boolean;
 }
 
 /**
- * Returns the keys that rows no longer have: first the keys of deleted rows, then the old keys of
+ * Returns the keys that rows no longer have: first those of deleted rows, then the old keys of
  * changed rows.
  */
 function heldBy(
@@ -168,7 +170,7 @@ class Followed {
   readonly #context: ExecutionContext;
   readonly #references: References;
   readonly #transaction: Transaction;
-  /** Removed keys that must have no referring rows once all actions have been carried out. */
+  /** Removed keys that no row may reference once all actions have been carried out. */
   readonly #held: HeldKeys[] = [];
   /**
    * The references that the statement has already changed, identified by {@linkcode
@@ -208,8 +210,8 @@ class Followed {
   }
 
   /**
-   * Carries out the actions for removed keys. Returns the rows that these actions changed, so that
-   * the rows that refer to those can be processed next.
+   * Carries out the actions for removed keys. Returns the rows changed by these actions, so that
+   * the rows referencing them can be processed next.
    */
   *#followLevel(changed: ChangedRows): WaitingSteps<ChangedRows[]> {
     const more: ChangedRows[] = [];
@@ -241,8 +243,8 @@ class Followed {
   }
 
   /**
-   * Requires that no row refers to a removed key any more.
-   * @throws {DatabaseError} FOREIGN_KEY_VIOLATION if a row refers to a removed key.
+   * Requires that no row references a removed key any longer.
+   * @throws {DatabaseError} FOREIGN_KEY_VIOLATION if a row does.
    */
   requireNone(held: HeldKeys): void {
     const { keys, owner, parent, reference, referenced } = held;
@@ -269,7 +271,8 @@ class Followed {
       const { owner, row } = referring;
       const change: RowChange = { operation: "delete", row, before: row };
       if (cascade !== undefined && (yield* cascade.changed(change)) === undefined) {
-        // A trigger has skipped the row, which must not refer to a missing row at the end.
+        // A trigger has skipped the row. At the end of the statement, it must not reference a
+        // missing row.
         this.#held.push(held);
         continue;
       }
@@ -280,7 +283,7 @@ class Followed {
     return changes.all();
   }
 
-  /** Sets the referring columns to the new key, to NULL or to their defaults. */
+  /** Sets the referencing columns to the new key, to NULL or to their defaults. */
   *#setAll(
     held: HeldKeys,
     action: "cascade" | "set default" | "set null",
@@ -296,7 +299,7 @@ class Followed {
     for (const referring of found) {
       const { owner, row: before } = referring;
       if (this.#settled.has(nameOfReference(child, key, referring))) {
-        // The statement itself has set this reference, and at the end of the statement another row
+        // The statement itself has set this reference, and by the end of the statement another row
         // may have the key.
         isHeldToEnd = true;
         continue;
@@ -313,7 +316,8 @@ class Followed {
       }
       const rows = this.#checked(changed.row, held);
       for (const row of rows) {
-        // The DEFAULT may be the removed key itself, which another row may have at the end.
+        // The DEFAULT may be the removed key itself, which another row may have by the end of the
+        // statement.
         isHeldToEnd ||= refers(row);
         staged.push({ referring, row });
         changes.add(owner, { before, row });
@@ -328,7 +332,7 @@ class Followed {
   }
 
   /**
-   * Computes the generated columns of a changed row, and checks the row against its constraints.
+   * Computes a changed row's generated columns, and checks the row against its constraints.
    * @throws {DatabaseError}
    */
   #checked(changed: Row, { parent, reference: { child } }: HeldKeys): readonly Row[] {
@@ -376,7 +380,7 @@ class Followed {
   }
 
   /**
-   * Requires that the parents of staged rows exist and that their unique keys are free.
+   * Requires that the parents of staged rows exist and that the rows' unique keys are not taken.
    *
    * @throws {DatabaseError}
    */
@@ -390,8 +394,8 @@ class Followed {
   }
 
   /**
-   * Stages the new values of referring rows. Rows whose primary key changes leave their keys first,
-   * so that another one of these rows may take such a key.
+   * Stages the new values of referencing rows. Rows with a changing primary key give up their keys
+   * first, so that other rows among them may take these keys.
    *
    * @throws {DatabaseError} DUPLICATE_KEY
    */
@@ -434,7 +438,8 @@ class Followed {
   }
 
   /**
-   * Returns all live rows that refer to removed keys. Call this before any of these rows changes.
+   * Returns all live rows that reference removed keys. It must be called before any of these rows
+   * changes.
    */
   #referring(held: HeldKeys): Referring[] {
     const { child } = held.reference;
@@ -475,7 +480,10 @@ class Followed {
   }
 }
 
-/** Returns whether a row of the referring table refers to one of the removed keys. */
+/**
+ * Returns a function that tells whether a row of the referencing table references one of the
+ * removed keys.
+ */
 function refersTo({
   keys,
   reference: { child, key },
@@ -488,7 +496,7 @@ function refersTo({
   };
 }
 
-/** The rows of a table that change in the same step, by owner. */
+/** The rows of a table that change in the same step, grouped by owner. */
 class ChangesByOwner {
   readonly #table: TableEntry;
   readonly #byOwner = new Map<number, ChangedRow[]>();
@@ -508,7 +516,7 @@ class ChangesByOwner {
   }
 }
 
-/** Returns a string that identifies a reference: a foreign key and the row that has it. */
+/** Returns a string that identifies a reference: a foreign key, and the row that has it. */
 function nameOfReference(
   table: TableEntry,
   { name }: ForeignKeyEntry,
@@ -524,7 +532,7 @@ function keyed(table: TableEntry): Pick<TableRuntime, "keyTypes"> & { keyOf: (ro
 }
 
 /**
- * Checks the constraints that were deferred, in the tick of the commit or before it.
+ * Checks deferred constraints, in the tick of the commit or before it.
  *
  * @param isChosen Selects the constraints to check.
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
@@ -546,7 +554,7 @@ export function checkDeferred(
     for (const reference of references.to(table.tableId)) {
       for (const held of heldBy({ table, owner, rows }, reference)) {
         if (held.keys.size === 0) continue;
-        // Keys that were removed before the foreign key was created were not checked against it.
+        // Keys removed before the foreign key was created were not checked against it.
         if (reference.key.sinceSeq > context.snapshotSeq) throw broken("a foreign key was added");
         if (actionOf(held) !== "no action" || !isDeferredIn(reference.key, transaction)) continue;
         if (!isChosen(reference.key)) continue;
@@ -558,10 +566,7 @@ export function checkDeferred(
   }
 }
 
-/**
- * Yields the rows that a transaction has changed, together with the corresponding rows of the
- * snapshot.
- */
+/** Yields the rows that a transaction has changed, with the corresponding rows of the snapshot. */
 function* stagedIn(transaction: Transaction, references: References): Generator<ChangedRows> {
   for (const tableId of transaction.tableIds) {
     const table = references.tableById(tableId);

@@ -1,5 +1,5 @@
 /**
- * Reads one column of a VALUES list with literals from the bytes of the statement into a typed
+ * Reads a single column of a VALUES list of literals from the statement's bytes into a typed
  * array.
  *
  * A column that contains a literal of a different type is not read here, because the literal needs
@@ -12,20 +12,23 @@ import { assertHeld, literalText } from "../../parse/text/literal_list.ts";
 /** An integer with at most this many digits always fits INT. */
 const INT_DIGITS_MAX = 9;
 
-/** Up to this length, a loop copies a string faster than a call that copies a range. */
+/**
+ * Up to this length, copying a string in a loop is faster than calling a function that copies a
+ * range.
+ */
 const SHORT_TEXT_BYTES_MAX = 16;
 
-/** A double represents every number with at most this many digits exactly. */
+/** A double represents any number with at most this many digits exactly. */
 const EXACT_DIGITS_MAX = 15;
 
-/** The powers of ten that a double represents exactly. */
+/** The powers of ten that doubles represent exactly. */
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
 
 const MINUS = 45;
 const DOT = 46;
 const ZERO = 48;
 
-/** Returns the column at a position in the list, or undefined if one of its cells needs a cast. */
+/** Returns the column at a position in the list; undefined if one of its cells needs a cast. */
 export function readLiteralColumn(
   literals: LiteralValuesStatement,
   column: number,
@@ -58,7 +61,10 @@ export function readLiteralColumn(
   }
 }
 
-/** Returns one byte per row, 1 at each NULL; undefined if the column contains no NULL. */
+/**
+ * Returns one byte per row, which is 1 if the value is NULL; undefined if the column contains no
+ * NULL.
+ */
 function nullsOf(
   { columnCount, kinds, rowCount }: LiteralValuesStatement,
   column: number,
@@ -72,7 +78,7 @@ function nullsOf(
   return nulls;
 }
 
-/** Reads integers of few digits. Returns whether every cell is such an integer or NULL. */
+/** Reads integers with few digits. Returns whether every cell is such an integer or NULL. */
 function readNumbers(
   { bytes, columnCount, ends, kinds, rowCount, starts }: LiteralValuesStatement,
   column: number,
@@ -88,7 +94,7 @@ function readNumbers(
     if (end - first > digitsMax) return false;
     let value = 0;
     for (let at = first; at < end; at += 1) value = value * 10 + ((bytes[at] ?? 0) - ZERO);
-    // The value is subtracted from 0 instead of negated, because integers have no -0.
+    // The value is subtracted from 0 rather than negated, because integers have no -0.
     values[row] = isNegative ? 0 - value : value;
   }
   return true;
@@ -124,7 +130,7 @@ function shortDecimal(
   const end = ends[cell] ?? 0;
   const isNegative = bytes[start] === MINUS;
   const first = isNegative ? start + 1 : start;
-  // The decimal point takes one byte more than the digits.
+  // The decimal point takes one byte in addition to the digits.
   if (end - first > EXACT_DIGITS_MAX + 1) return undefined;
   let digits = 0;
   let point = -1;
@@ -140,7 +146,7 @@ function shortDecimal(
   return isNegative ? -value : value;
 }
 
-/** Reads any other number. Returns undefined if the number may be out of range. */
+/** Reads any other number. Returns undefined if it may be out of range. */
 function longDecimal(literals: LiteralValuesStatement, cell: number): number | undefined {
   const value = Number(literalText(literals, cell));
   return Number.isFinite(value) && value !== 0 ? value : undefined;

@@ -3,8 +3,8 @@
  * syntax tree.
  *
  * Most of a bulk load takes this path, so whole columns of the common cells (integers, doubles,
- * strings) are read from the bytes of the statement into typed arrays. All other cells are cast one
- * by one, row after row, so that the first faulty cell is reported.
+ * strings) are read from the statement's bytes into typed arrays. All other cells are cast one by
+ * one, row after row, so that the first faulty cell is the one reported.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -26,24 +26,24 @@ import { readLiteralColumn } from "./literal_columns.ts";
 
 export interface LiteralTarget {
   readonly runtime: TableRuntime;
-  /** For each column of the list, its position in the table. */
+  /** The table position of each column in the list. */
   readonly targets: readonly number[];
 }
 
 /** A column whose cells are cast one by one. */
 interface SlowColumn {
-  /** The position of the cast column in the table. */
+  /** The position of the column in the table. */
   readonly position: number;
-  /** The position of the column in the list; undefined for a column that the list does not fill. */
+  /** The position of the column in the list; undefined if the list does not fill the column. */
   readonly listed: number | undefined;
   readonly values: Value[];
 }
 
 /**
- * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns in the order of
- * the table, with defaults for columns that are not in the list.
+ * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns in table order,
+ * with defaults for columns that are not in the list.
  *
- * @throws {DatabaseError} If a cast of a cell or a default fails.
+ * @throws {DatabaseError} If the cast of a cell or a default fails.
  */
 export function literalColumns(
   list: LiteralValuesStatement,
@@ -85,7 +85,7 @@ export function literalColumns(
   };
 }
 
-/** Returns a list that consists of a range of rows and shares the bytes of the original list. */
+/** Returns a range of the list's rows as a list that shares the bytes of the original. */
 function partOf(list: LiteralValuesStatement, from: number, end: number): LiteralValuesStatement {
   const { columnCount, ends, kinds, starts } = list;
   const first = from * columnCount;
@@ -133,7 +133,10 @@ function cellValue(
   }
 }
 
-/** Converts a number literal. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Converts a number literal.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 function numberOf(text: string): NonNullable<ReturnType<typeof valueFromNumberText>> {
   const typed = valueFromNumberText(text);
   if (typed !== undefined) return typed;

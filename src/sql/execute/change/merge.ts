@@ -1,6 +1,6 @@
 /**
- * Compiles MERGE: the query yields, for each source row, its target row, the index of the WHEN
- * clause that applies, and the values that this clause writes.
+ * Compiles MERGE. For each source row, the query yields the matching target row, the index of the
+ * WHEN clause that applies, and the values that this clause writes.
  *
  * A target row can be changed only once. A second change is an error, because it would be based on
  * the row before the first change.
@@ -32,7 +32,10 @@ import { completedChanges, type RowChange } from "./row_changes.ts";
 import { compileGuard } from "./row_guard.ts";
 import { TriggeredChange, writeTriggered } from "./triggered_change.ts";
 
-/** Compiles MERGE. @param build Builds the query that finds the rows to change. */
+/**
+ * Compiles MERGE.
+ * @param build Builds the query that finds the rows to change.
+ */
 export function compileMerge(merge: MergePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(merge.table);
   const returning = compileReturning(merge.returning, runtime);
@@ -84,7 +87,7 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
   return { program, evaluations };
 }
 
-/** Returns the events of the clauses of MERGE. */
+/** Returns the events that the clauses of a MERGE may cause. */
 function eventsOf({ clauses, table }: MergePlan): StatementEvent[] {
   const of = (action: BoundMergeClause["action"]): readonly BoundMergeClause[] =>
     clauses.filter((clause) => clause.action === action);
@@ -98,7 +101,10 @@ function eventsOf({ clauses, table }: MergePlan): StatementEvent[] {
 
 type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowChange | undefined;
 
-/** Returns the change that a row of the query requires, if there is one. */
+/**
+ * Compiles a function that returns the change required by a row of the query; undefined if the row
+ * requires none.
+ */
 function compileChangeAt(merge: MergePlan, runtime: TableRuntime): ChangeAt {
   const columnCount = merge.table.columns.length;
   const chosenAt = columnCount + 1;
@@ -154,7 +160,7 @@ interface WrittenFrom {
   readonly context: ExecutionContext;
 }
 
-/** Writes the cells that a WHEN clause sets into a row, and returns the row. */
+/** Writes the cells that a WHEN clause sets into `into`, and returns it. */
 function written(
   into: Value[],
   cells: readonly MergedCell[],
@@ -168,7 +174,10 @@ function written(
   return into;
 }
 
-/** Refuses to change the same row twice. @throws {DatabaseError} CARDINALITY_VIOLATION */
+/**
+ * Refuses to change the same row twice.
+ * @throws {DatabaseError} CARDINALITY_VIOLATION
+ */
 function requireFirst(before: Row, changed: TouchedKeys, runtime: TableRuntime): void {
   if (changed.add(keyTextOf(runtime.keyTypes, runtime.keyOf(before)))) return;
   throw new DatabaseError(

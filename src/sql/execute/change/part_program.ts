@@ -1,12 +1,12 @@
 /**
- * Runs a statement with data-modifying WITH parts: first its parts in order, and then all of their
- * changes together.
+ * Runs a statement with changes in WITH: first its parts in order, and then all of their changes
+ * together.
  *
  *     part ──rows of RETURNING──► part ──► … ──► query or change behind WITH
  *       └─────────── held changes ────────────────┴──► staged ──► foreign keys followed
  *
- * The statement always has a transaction, which commits all changes at once. The parts read their
- * rows in one reader, which is given the rows that earlier parts have returned.
+ * The statement always has a transaction, which commits all changes at once. All parts read their
+ * rows in the same reader, which is passed the rows returned by earlier parts.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
@@ -21,18 +21,18 @@ import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { DmlOutcome, DmlProgram } from "./change_writer.ts";
 import { type Elsewhere, whenThere } from "./evaluation.ts";
 
-/** A data-modifying statement in WITH. */
+/** A compiled change in WITH. */
 export interface PartProgram {
-  /** Identifies the rows that the change returns, for those parts that read them. */
+  /** Identifies the rows that the change returns to the parts that read them. */
   readonly recursion: BoundRecursion;
-  /** The types of the columns that a part of WITH returns. */
+  /** The types of the columns that the change returns. */
   readonly types: readonly DataType[];
   readonly program: DmlProgram;
 }
 
 /**
- * Compiles a statement whose WITH contains changes.
- * @param main The main query or change, which follows WITH.
+ * Compiles a statement with changes in WITH.
+ * @param main The main query or change, after the WITH clause.
  */
 export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
   return (context, elsewhere) => {
@@ -78,12 +78,12 @@ function* stagingOf(held: StatementParts["held"]): WaitingSteps<void> {
   }
 }
 
-/** Lets other work run between steps. */
+/** Adds a pause after each step that does not wait by itself, so that other work can run. */
 function* pacedSteps(steps: WaitingSteps<void>, context: ExecutionContext): WaitingSteps<void> {
   for (const waited of steps) yield waited ?? context.pause();
 }
 
-/** Compiles the main query, which changes nothing and returns rows, into a program. */
+/** Compiles a main query that changes nothing and returns rows into a program. */
 export function compileReading(build: OperatorFactory, types: readonly DataType[]): DmlProgram {
   return (context, elsewhere) => {
     const rows = new MaterialisedRows(types, context.memory);

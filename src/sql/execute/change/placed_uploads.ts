@@ -1,4 +1,4 @@
-/** Assigns the uploaded files of a statement to the rows that it writes. */
+/** Assigns a statement's uploaded files to the rows that it writes. */
 import { SHARED_OWNER } from "../../../storage/mod.ts";
 import type { Row } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
@@ -6,7 +6,7 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { ownerOf } from "../operators/scan.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** Assigns files to rows, and charges their bytes to the owner of the rows. */
+/** Assigns files to rows, and charges their bytes to the rows' owner. */
 export function placeUploads(
   runtime: TableRuntime,
   changes: readonly RowChange[],

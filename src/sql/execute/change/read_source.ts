@@ -1,6 +1,6 @@
 /**
- * Turns the rows that a change reads into a source of changes. Each step processes part of a batch,
- * so that other work can run between two steps.
+ * Turns the rows that a change reads into a source of changes. Each step processes part of a
+ * batch, so that other work can run between two steps.
  */
 import { type Batch, partOf } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -9,23 +9,21 @@ import type { ChangeSource } from "./change_writer.ts";
 import { type EvaluationPlace, whenThere } from "./evaluation.ts";
 
 /**
- * The number of rows that one step writes. Creating, looking up and staging one row takes ten
+ * How many rows are written per step. Creating, looking up and staging a row takes ten
  * microseconds.
  */
 export const ROWS_PER_STEP = 128;
 
-/**
- * The number of rows in columnar form that one step writes. Each row takes one to two microseconds.
- */
+/** How many rows in columnar form are written per step. Each row takes one to two microseconds. */
 export const COLUMN_ROWS_PER_STEP = 1024;
 
 /**
- * The memory in bytes that a changed row takes in addition to its cells: for its owner, its key and
- * four seqs.
+ * The memory in bytes that a changed row takes besides its cells: for its owner, its key and four
+ * seqs.
  */
 const CHANGED_ROW_BYTES = 48;
 
-/** The rows that a statement reads, either from its own operators or from another thread. */
+/** The rows that a statement reads, from its own operators or from another thread. */
 export interface ReadRows {
   next(): Batch | undefined | Promise<Batch | undefined>;
   close(): void;
@@ -47,7 +45,7 @@ export interface ReadSink {
   readonly onColumns: (batch: Batch) => void;
 }
 
-/** Returns a source of changes for the rows that are read. A step passes on part of a batch. */
+/** Returns a source of changes for the rows that are read. Each step passes on part of a batch. */
 export function sourceOf(read: ReadRows, context: ExecutionContext, sink: ReadSink): ChangeSource {
   const next =
     sink.readsAhead === true ? readAhead(read, context) : () => counted(read.next(), context);
@@ -81,7 +79,7 @@ export function sourceOf(read: ReadRows, context: ExecutionContext, sink: ReadSi
 }
 
 /**
- * Charges the memory of a batch to the budget of the statement.
+ * Charges the memory of a batch to the statement's budget.
  *
  * @throws {DatabaseError} MEMORY_EXCEEDED
  */

@@ -1,8 +1,9 @@
 /**
- * The key to which a foreign key refers: the primary key of the other table, or a unique index.
+ * Represents the key that a foreign key references: the other table's primary key, or a unique
+ * index.
  *
- * - Its columns are in the order of that key or index, whatever the order in the foreign key.
- * - Both may change, so a key may disappear although its row still exists.
+ * - Its columns are in the order of that key or index, whatever their order in the foreign key.
+ * - Both kinds of key may change, so a key may disappear although its row still exists.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
@@ -15,15 +16,15 @@ import { rowHolding, type UniqueIndex, uniqueIndexesOf } from "./unique_index.ts
 
 export interface ReferencedKey {
   readonly columnIds: readonly number[];
-  /** The positions of the columns in a row of the table. */
+  /** The positions of the key's columns in a row of the table. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
-  /** The unique index that a foreign key refers to; undefined for the primary key. */
+  /** The referenced unique index; undefined for the primary key. */
   readonly index: UniqueIndex | undefined;
 }
 
 /**
- * Returns the key to which a foreign key refers.
+ * Returns the key that a foreign key references.
  * @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped.
  */
 export function referencedKeyOf(
@@ -53,7 +54,7 @@ export function referencedKeyOf(
   );
 }
 
-/** Whether a foreign key refers to the primary key of a table. */
+/** Whether a foreign key references a table's primary key. */
 export function refersToPrimaryKey(
   { referencedIds }: Pick<ForeignKeyEntry, "referencedIds">,
   { primaryKey }: Pick<TableEntry, "primaryKey">,
@@ -65,12 +66,15 @@ function isSameSet(ids: readonly number[], others: readonly number[]): boolean {
   return ids.length === others.length && others.every((id) => ids.includes(id));
 }
 
-/** Returns the values of a key in a row of its table. */
+/** Returns the values that the key has in a row of its table. */
 export function valuesIn({ positions }: Pick<ReferencedKey, "positions">, row: Row): Row {
   return positions.map((position) => row[position] ?? null);
 }
 
-/** Whether a row has the key, as seen by the transaction or, if there is none, by the statement. */
+/**
+ * Whether a row has the key, as seen by the transaction or, outside transactions, by the
+ * statement.
+ */
 export function isHeld(
   table: TableEntry,
   {
@@ -94,7 +98,7 @@ export function isHeld(
   return store.lookup(table.tableId, options) !== undefined;
 }
 
-/** Returns a key in the form in which messages show it, such as `(id)=(1)`. */
+/** Returns a key in the form shown in messages, such as `(id)=(1)`. */
 export function shownIn(
   table: TableEntry,
   { positions }: Pick<ReferencedKey, "positions">,
@@ -104,13 +108,13 @@ export function shownIn(
   return shownKey(columns, values);
 }
 
-/** Maps the columns of a foreign key to the columns of the referenced key. */
+/** Maps the columns of a foreign key to those of the referenced key. */
 export interface ReferencePlace {
-  /** The positions of the referring columns, in the order of the referenced key. */
+  /** The positions of the referencing columns, in the order of the referenced key. */
   readonly positions: readonly number[];
   /**
-   * Returns the key to which a row refers, undefined if the row refers to no parent, or "mixed" if
-   * MATCH FULL is violated because only some of its columns are NULL.
+   * Returns the key that a row references. Returns undefined if the row has no parent, and "mixed"
+   * if it violates MATCH FULL because only some of its columns are NULL.
    */
   readonly keyOf: (row: Row) => Row | undefined | "mixed";
 }

@@ -1,12 +1,12 @@
 /**
  * Checks foreign keys while rows change: looks up the parents of written rows, and repeats the
- * checks at the commit. `followed_references.ts` carries out the actions of foreign keys.
+ * checks at the commit. `followed_references.ts` carries out foreign key actions.
  *
- * - The parent of a referring row must exist in the tick in which the row is written. A transaction
- *   sees its own rows, and a deferred foreign key is checked at the commit.
- * - A commit that was prepared at an earlier seq fails with a conflict if a key that it needs has
- *   disappeared in the meantime, or if a row was written that refers to a key that the commit
- *   removes.
+ * - The parent of a referencing row must exist in the tick in which the row is written. A
+ *   transaction sees its own rows. A deferred foreign key is checked only at the commit.
+ * - A commit prepared at an earlier seq fails with a conflict if a key that it needs has
+ *   disappeared in the meantime, or if a row has been written that references a key removed by the
+ *   commit.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Seq } from "../../../base/seq.ts";
@@ -35,10 +35,10 @@ import {
 } from "./referenced_key.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** A planned change to rows that has not run yet. */
+/** A planned change that has not run yet. */
 export interface PlannedChange {
   readonly target: TableEntry;
-  /** Whether the planned change may delete rows. */
+  /** Whether the change may delete rows. */
   readonly deletes: boolean;
   /** The positions of the columns that the change sets in existing rows. */
   readonly setPositions: readonly number[];
@@ -46,7 +46,7 @@ export interface PlannedChange {
 
 /**
  * Whether a change needs a transaction, because it may fire triggers, change primary keys or cause
- * changes to referring rows.
+ * changes to referencing rows.
  */
 export function needsTransaction(
   { deletes, setPositions, target }: PlannedChange,
@@ -85,13 +85,13 @@ export function requireParents(
   }
 }
 
-/** A row that a change writes, and the row that it replaces. */
+/** A row that a change writes, with the row that it replaces. */
 export interface WrittenRow {
   readonly row: Row;
   readonly before?: Row | undefined;
 }
 
-/** Whether a row refers to a key to which its previous version did not refer. */
+/** Whether a row references a key that its previous version did not. */
 export function refersAnew(
   table: TableEntry,
   { columnIds }: ForeignKeyEntry,
@@ -105,7 +105,7 @@ export function refersAnew(
 }
 
 /**
- * Requires that the rows to which written rows refer exist.
+ * Requires that the rows referenced by written rows exist.
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
  */
 export function requireParentsOf(
@@ -149,7 +149,7 @@ function tableOf(tableId: number, { references }: ExecutionContext): TableEntry 
   );
 }
 
-/** Returns the changes that write a row, that is, all except deletions. */
+/** Returns the changes that write a row, that is, all but deletions. */
 export function writtenIn(changes: readonly RowChange[]): readonly RowChange[] {
   return changes.filter(({ operation }) => operation !== "delete");
 }
@@ -161,7 +161,7 @@ export function isDeferredIn(key: ForeignKeyEntry, transaction: Transaction | un
 
 /**
  * Checks, in the tick of a commit, that the parents found at an earlier seq still exist, and that
- * no new row refers to a removed key.
+ * no new row references a removed key.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
  */
@@ -186,7 +186,7 @@ export function requireUnbroken(
   }
 }
 
-/** The references of the transaction, and the store in which they are checked. */
+/** The references to check, and the store in which to check them. */
 type ClaimCheck = Pick<ExecutionContext, "references" | "snapshotSeq"> & {
   readonly store: Pick<ReadStore, "lookup" | "scan">;
 };
@@ -198,8 +198,8 @@ interface Since extends Pick<ClaimCheck, "store"> {
 }
 
 /**
- * Requires that no needed key has disappeared since the snapshot, whether its row was deleted or
- * changed.
+ * Requires that no needed key has disappeared since the snapshot, either because its row was
+ * deleted or because the key changed.
  */
 function requireNeeded(table: TableEntry, claim: Claim, { range, references, store }: Since): void {
   const { columnIds, keyTexts, owner, tableId } = claim;
@@ -278,7 +278,7 @@ function* rowsSince(
 }
 
 /**
- * Requires that the changes of a statement without a transaction cause no foreign key actions,
+ * Requires that the changes of a statement without a transaction trigger no foreign key actions,
  * which need a transaction. Such a foreign key may have been added after the statement began.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
@@ -304,7 +304,8 @@ export function broken(why: string): DatabaseError {
 }
 
 /**
- * Returns the name of a table for a message, which names no table that is hidden from the caller.
+ * Returns the name of a table for a message, or "another table" if the table is hidden from the
+ * caller.
  */
 export function shownName(table: TableEntry, references: References | undefined): string {
   return mayName(table, references) ? nameOf(table) : "another table";

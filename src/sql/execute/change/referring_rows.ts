@@ -1,7 +1,7 @@
 /**
- * Finds the stored rows that refer to any of several keys. The search uses the referring table's
- * primary key, an index that begins with the referring columns, the sort order of a single column
- * or, if there is none of these, a scan.
+ * Finds the stored rows that reference any of several keys. The search uses the referencing
+ * table's primary key, an index that begins with the referencing columns, the sort order of a
+ * single column or, failing all of these, a scan.
  */
 import type { Seq } from "../../../base/seq.ts";
 import {
@@ -15,24 +15,20 @@ import { type Row, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext, IncomingReference } from "../context/execution_context.ts";
 import type { ReferencedKey } from "./referenced_key.ts";
 
-/**
- * The maximum number of keys for which rows are looked up through an index; for more keys, a scan
- * takes less time.
- */
+/** For more keys than this, a scan is faster than index lookups. */
 const LOOKUPS_MAX = 256;
 
 /**
- * The maximum number of keys for which rows are found through the sort order of the referring
- * column.
+ * For more keys than this, rows are not found through the sort order of the referencing column.
  */
 const SPANS_MAX = 64;
 
-/** The number of rows that an index scan returns at a time. */
+/** How many rows an index scan returns at a time. */
 const BATCH_ROWS = 512;
 
-/** The keys whose referring rows the search has to find. */
+/** The keys for which to find the referencing rows. */
 export interface WantedKeys {
-  /** The owner of the rows that refer to the keys. */
+  /** The owner of the referencing rows. */
   readonly owner: number;
   readonly referenced: Pick<ReferencedKey, "columnIds">;
   /** The keys, with their values in the order of the referenced columns. No value is NULL. */
@@ -45,10 +41,7 @@ interface ReferringRead {
   readonly columnIds: readonly number[];
 }
 
-/**
- * Yields whole stored rows. The result includes all rows that refer to the keys, and may include
- * others.
- */
+/** Yields whole stored rows: all that reference the keys, and possibly others. */
 export function* referringRows(
   { child, key }: IncomingReference,
   keys: WantedKeys,
@@ -69,12 +62,12 @@ export function* referringRows(
   else yield* scanned({ child, key }, keys, { context, reading });
 }
 
-/** Whether the referring columns are the whole primary key of their table. */
+/** Whether the referencing columns are the entire primary key of their table. */
 function isOwnKey({ columnIds }: ForeignKeyEntry, { primaryKey }: TableEntry): boolean {
   return columnIds.length === primaryKey.length && primaryKey.every((id) => columnIds.includes(id));
 }
 
-/** Returns keys with their values in the order of the referring columns. */
+/** Returns the keys with their values in the order of the referencing columns. */
 function inOrderOf(
   ids: readonly number[],
   { columnIds, referencedIds }: ForeignKeyEntry,
@@ -87,7 +80,7 @@ function inOrderOf(
 }
 
 /**
- * Returns the rows that an index finds; undefined if no index begins with the referring columns.
+ * Returns the rows that an index finds; undefined if no index begins with the referencing columns.
  */
 function indexedRows(
   { child, key }: IncomingReference,
@@ -112,7 +105,7 @@ function indexedRows(
 }
 
 /**
- * Among the indexes that begin with the referring columns, returns the one with the fewest columns.
+ * Returns the index with the fewest columns among those that begin with the referencing columns.
  */
 function indexFor(
   table: TableEntry,
@@ -127,7 +120,7 @@ function indexFor(
     .toSorted((left, right) => left.columnIds.length - right.columnIds.length)[0];
 }
 
-/** Returns the rows whose keys in an index begin with the given values. */
+/** Returns the rows with index keys that begin with the given values. */
 function rowsBeginning(
   tableId: number,
   { values, ...reading }: ReferringRead & { indexId: number; values: Row },

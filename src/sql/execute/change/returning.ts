@@ -11,17 +11,20 @@ import type { Evaluation } from "./evaluation.ts";
 import type { RowChange } from "./row_changes.ts";
 
 export interface Returning {
-  /** Evaluates all outputs over {@linkcode returnedRows}. */
+  /** Evaluates all outputs over the rows of {@linkcode returnedRows}. */
   readonly evaluation: Evaluation;
-  /** The types of a row that RETURNING reads; {@linkcode BoundReturning} describes its layout. */
+  /**
+   * The column types of a row that RETURNING reads. {@linkcode BoundReturning} describes its
+   * layout.
+   */
   readonly types: readonly DataType[];
-  /** Whether RETURNING reads `_seq`. If so, these rows are complete only after the commit. */
+  /** Whether RETURNING reads `_seq`. If so, its input rows are complete only after the commit. */
   readonly readsSystemColumns: boolean;
   /** Whether RETURNING contains a query that runs again once the rows have their seqs. */
   readonly readsAgain: boolean;
-  /** Evaluates the outputs that read system columns again, after the commit. */
+  /** Evaluates outputs that read system columns again, after the commit. */
   readonly renew: (first: Batch, rows: Batch, context: ExecutionContext) => Batch;
-  /** Whether the table's rows have the column `_deleted`, which STREAM tables do not have. */
+  /** Whether the table's rows have the column `_deleted`. Rows of STREAM tables do not. */
   readonly hasDeleted: boolean;
 }
 
@@ -67,7 +70,7 @@ export function compileReturning(
 /**
  * Returns the rows that RETURNING reads.
  *
- * @param seqs The seq of each change; a change without a seq reads NULL.
+ * @param seqs The seq of each change. For a change without a seq, `_seq` is NULL.
  */
 export function returnedRows(
   { hasDeleted, types }: Returning,

@@ -33,8 +33,8 @@ export interface RowChange {
   /** The stored row that is replaced; undefined for an insert. */
   readonly before: Row | undefined;
   /**
-   * The seq of `before`, if known. An update that changes nothing keeps this seq. NULL means that
-   * `before` is not committed.
+   * The seq of `before`; absent if unknown, NULL if `before` is not committed. An update that
+   * changes nothing keeps this seq.
    */
   readonly beforeSeq?: Value;
   /** The values from FROM or USING that RETURNING reads. */
@@ -51,11 +51,11 @@ export interface Applied {
 const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
-/** The number of held changes that are staged in one step. */
+/** How many held changes are staged in one step. */
 const HELD_ROWS_PER_STEP = 256;
 
 /**
- * Applies the changes of one statement to one table, in order.
+ * Applies a statement's changes to one table, in order.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, DISK_FULL, TRANSACTION_LIMIT, ROW_TOO_LARGE
  */
@@ -89,9 +89,10 @@ export function applyChanges(
 }
 
 /**
- * Keeps the changes of one part of a statement until all parts have read their rows.
+ * Holds back the changes of one part of a statement until all parts have read their rows.
  *
- * @param follow Called once all parts have been staged; carries out foreign keys if absent.
+ * @param follow Called once all parts have been staged. If absent, foreign key actions are carried
+ *   out then.
  */
 export function holdChanges(
   runtime: TableRuntime,
@@ -136,7 +137,7 @@ function* inSteps(changes: readonly RowChange[]): Generator<readonly RowChange[]
 }
 
 /**
- * Requires that only one part of a statement changes a stored row, because PostgreSQL would carry
+ * Requires that only one part of a statement changes a given stored row. PostgreSQL would carry
  * out an arbitrary one of several changes.
  *
  * @throws {DatabaseError} CARDINALITY_VIOLATION
@@ -158,7 +159,7 @@ function requireChangedOnce(
 }
 
 /**
- * Requires that the parents of the rows that are committed in this tick exist.
+ * Requires that the parents of the rows committed in this tick exist.
  *
  * @throws {DatabaseError}
  */
@@ -172,7 +173,7 @@ function requireParentsNow(
   requireParents(table, rows, { claims: new ReferenceClaims(), context, owner });
 }
 
-/** Whether an UPDATE gives a row another primary key. */
+/** Whether an UPDATE gives a row a different primary key. */
 function movesKey(runtime: TableRuntime, { before, operation, row }: RowChange): boolean {
   if (operation !== "update" || before === undefined) return false;
   if (runtime.keyPositions.every((position) => before[position] === row[position])) return false;
@@ -181,9 +182,8 @@ function movesKey(runtime: TableRuntime, { before, operation, row }: RowChange):
 }
 
 /**
- * Stages the deletion of the rows to which the changes of a statement give other primary keys. This
- * comes before all other changes of the statement are staged, so that one of its rows may take the
- * key that another one had.
+ * Stages the deletion of the rows that get different primary keys. This comes before all other
+ * changes of the statement are staged, so that one row may take over the key of another.
  */
 export function releaseKeys(
   runtime: TableRuntime,
@@ -198,7 +198,7 @@ export function releaseKeys(
 }
 
 /**
- * Stages changes in the open transaction. A row with another primary key is inserted, after
+ * Stages changes in the open transaction. A row with a different primary key is inserted, after
  * {@linkcode releaseKeys} has deleted the row with its former key. Returns the seq that each row
  * has from now on.
  *
@@ -220,7 +220,9 @@ export function stageChanges(
   return seqs;
 }
 
-/** Computes the generated columns of changed rows, and checks their constraints. */
+/**
+ * Computes the generated columns of changed rows, and checks the rows against their constraints.
+ */
 export function completedChanges(
   changes: readonly RowChange[],
   runtime: TableRuntime,
@@ -240,8 +242,8 @@ export function completedChanges(
 }
 
 /**
- * Refuses a change that the open transaction must not make: any change if the transaction is READ
- * ONLY, and any change to a STREAM table.
+ * Refuses a change that is not allowed in the open transaction: any change if the transaction is
+ * READ ONLY, and any change to a STREAM table.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -269,15 +271,18 @@ export function writesOf(
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
   }
   if (keyPositions.length === 0 && writes[0]?.operation === "delete") {
-    // A statement only inserts, only updates or only deletes, so all of its changes are in one
-    // write.
+    // A statement only inserts, only updates or only deletes, so all of its changes are in a
+    // single write.
     const replacedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
     writes[0] = { ...writes[0], replacedSeqs };
   }
   return writes;
 }
 
-/** Returns the seq that the row of each change has now. @param written The seqs of the writes. */
+/**
+ * Returns the seq that the row of each change has now.
+ * @param written The seqs of the writes.
+ */
 export function seqsOf(
   changes: readonly RowChange[],
   written: Float64Array | undefined,
@@ -315,7 +320,7 @@ export function insertRows(
   return { commit: applyInsert(table, write, context), seqs: NO_SEQS };
 }
 
-/** Inserts rows like {@linkcode insertRows}, but from columns. */
+/** Like {@linkcode insertRows}, but inserts from columns. */
 export function insertColumns(
   { table }: TableRuntime,
   batch: Batch,
@@ -344,8 +349,8 @@ function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionCon
 }
 
 /**
- * Returns the number of bytes by which changes, and the files of `filesOf`, increase the storage
- * that their owner uses.
+ * Returns by how many bytes changes, and the files of `filesOf`, increase the storage used by
+ * their owner.
  */
 export function growthOf(
   { table }: TableRuntime,
