@@ -1,7 +1,7 @@
 /**
  * Truncates a copy of the log at a seq, so that a server started on the copy recovers the state at
- * that seq. All commits that end above the seq are removed. This includes a commit that began at or
- * below the seq, because a commit is atomic.
+ * that seq. All commits that end above the seq are removed. This includes a commit that began at
+ * or below it, because a commit is atomic.
  */
 import type { Disk } from "../base/disk.ts";
 import type { CorruptionError } from "../base/errors.ts";
@@ -9,22 +9,22 @@ import { type DataPaths, walFilePath } from "./directory/file_names.ts";
 import type { Frame } from "./local_wal/format.ts";
 import { logFileNumbers, readLog } from "./local_wal/reader.ts";
 
-/** The end of the last commit at or below a seq. */
+/** The end of the last commit at or below the requested seq. */
 export interface LogPoint {
   readonly fileNumber: number;
   readonly offset: number;
-  /** The last seq of that commit; 0 if no commit was read. */
+  /** The last seq of that commit; 0 if there is no such commit. */
   readonly lastSeq: number;
-  /** The highest seq in the part of the log that was read. */
+  /** The highest seq in the part of the log that could be read. */
   readonly endSeq: number;
-  /** Whether the part that was read ends at a commit boundary. */
+  /** Whether that part ends at a commit boundary. */
   readonly isWhole: boolean;
-  /** The damage that ended the reading; undefined if there was none. */
+  /** The damage at which reading stopped; undefined if there was none. */
   readonly damage: CorruptionError | undefined;
 }
 
 /**
- * Finds the point at which the log must be truncated, without changing the log.
+ * Finds the point at which to truncate the log. Changes nothing.
  *
  * @param firstFile The first relevant log file. Earlier files are ignored.
  * @param otherwise The point to return if the log has no commit at or below the seq.

@@ -1,6 +1,6 @@
 /**
  * The main entry point of storage, which keeps row versions on disk in `_seq` order. Code that
- * works on files rather than rows uses `files.ts`.
+ * works on files rather than rows goes through `files.ts`.
  */
 
 export { flushedText } from "./background/flush.ts";

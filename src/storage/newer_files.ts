@@ -1,10 +1,10 @@
 /**
- * Refuses a directory that contains a file of a newer format, before anything is written, so that
- * an older program leaves the directory unchanged.
+ * Refuses a directory that contains a file in a newer format. This happens before anything is
+ * written, so an older program leaves the directory unchanged.
  *
- * In every file, the format number is in the same place as in the first version, and is covered by
- * a checksum. If the checksum does not match, the file is damaged. That is reported by the code
- * that reads the file.
+ * In every file, the format number is where it was in the first version, and is covered by a
+ * checksum. If the checksum does not match, the file is damaged. The code that reads the file
+ * reports that.
  */
 import { numberInMagic } from "../base/bytes.ts";
 import { filesBelow } from "../base/copy_file.ts";
@@ -20,8 +20,8 @@ import { WAL_FORMAT, WAL_HEADER_BYTES, walFormatOf } from "./local_wal/format.ts
 import { HEADER_BYTES, SEGMENT_FORMAT, segmentFormatOf } from "./segment/format.ts";
 
 /**
- * Refuses a directory that contains a file of a newer format.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE, naming the file.
+ * Refuses a directory that contains a file in a newer format.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE, with the name of the file.
  */
 export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
   for (const { name } of listed(disk, paths.wal)) {
@@ -34,7 +34,7 @@ export function refuseNewerFiles(disk: Disk, paths: DataPaths): void {
 }
 
 /**
- * Checks segments and deletion vectors below a directory.
+ * Checks the segments and deletion vectors below a directory.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -57,7 +57,7 @@ function refuseNewer(
   try {
     format = formatOf(path);
   } catch (error) {
-    // Safe: the code that needs the file encounters and reports the same error.
+    // Safe: code that needs the file will run into the same error and report it.
     if (error instanceof DiskError || error instanceof CorruptionError) return;
     throw error;
   }
@@ -70,8 +70,8 @@ function refuseNewer(
 }
 
 /**
- * Returns the format of a deletion vector file. The whole file is read for its checksum only if its
- * format number claims a newer format.
+ * Returns the format of a deletion vector file. If the format number looks newer, the whole file
+ * is read to verify its checksum.
  */
 function deletionsFormat(disk: Disk, path: string): number | undefined {
   const claimed = numberInMagic(headOf(disk, path, HEADER_BYTES), DELETIONS_MAGIC_NAME);

@@ -1,5 +1,5 @@
 /**
- * Recovers a store at startup: opens the segments that the manifest lists, and replays the logged
+ * Recovers a store at startup: opens the segments listed in the manifest, and replays the logged
  * commits above each table's flushed seq.
  *
  *     1 manifest     → lists segments, which are opened on first use. Segments of tables without a
@@ -14,9 +14,9 @@
  *     5 seqs         → The next seq is above every seq that was found.
  *
  * A torn tail of the log is truncated, and its offset is logged. A missing file, an invalid frame
- * before a valid one, and an invalid frame below the high-water mark are damage: the server refuses
- * to start, and reports the file and the offset. Unlisted files are therefore swept only after the
- * log has been read.
+ * before a valid one, and an invalid frame below the high-water mark are damage: the server
+ * refuses to start, and reports the file and the offset. Unlisted files are therefore swept only
+ * after the log has been read.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -52,7 +52,7 @@ export interface Recovered {
   readonly tables: Map<number, StoredTable>;
   readonly end: WalEnd;
   readonly highWater: HighWaterFile;
-  /** The highest seq of any row version that recovery has found. */
+  /** The highest seq of any recovered row version. */
   readonly visibleSeq: Seq;
   /** The highest seq that may have been issued. New seqs are above it. */
   readonly lastSeq: Seq;
@@ -86,7 +86,7 @@ export function recover(options: RecoveryOptions): Recovered {
   });
   const missing = missingBeginning(paths, end, state.firstLogFile);
   if (missing !== undefined) throw missing;
-  // Files are changed only after all checks, because a refused directory has to stay unchanged.
+  // Files are changed only after all checks, because a refused directory must stay unchanged.
   letGo(manifest, { listed, kept: state, log });
   for (const { path, now } of end.staleNames) {
     log.warn("removed the old name of a recycled log file", { path, now });
@@ -106,12 +106,12 @@ export function recover(options: RecoveryOptions): Recovered {
   return { tables, end, highWater, visibleSeq, lastSeq };
 }
 
-/** Whether a commit was rolled back together with the definitions under which it was written. */
+/** Whether a commit was rolled back along with the definitions under which it was written. */
 function isUndone({ frames }: LoggedCommit, undoneSeqs: ReadonlySet<number>): boolean {
   return undoneSeqs.size > 0 && frames.some(({ catalogSeq }) => undoneSeqs.has(catalogSeq));
 }
 
-/** Returns the manifest's entries for tables that have a definition. */
+/** Returns the manifest's entries restricted to tables that have a definition. */
 function stateOf(definitions: readonly TableDefinition[], listed: ManifestState): ManifestState {
   const known = new Set(definitions.map(({ tableId }) => tableId));
   return {
@@ -121,7 +121,7 @@ function stateOf(definitions: readonly TableDefinition[], listed: ManifestState)
   };
 }
 
-/** Removes tables from the manifest that have no definition any more. */
+/** Removes from the manifest the tables that no longer have a definition. */
 function letGo(
   manifest: Manifest,
   { listed, kept, log }: { listed: ManifestState; kept: ManifestState; log: Log },
@@ -163,8 +163,8 @@ function tablesOf(
 }
 
 /**
- * Requires that the catalog is at least as new as the log. The catalog is behind only if it was
- * replaced by an older copy.
+ * Checks that the catalog is at least as new as the log. It can be older only if it was replaced
+ * by an older copy.
  */
 function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
   for (const { catalogSeq: writtenUnder, path } of frames) {
@@ -189,12 +189,12 @@ class Replay {
   }
 
   add({ frames, lastSeq }: LoggedCommit): void {
-    // Part of a commit is useless without the parts before it, so the file of the first part is
+    // A part of a commit is useless without the parts before it, so the first part's file is
     // recorded.
     const commit = { commitSeq: lastSeq, firstLogFile: frames[0]?.fileNumber };
     for (const frame of frames) {
-      // The log may still contain much of a bulk load that is already in segments. All rows of such
-      // a frame are skipped at once.
+      // Much of a bulk load may still be in the log although it is already in segments. All rows
+      // of such a frame are skipped at once.
       const only = onlyTableOf(frame);
       if (only !== undefined && this.#flushedSeqOf(only) >= frame.lastSeq) continue;
       this.#writes.read(frame, (head) => {
@@ -205,7 +205,10 @@ class Replay {
     }
   }
 
-  /** Returns the flushed seq of a table. If a table is not in the catalog, it was dropped. */
+  /**
+   * Returns a table's flushed seq; Infinity for a dropped table, which is no longer in the
+   * catalog.
+   */
   #flushedSeqOf(tableId: number): number {
     return this.#tables.get(tableId)?.skipsUpTo ?? Infinity;
   }

@@ -1,11 +1,11 @@
 /**
- * Issues the ids that SNOWFLAKE_ID() returns. These ids have the layout of a seq but come from a
- * separate generator, so that they never advance the seqs of commits. They run ahead of the clock
- * by the same distance as seqs, so the time of an id is computed in the same way.
+ * Issues the ids that SNOWFLAKE_ID() returns. These ids are laid out like a seq but come from a
+ * separate generator, so they never advance the seqs of commits. They run as far ahead of the
+ * clock as seqs do, so the time of an id is computed the same way.
  *
- * A small file, which is synced in place, reserves the ids of the next few seconds. It is written
- * about once in that period, and only while ids are requested. After a restart, ids continue above
- * the reservation, so no id is issued twice, whether or not the row that used it was committed.
+ * A small file, synced in place, reserves the ids of the next few seconds. It is written about
+ * once in that period, and only while ids are requested. After a restart, ids continue above the
+ * reservation, so no id is issued twice, whether or not the row that used it was committed.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
@@ -14,12 +14,12 @@ import type { SeqTimes } from "../base/seq_times.ts";
 import { diskFull } from "./directory/space.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
 
-/** The number of ids reserved at a time, enough for five seconds. */
+/** The number of ids reserved at a time, which is enough for five seconds. */
 const RESERVED_IDS: number = 5000 * 4096;
 
 /**
- * Returns the highest id that can have been issued before a given time, unless ids ran ahead of the
- * clock.
+ * Returns the highest id that can have been issued before a given time, provided that ids did not
+ * run ahead of the clock.
  */
 export function reservationAt(unixMs: number): number {
   return seqFromUnixMs(unixMs) + RESERVED_IDS;
@@ -32,7 +32,7 @@ export interface SnowflakeIdsOptions {
   readonly file: HighWaterFile;
   /** The highest id that may have been issued. New ids are above it. */
   readonly last: Seq;
-  /** Returns how far seqs are ahead of the clock. */
+  /** Tells how far seqs are ahead of the clock. */
   readonly times: Pick<SeqTimes, "aheadMs">;
 }
 
@@ -52,7 +52,7 @@ export class SnowflakeIds {
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
-  /** The highest reserved id. Neither this process nor an earlier one has issued a higher id. */
+  /** The highest reserved id. No process has issued a higher one so far. */
   get reservedUpTo(): number {
     return Math.max(this.#reservedUpTo, this.#last);
   }

@@ -1,21 +1,21 @@
 /**
- * Manages storages: directories outside the data directory in which tables may have their segments.
- * The log, the catalog and uploaded files stay in the data directory.
+ * Manages storages: directories outside the data directory in which tables may keep their
+ * segments. The log, the catalog and uploaded files stay in the data directory.
  *
  *     <root>/STORAGE    {"storage":"…","key":"…"}, sealed: the storage and the database it belongs to
  *     <root>/LOCK       one process per storage
  *     <root>/segments/<template>/<table id>/<n>.seg  <n>.<generation>.dv
  *     <root>/tmp/  lost+found/    staging; files unlisted on startup or abandoned by a repair
  *
- * Each storage has a staging directory, so that every rename stays within one file system. The
- * manifest entry of a segment names its storage, so a table may have segments in several storages.
+ * Each storage has a staging directory, so every rename stays within one file system. A segment's
+ * manifest entry names its storage, so a table may have segments in several storages.
  *
- * - The directory must contain the mark that the catalog records. If it does not, it is not mounted
- *   or belongs to another server: the server then writes nothing there, and trusts no file that it
- *   finds there.
- * - A storage that has a fault keeps it until the next startup. Until then, its tables cannot be
- *   used, its segments are left alone, and the log keeps the rows that cannot be flushed.
- * - If a storage refuses the rows of a flush, its tables accept no further rows until a flush
+ * - The directory must contain the mark that the catalog records. If it does not, it is not
+ *   mounted or belongs to another server: the server then writes nothing there, and trusts no file
+ *   that it finds there.
+ * - A storage with a fault keeps it until the next startup. Until then, its tables cannot be used,
+ *   its segments are left alone, and the log keeps the rows that cannot be flushed.
+ * - If a storage refuses the rows of a flush, its tables accept no more rows until a flush
  *   succeeds.
  */
 import { dirname } from "node:path";
@@ -65,19 +65,21 @@ interface OpenStorage {
   readonly fault: string | undefined;
 }
 
-/** The length of a random key, long enough that two storages never have the same key. */
+/** The length of a random key in bytes, enough for no two storages to ever have the same key. */
 const KEY_BYTES = 16;
 
 export class Storages {
-  /** Called when a storage is found to be missing while the server runs. */
+  /** Called when a storage is found to be missing while the server is running. */
   onFault: () => void = () => {};
-  /** Resolves once every file that the store has had to remove so far is gone. */
+  /** Resolves once all files that the store has had to remove so far are gone. */
   filesGone: () => Promise<void> = () => Promise.resolve();
   readonly #options: StoragesOptions;
   readonly #open = new Map<string, OpenStorage>();
-  /** The storages that are being created, by id. */
+  /** The storages being created, by id. */
   readonly #begun = new Map<string, Pick<ListedStorage, "root">>();
-  /** The roots of dropped storages in which readers may have kept files of dropped tables alive. */
+  /**
+   * The roots of dropped storages in which readers may still keep files of dropped tables alive.
+   */
   readonly #droppedRoots = new Set<string>();
 
   constructor(options: StoragesOptions) {
@@ -85,8 +87,8 @@ export class Storages {
   }
 
   /**
-   * Starts using the storages that the catalog lists. A fault in one of them is reported but does
-   * not prevent the start.
+   * Starts using the storages listed in the catalog. A fault in one of them is reported, but does
+   * not prevent startup.
    */
   open(all: readonly ListedStorage[]): void {
     const { log } = this.#options;
@@ -99,14 +101,14 @@ export class Storages {
     }
   }
 
-  /** Returns the reason why a storage is not in use; undefined if it is in use. */
+  /** Returns why a storage is not in use; undefined if it is. */
   faultOf(storageId: string): string | undefined {
     const known = this.#open.get(storageId);
     return known === undefined ? "the catalog does not list it" : known.fault;
   }
 
   /**
-   * Checks the mark of a storage before a write, and before unreadable files are given up.
+   * Checks the mark of a storage, before a write and before unreadable files are given up.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -121,8 +123,9 @@ export class Storages {
   }
 
   /**
-   * Checks the mark after files were found damaged or were given up. If the mark is missing, the
-   * storage has a fault until the next startup. Returns the reason why the storage is not in use.
+   * Checks the mark of a storage after files were found damaged or were given up. If the mark is
+   * missing, the storage has a fault until the next startup. Returns why the storage is not in
+   * use.
    */
   noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);
@@ -136,9 +139,9 @@ export class Storages {
   }
 
   /**
-   * Whether a file with the name of a segment file is certain to belong to that segment. This is so
-   * in a storage that is in use or has since been dropped. In any other storage, the file may
-   * belong to another server.
+   * Whether a file named like a segment file is certain to be that segment's. This is so in a
+   * storage that is in use or has since been dropped. In any other storage, the file may belong to
+   * another server.
    */
   hasOwnFiles(home: SegmentHome): boolean {
     const { root, storageId } = home;
@@ -177,9 +180,9 @@ export class Storages {
   }
 
   /**
-   * Refuses a path that lies in a storage or contains one, both as written and after symbolic links
-   * are resolved. Without this check, all files there other than segments would be swept away at
-   * startup.
+   * Refuses a path that lies in a storage or contains one, both as written and after symbolic
+   * links are resolved. Otherwise the next startup would sweep away all files there other than
+   * segments.
    *
    * @throws {DatabaseError} INVALID_OPTION
    * @throws {DiskError}
@@ -200,8 +203,8 @@ export class Storages {
   }
 
   /**
-   * Durably turns a directory into a storage and starts using it. The caller adds it to the catalog
-   * afterwards.
+   * Durably turns a directory into a storage, and starts using it. The caller then adds it to the
+   * catalog.
    *
    * @throws {DatabaseError} ALREADY_EXISTS, INVALID_OPTION, STORAGE_UNAVAILABLE
    */
@@ -242,7 +245,7 @@ export class Storages {
   }
 
   /**
-   * If a restore has brought a storage into the catalog, writes its mark, provided that the
+   * Writes the mark of a storage that a restore has brought into the catalog, provided that the
    * directory exists, is empty and is allowed.
    */
   adopt(listed: Omit<ListedStorage, "key">): ListedStorage | undefined {
@@ -264,8 +267,8 @@ export class Storages {
 
   /**
    * Removes the files of a storage that the catalog no longer lists. Files that cannot be removed
-   * stay. Files that are still being read are removed later, when {@linkcode hasOwnFiles} confirms
-   * that they may be.
+   * stay. Files still being read are removed later, if {@linkcode hasOwnFiles} confirms that they
+   * may be.
    */
   drop(storageId: string): void {
     const known = this.#open.get(storageId);
@@ -288,7 +291,7 @@ export class Storages {
     }
   }
 
-  /** Removes first the mark and then all other files. @throws {DiskError} */
+  /** Removes the mark first, and then all other files. @throws {DiskError} */
   #clear(storageRoot: string): void {
     const { disk } = this.#options;
     const { mark: path, root, tmp } = storagePathsOf(storageRoot);
@@ -301,7 +304,7 @@ export class Storages {
 
   /**
    * Removes the directories of a dropped storage that contain no files. The root stays, since it
-   * may have existed before and may belong to another user.
+   * may be older than the storage and used for something else.
    *
    * @throws {DiskError}
    */
@@ -314,8 +317,8 @@ export class Storages {
   }
 
   /**
-   * Removes empty directories of dropped storages after files were removed. If a directory may
-   * already belong to another storage, or is about to, it is left alone.
+   * Removes empty directories of dropped storages once files have been removed. A directory that
+   * already belongs to another storage, or is about to, is left alone.
    */
   tidyDropped(): void {
     for (const root of this.#droppedRoots) {
@@ -359,8 +362,8 @@ export class Storages {
   }
 
   /**
-   * Moves files that the manifest does not list to the lost+found/ of their storage. If the disk
-   * refuses, the server still starts, since such files are harmless.
+   * Moves files that the manifest does not list to their storage's lost+found/. If the disk
+   * refuses, the server still starts, since such files do no harm.
    */
   sweep(paths: DataPaths, entries: readonly SegmentEntry[]): void {
     const { log } = this.#options;
@@ -413,7 +416,7 @@ export class Storages {
   }
 
   /**
-   * Returns the total and free space of the file system of a storage or of the data directory;
+   * Returns the total and free space on the file system of a storage or of the data directory;
    * undefined if unknown.
    */
   sizesOf(storageId: string | undefined): StorageSizes | undefined {
@@ -424,7 +427,7 @@ export class Storages {
       const totalBytes = disk.totalBytes(root);
       return { totalBytes, usedBytes: totalBytes - disk.freeBytes(root) };
     } catch (error) {
-      // Safe: the fault is reported in addition to the sizes.
+      // Safe: the fault is reported alongside the sizes.
       if (error instanceof DiskError) return undefined;
       throw error;
     }
@@ -468,12 +471,12 @@ export interface StorageSizes {
   readonly usedBytes: number;
 }
 
-/** Whether the two paths are equal, or one contains the other. */
+/** Whether two paths are the same, or one contains the other. */
 function overlap(left: string, right: string): boolean {
   return left === right || isBelow(left, right) || isBelow(right, left);
 }
 
-/** Converts a disk error to the error of a statement. */
+/** Converts a disk error to the error that a statement reports. */
 function failed(action: string, root: string, error: unknown): unknown {
   if (error instanceof DatabaseError && error.code !== "STORAGE_UNAVAILABLE") return error;
   if (!(error instanceof DiskError || error instanceof DatabaseError)) return error;

@@ -1,11 +1,11 @@
 /**
- * Replays the versions of one table from the log into its memtable. Text is copied as UTF-8 without
- * creating row objects, which halved the time in measurements.
+ * Replays the versions of one table from the log into its memtable. Text is copied as UTF-8
+ * without creating row objects, which halved the time in measurements.
  *
  * - Versions arrive in ascending seq order.
- * - Once a memtable is large, the next commit begins another one. This is necessary because the
- *   text of a column is a single array of at most 4 GiB, and the log may contain more text if
- *   nothing could be flushed.
+ * - Once a memtable is large, the next commit begins another one. The text of a column is a single
+ *   array of at most 4 GiB, and the log may contain more text than that if nothing could be
+ *   flushed.
  * - Each version is converted to the current types and order of the table's columns.
  */
 import { defined } from "../base/assert.ts";
@@ -19,11 +19,14 @@ import type { MemColumn } from "./memtable/mem_column.ts";
 import type { MemPartition } from "./memtable/mem_partition.ts";
 import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
-/** The array into which the values of a logged column are replayed. */
+/** Where the values of a logged column go. */
 interface Destination {
-  /** The column of the memtable; undefined for a dropped column. */
+  /** The memtable's column; undefined for a dropped column. */
   readonly column: MemColumn | undefined;
-  /** The form in which the values were written, if the column has a different type now. */
+  /**
+   * The form in which the values were written; undefined unless the column's type has changed
+   * since.
+   */
   readonly formThen: number | undefined;
 }
 
@@ -34,29 +37,27 @@ export interface ReplayedCommit {
   readonly firstLogFile: number | undefined;
 }
 
-/** Once a memtable exceeds this size, the next commit goes into another one. */
+/** Once a memtable exceeds this size in bytes, the next commit goes into another one. */
 const MEMTABLE_BYTES_MAX: number = 1024 * 1024 * 1024;
 
 export class TableReplay implements RowTaker {
   readonly skipsUpTo: number;
   readonly #table: StoredTable;
   readonly #memtableBytesMax: number;
-  /**
-   * The layout of the previous write. Most writes have the same columns as the write before them.
-   */
+  /** The columns of the previous write. Most writes have the same columns as the one before. */
   #columns: LoggedColumns | undefined;
   #destinations: readonly Destination[] = [];
   #missing: readonly { readonly column: MemColumn; readonly value: Value }[] = [];
   #write: LoggedHead | undefined;
-  /** The owner's partition. Undefined until the first row of a write that is not skipped. */
+  /** The owner's partition; undefined until a write has a row that is not skipped. */
   #partition: MemPartition | undefined;
   #commit: ReplayedCommit = { commitSeq: 0, firstLogFile: undefined };
   readonly #keyValues: Value[] = [];
 
   /**
-   * Prepares to add the logged rows of one table.
-   * @param memtableBytesMax The size above which another memtable begins. Tests use a smaller
-   *   value.
+   * Prepares to replay the logged rows of one table.
+   * @param memtableBytesMax The size in bytes above which another memtable begins. Tests use a
+   *   smaller value.
    */
   constructor(table: StoredTable, memtableBytesMax: number = MEMTABLE_BYTES_MAX) {
     this.#table = table;
@@ -64,7 +65,7 @@ export class TableReplay implements RowTaker {
     this.skipsUpTo = table.progress.flushedSeq;
   }
 
-  /** Begins a write. The rows that follow belong to it. */
+  /** Begins a write, to which the rows that follow belong. */
   begin(write: LoggedHead, commit: ReplayedCommit): void {
     this.#write = write;
     this.#partition = undefined;
@@ -78,8 +79,8 @@ export class TableReplay implements RowTaker {
     const write = defined(this.#write, "a row must belong to a write");
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
-    // The replaced version may no longer exist, because a merge drops versions that can no longer
-    // be read.
+    // The replaced version may be gone, because merges discard versions that can no longer be
+    // read.
     if (prev !== 0 && !unlessDamaged(() => table.findSeq(partition.owner, prev)?.replace(seq))) {
       table.noteMissed({ owner: partition.owner, seq: prev, replacedBy: seq });
     }
@@ -91,8 +92,8 @@ export class TableReplay implements RowTaker {
   }
 
   /**
-   * Keeps a commit within one memtable, because a flushed memtable must not end in the middle of a
-   * commit.
+   * Begins another memtable if the current one is large. This happens only between commits,
+   * because a flushed memtable must not end in the middle of a commit.
    */
   #beginCommit(): void {
     if (this.#table.active.bytes <= this.#memtableBytesMax) return;
@@ -100,7 +101,7 @@ export class TableReplay implements RowTaker {
     this.#columns = undefined;
   }
 
-  /** Reserves room for the rows of a write. */
+  /** Reserves room for a write's rows. Returns the owner's partition. */
   #enter({ columns, owner, rowCount }: LoggedHead): MemPartition {
     const { active } = this.#table;
     if (columns !== this.#columns) this.#arrange(columns);

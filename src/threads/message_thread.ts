@@ -1,13 +1,13 @@
 /**
- * Runs a thread that communicates through messages and reports failures through an event instead of
- * an exception.
+ * Runs a thread that communicates through messages. Its failures are reported through an event
+ * rather than an exception.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 
 export interface MessageThread<ToThread> {
   /**
    * Sends a message to the thread.
-   * @param moved Objects that are transferred to the thread and can no longer be used here.
+   * @param moved Objects transferred to the thread. They can no longer be used here.
    */
   post(message: ToThread, moved?: readonly Bun.Transferable[]): void;
   /** Ends the thread immediately, even in the middle of its work. */
@@ -16,18 +16,18 @@ export interface MessageThread<ToThread> {
 
 export interface ThreadEvents<FromThread> {
   readonly onMessage: (message: FromThread) => void;
-  /** Called once, when the thread has ended or has encountered an unexpected error. */
+  /** Called once, when the thread has ended or has hit an unexpected error. */
   readonly onFailure: (reason: string) => void;
 }
 
-/** The number of threads that have been created but have not opened their descriptors yet. */
+/** The number of threads that have been created but have not yet opened their descriptors. */
 let startingCount = 0;
 
 /**
  * Starts a thread.
  *
- * @returns undefined if the process cannot open the files that a thread needs, or cannot start more
- *   threads.
+ * @returns undefined if the process cannot open the files that a thread needs, or cannot start
+ *   another thread.
  */
 export function startThread<ToThread, FromThread>(
   entry: URL,
@@ -48,7 +48,7 @@ export function startThread<ToThread, FromThread>(
   };
   const fail = (reason: string): void => {
     if (!isOpen) return;
-    // The thread may still be running after it has reported an error.
+    // After an error report, the thread may still be running.
     close();
     onFailure(reason);
   };
@@ -70,12 +70,12 @@ export function startThread<ToThread, FromThread>(
   };
 }
 
-/** Creates a worker. Returns undefined if the system refuses another thread. */
+/** Creates a worker; undefined if the system refuses another thread. */
 function newWorker(entry: URL): Worker | undefined {
   try {
     return new Worker(entry.href);
   } catch (error) {
-    // The caller continues without a thread, because the number of threads is limited, like that of
+    // The caller continues without a thread: the number of threads is limited, as is that of
     // files.
     if (error instanceof TypeError) return undefined;
     throw error;

@@ -1,8 +1,8 @@
 /**
- * Runs the jobs in a thread that writes segments. `segment_threads.ts` sends one job at a time, and
- * receives its outcome as the answer.
+ * Runs jobs inside a thread that writes segments. `segment_threads.ts` sends one job at a time and
+ * waits for its outcome.
  *
- * A job is cancelled through a flag in shared memory, because this thread reads no messages while
+ * A job is cancelled through a flag in shared memory, because the thread reads no messages while
  * it is working.
  */
 
@@ -32,7 +32,7 @@ export type Work =
 export interface JobMessage {
   readonly work: Work;
   readonly cancelled: CancelFlag;
-  /** The thread collects its garbage when its arrays have grown by this many bytes. */
+  /** The thread collects garbage once its arrays have grown by this many bytes. */
   readonly garbageBytesMax: number;
 }
 
@@ -42,7 +42,7 @@ export type Answer =
   | { readonly kind: "index"; readonly isWritten: boolean }
   | { readonly kind: "failed"; readonly failure: ThreadFailure };
 
-/** An answer, along with the size of the thread's heap after it. */
+/** An answer, with the size in bytes of the thread's heap after it. */
 export type HeapAnswer = Answer & { readonly heapBytes: number };
 
 declare const self: Worker;
@@ -50,10 +50,10 @@ declare const self: Worker;
 const collection = new IdleCollection(systemClock);
 
 /**
- * Serves all jobs that arrive after this call.
+ * Serves all jobs that arrive from now on.
  *
- * @param loadKeys Lets this thread compute the expressions in the keys of indexes. It is called
- *   before the first job with such an index, because most databases have none.
+ * @param loadKeys Enables this thread to compute the expressions in index keys. Called before the
+ *   first job with such an index, because most databases have none.
  */
 export function serveSegmentJobs(loadKeys: () => Promise<void>): void {
   self.addEventListener("message", ({ data }: MessageEvent<JobMessage>) => {

@@ -1,7 +1,7 @@
 /**
- * Writes segments in separate threads, so that the event loop stays responsive: one thread handles
- * flushes and one handles merges, since a flush must not wait for a long merge of another table. If
- * memory is scarce, one thread does both.
+ * Writes segments in separate threads, which keeps the event loop responsive. One thread handles
+ * flushes and another handles merges, since a flush must not wait for a long merge of a different
+ * table. If memory is scarce, a single thread does both.
  *
  *     none ──first job──► running ──idle for a while, or closed──► none
  *
@@ -23,21 +23,20 @@ import type { Answer, HeapAnswer, JobMessage, Work } from "./segment_jobs.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
-/** An idle thread is ended after this time, because a thread occupies several megabytes. */
+/**
+ * How long a thread may be idle before it is ended, because a thread occupies several megabytes.
+ */
 const IDLE_MS = 30_000;
 
-/** The maximum garbage, in bytes, that a thread may accumulate if the process has ample memory. */
+/** How much garbage, in bytes, a thread may accumulate if the process has ample memory. */
 const GARBAGE_BYTES_MAX: number = 64 * 2 ** 20;
 
 export interface SegmentThreadOptions {
-  /** The module that the threads for segments run. It calls `serveSegmentJobs`. */
+  /** The module that the threads run. It must call `serveSegmentJobs`. */
   readonly entry: URL;
-  /** A thread collects its garbage when its arrays have grown by this many bytes. */
+  /** A thread collects garbage once its arrays have grown by this many bytes. */
   readonly garbageBytesMax?: number;
-  /**
-   * Whether flushes and merges share one thread, because there is not enough memory for two at a
-   * time.
-   */
+  /** Whether flushes and merges share one thread, because there is not enough memory for two. */
   readonly isSingle?: boolean;
 }
 
@@ -64,7 +63,7 @@ export class SegmentThreads implements SegmentWork {
     throw errorOf(answer);
   }
 
-  /** Uses the same thread as merges, which also take long. */
+  /** Index builds share the thread of merges, since both take a long time. */
   async index(job: IndexJob, isCancelled: () => boolean): Promise<boolean> {
     const answer = await this.#merges.run({ kind: "index", job }, isCancelled);
     if (answer === undefined) return false;
@@ -83,7 +82,7 @@ export class SegmentThreads implements SegmentWork {
   }
 }
 
-/** Manages one thread, which exists while there is work for it. */
+/** Manages one thread, which exists only while there is work for it. */
 class JobLine {
   heapBytes = 0;
   readonly #clock: Clock;
@@ -93,7 +92,7 @@ class JobLine {
   #cancelIdle: CancelTimer | undefined;
   /** Resolves with the answer to the running job. */
   #answer: PromiseWithResolvers<Answer> | undefined;
-  /** Settles when the last queued job has ended, and never fails. */
+  /** Resolves when the last queued job has ended, even if it failed. */
   #line: Promise<unknown> = Promise.resolve();
 
   constructor(clock: Clock, { entry, garbageBytesMax = GARBAGE_BYTES_MAX }: SegmentThreadOptions) {
@@ -102,7 +101,7 @@ class JobLine {
     this.#garbageBytesMax = garbageBytesMax;
   }
 
-  /** Runs work in the thread. Returns undefined if the work was cancelled before it began. */
+  /** Runs work in the thread. Resolves to undefined if the work is cancelled before it begins. */
   run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
     const done = this.#line.then(() => this.#run(work, isCancelled));
     // The next job runs even if this one failed.
@@ -165,7 +164,7 @@ class JobLine {
   }
 }
 
-/** Returns the error in an answer. */
+/** Returns the error that an answer reports. */
 function errorOf(answer: Answer): Error {
   if (answer.kind === "failed") return errorFromFailure(answer.failure);
   return new Error(`A thread that writes segments answered with a ${answer.kind}`);

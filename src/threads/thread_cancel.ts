@@ -4,18 +4,21 @@
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 
-/** The interval at which the caller is asked whether it has cancelled the work. */
+/** How often the caller is asked whether it has cancelled the work. */
 const LOOK_MS = 50;
 
-/** A number that becomes non-zero once the work is cancelled. */
+/** A number in shared memory that becomes non-zero once the work is cancelled. */
 export type CancelFlag = Int32Array<SharedArrayBuffer>;
 
-/** Returns true if the flag is raised. Called in the thread that does the work. */
+/** Whether the flag is raised. Called in the thread that does the work. */
 export function isRaised(flag: CancelFlag): boolean {
   return Atomics.load(flag, 0) !== 0;
 }
 
-/** Returns a flag that is raised soon after cancellation is requested, until `stop` is called. */
+/**
+ * Returns a flag that is raised soon after cancellation is requested, unless `stop` is called
+ * first.
+ */
 export function watchedFlag(
   clock: Clock,
   isCancelled: () => boolean,

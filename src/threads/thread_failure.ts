@@ -1,5 +1,5 @@
 /**
- * Transfers an error between threads. Messages do not preserve the class of an error, so it is sent
+ * Transfers errors between threads. Messages do not preserve the class of an error, so it is sent
  * as plain data, from which the receiver recreates an error of the original class.
  */
 import {
@@ -61,7 +61,7 @@ export function errorFromFailure(failure: ThreadFailure): Error {
     }
     case "bug": {
       const error = new Error("A thread hit a bug");
-      // Keeps the stack of the thread in which the error occurred.
+      // Keeps the stack from the thread where the error occurred.
       error.stack = failure.text;
       return error;
     }

@@ -1,9 +1,9 @@
-/** Merges the changes to a topic's source tables by seq, one batch at a time. */
+/** Merges the changes to a topic's source tables in seq order, one batch at a time. */
 import type { Seq } from "../base/seq.ts";
 import type { HistoryStore, OwnedChangeBatch, OwnedChangeScan } from "../storage/mod.ts";
 import type { OnMessage, TableSources } from "./table_sources.ts";
 
-/** The changes above `after` and up to `upTo`. */
+/** Changes above `after` and at or below `upTo`. */
 export interface CountedRange {
   readonly after: number;
   readonly upTo: number;
@@ -39,7 +39,7 @@ export class ChangeMerge {
   }
 
   /**
-   * Visits the messages of the next changes, up to one batch of them.
+   * Visits the messages of the next changes, at most one batch of them.
    *
    * @returns The seq up to which all changes have been visited; undefined if there are no more
    *   changes, and 0 if a scan needs further calls.
@@ -52,8 +52,8 @@ export class ChangeMerge {
       head.isAtEnd = head.batch === undefined;
       if (head.batch?.rowCount === 0) return 0;
     }
-    // The source with the lowest next seq delivers its changes up to the lowest next seq of the
-    // other sources.
+    // The source with the lowest next seq delivers its changes until it reaches the lowest next
+    // seq of the other sources.
     let first: Head | undefined;
     let lowest = Infinity;
     let bound = Infinity;

@@ -1,13 +1,13 @@
 /**
- * Defines the interface that topics offer to the layers above: a topic is a named position in the
- * changes to its source tables, and these changes are its messages.
+ * Defines the interface that topics offer to the layers above. The messages of a topic are the
+ * changes to its source tables.
  *
- * - The offset of a message is the number of earlier messages in its partition, in seq order. It
+ * - A message's offset is the number of earlier messages in its partition, in seq order. It
  *   depends only on the history of the tables and the definition of the topic, so no restart,
- *   crash, restore or merge of segments changes an offset.
+ *   crash, restore or merge of segments changes it.
  * - Writers do nothing for topics. Changes are counted when a caller reads, waits or queries them.
- * - A message that has been counted keeps its offset. If its row version can no longer be read,
- *   there is no message at that offset.
+ * - A counted message keeps its offset. If its row version can no longer be read, there is no
+ *   message at that offset.
  */
 
 import type { DatabaseError } from "../base/errors.ts";
@@ -22,55 +22,58 @@ import type {
 } from "../sql/mod.ts";
 
 export interface TopicLimits {
-  /** The time in which a consumer has to acknowledge a message before it is delivered again. */
+  /**
+   * How long, in milliseconds, a consumer may take to acknowledge a message before it is delivered
+   * again.
+   */
   readonly visibilityMs: number;
 }
 
 /** A page of messages read from one partition. */
 export interface ReadMessages {
-  /** The messages in ascending order of offset. Messages that cannot be read are omitted. */
+  /** The messages in ascending order of offset. Those that cannot be read are left out. */
   readonly messages: readonly TopicMessage[];
-  /** The exclusive end: every message below this offset was either returned or cannot be read. */
+  /**
+   * The exclusive end: every message below this offset has either been returned or cannot be read.
+   */
   readonly upTo: number;
 }
 
 export interface ReadOptions {
   /**
-   * The offset of the first message. If that message is no longer kept, reading begins at the
-   * oldest one.
+   * The offset of the first message. If it is no longer kept, reading begins at the oldest
+   * message.
    */
   readonly from: number;
   /** The maximum number of messages, 1 or more. */
   readonly limit: number;
   /**
-   * The total payload size at which the read ends; the message that reaches it is included. Default
-   * 8 MiB.
+   * The total payload size, in bytes, at which the read ends. The message that reaches it is
+   * included. Defaults to 8 MiB.
    */
   readonly bytesMax?: number | undefined;
 }
 
-/** The offsets and messages of one topic. */
+/** A topic's offsets and messages. */
 export interface TopicLog {
   readonly entry: TopicEntry;
   /** The seq up to which all changes have offsets. */
   readonly countedSeq: number;
-  /** The seq above which tables must retain history for the topic. */
+  /** The seq above which tables must keep their history for the topic. */
   readonly heldSeq: number;
-  /**
-   * The offset of the oldest message that is kept in a partition, or `nextOffset` if none is kept.
-   */
+  /** The offset of the oldest message kept in a partition; `nextOffset` if none is. */
   earliestOffset(partition: number): number;
   /** The offset after the last counted message of a partition. */
   nextOffset(partition: number): number;
   /**
-   * Counts every change that is visible at the time of the call.
+   * Counts all changes that are visible at the time of the call.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND once the topic has been dropped, SHUTTING_DOWN;
    *   STORAGE_UNAVAILABLE, DATA_DAMAGED if the disk cannot be read; DISK_FULL if too many counted
    *   messages cannot be stored
    */
   count(): Promise<void>;
-  /** Returns the offset of a starting position, among the counted messages. */
+  /** Returns the offset of a starting position among the counted messages. */
   offsetAt(partition: number, start: TopicStart): Promise<number>;
   /**
    * Reads counted messages in order.
@@ -79,29 +82,26 @@ export interface TopicLog {
    */
   read(partition: number, options: ReadOptions): Promise<ReadMessages>;
   /**
-   * Reads counted messages by their offsets, which must be in ascending order. Throws the errors of
-   * `read`.
+   * Reads counted messages at the given offsets, which must ascend. Throws the errors of `read`.
    */
   readOffsets(partition: number, offsets: readonly number[]): Promise<readonly TopicMessage[]>;
-  /**
-   * Returns the time at which a counted message was committed; undefined if the message has been
-   * discarded.
-   */
+  /** Returns when a counted message was committed; undefined if the message has been discarded. */
   committedMs(partition: number, offset: number): number | undefined;
   /**
-   * The number of events so far for which `onNews` calls back. It increases in the tick in which an
-   * event occurs.
+   * The number of events so far. An event is what `onNews` calls back for. It is counted in the
+   * tick in which it occurs.
    */
   readonly newsCount: number;
   /**
    * Calls back in the tick in which a source table has changed, or in the next tick, before the
-   * changes are counted. Also calls back when the topic is dropped or the server stops, after which
-   * reads fail. Several commits may lead to one call. Returns a function that cancels the callback.
+   * changes are counted. Also calls back when the topic is dropped or the server stops, after
+   * which reads fail. Several commits may lead to a single call. Returns a function that cancels
+   * the callback.
    */
   onNews(callback: () => void): () => void;
 }
 
-/** All topics of a database. */
+/** All topics in a database. */
 export interface TopicLogs {
   log(topicId: number): TopicLog | undefined;
   /** Called after topics have changed. See {@linkcode TopicAccess}. */
@@ -114,26 +114,26 @@ export interface TopicLogs {
   close(): Promise<void>;
 }
 
-/** A negative acknowledgement, for messages that must be delivered again. */
+/** A negative acknowledgement, for messages to be delivered again. */
 export interface TopicNack {
   readonly topicId: number;
   readonly partition: number;
   readonly group: string;
   readonly offsets: readonly number[];
-  /** The delay before the messages are delivered again; 0 for no delay. */
+  /** How long to wait before the messages are delivered again, in milliseconds. */
   readonly delayMs: number;
 }
 
 export interface TopicStreamRequest {
   readonly topicId: number;
   readonly group: string;
-  /** The partition to consume; absent for all partitions. */
+  /** The partition to consume; undefined for all partitions. */
   readonly partition?: number | undefined;
-  /** The start in partitions in which the group has no position. */
+  /** Where to start in partitions in which the group has no position. */
   readonly start: TopicStart;
-  /** How many messages may be delivered before more credit is granted. */
+  /** How many messages may be delivered until more credit is granted. */
   readonly credit: number;
-  /** Whether messages are ordered by key. See {@linkcode TopicConsumeRequest.isOrdered}. */
+  /** Whether messages are ordered by key; see {@linkcode TopicConsumeRequest.isOrdered}. */
   readonly isOrdered: boolean;
   readonly userId: string;
 }
@@ -142,16 +142,16 @@ export interface TopicStreamRequest {
 export interface TopicStreamSink {
   /**
    * Receives messages in order.
-   * @returns Whether there is room for more messages. If not, `drained` must be called later.
+   * @returns Whether there is room for more. If not, `drained` must be called later.
    */
   messages(messages: readonly TopicMessage[]): boolean;
-  /** Called once if the stream ends by itself. The error is CANCELLED after KILL. */
+  /** Called once if the stream ends by itself, with the reason. After KILL, that is CANCELLED. */
   ended(error: DatabaseError): void;
 }
 
 /** A consumer to which messages are pushed. */
 export interface TopicStream {
-  /** The number of messages that may still be delivered to the consumer. */
+  /** How many messages may still be delivered to the consumer. */
   readonly credit: number;
   /** Begins delivery. */
   start(): void;
@@ -166,17 +166,17 @@ export interface TopicStream {
    */
   ack(request: Pick<TopicAckRequest, "offsets" | "partition" | "upTo">): Promise<PreparedTopicAck>;
   /**
-   * Returns messages to the group, so that they are delivered again.
+   * Returns messages to the group, to be delivered again.
    * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE
    */
   nack(request: Pick<TopicNack, "delayMs" | "offsets" | "partition">): Promise<void>;
-  /** Ends the stream. Messages that are not acknowledged go to other consumers. */
+  /** Ends the stream. Unacknowledged messages go to other consumers. */
   close(): void;
 }
 
-/** Figures about all consumer groups together, for `/metrics`. */
+/** Figures for all consumer groups together, shown in `/metrics`. */
 export interface TopicFigures {
-  /** The number of groups in memory; a group counts once for each of its partitions. */
+  /** The number of groups in memory. A group counts once per partition. */
   readonly groups: number;
   readonly consumers: number;
   readonly claims: number;
@@ -185,13 +185,13 @@ export interface TopicFigures {
   readonly redeliveries: number;
 }
 
-/** How many webhooks have each status, and the totals of their requests since startup. */
+/** How many webhooks have each status, and the total numbers of their requests since startup. */
 export interface WebhookFigures extends Readonly<Record<WebhookState["status"], number>> {
   readonly delivered: number;
   readonly failed: number;
 }
 
-/** Access to topics for their consumers. */
+/** What consumers of topics can do. */
 export interface TopicConsumers extends TopicAccess {
   /**
    * Returns the id of a topic.
@@ -205,17 +205,17 @@ export interface TopicConsumers extends TopicAccess {
    */
   ack(request: TopicAckRequest): Promise<PreparedTopicAck>;
   /**
-   * Returns messages to the group, so that they are delivered again.
+   * Returns messages to the group, to be delivered again.
    * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE
    */
   nack(request: TopicNack): Promise<void>;
   /**
-   * Opens a stream. Delivery begins when the caller calls `start`. @throws {DatabaseError}
+   * Opens a stream, which delivers nothing until the caller calls `start`. @throws {DatabaseError}
    * OBJECT_NOT_FOUND
    */
   open(request: TopicStreamRequest, sink: TopicStreamSink): Promise<TopicStream>;
   figures(): TopicFigures;
-  /** Ends all waiting requests without messages, and lets no further request wait. */
+  /** Ends all waiting requests without messages. From then on, no request waits. */
   shutDown(): void;
   close(): Promise<void>;
 }

@@ -1,10 +1,10 @@
 /**
  * Provides dead letters as a source of messages: each row of the server's dead-letter table is a
- * message of the topic that DEAD_LETTER names.
+ * message of the topic named by DEAD_LETTER.
  *
- * A dead-letter topic has this table as an additional source, which appears in no definition. Its
- * offsets are therefore derived like those of any other topic. The source exists from the creation
- * of the topic, but the table contains no rows for it until another topic names it in DEAD_LETTER.
+ * A dead-letter topic has this table as an additional source that appears in no definition. Its
+ * offsets are therefore derived like those of any other topic. The source exists from the topic's
+ * creation, but the table contains no rows for it until another topic names it in DEAD_LETTER.
  */
 import type { Seq } from "../base/seq.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
@@ -29,14 +29,12 @@ const TARGET = 2;
 
 const COLUMN_IDS: readonly number[] = DEAD_LETTER_COLUMNS.map(({ columnId }) => columnId);
 
-/** The methods of the store that are used to read dead letters. */
+/** The store methods used to read dead letters. */
 type LetterStore = Pick<Store, "owners" | "scan" | "visibleSeq">;
 
 type TopicCatalog = OwnerNames & Pick<Catalog, "changeTopic" | "tableById" | "topics">;
 
-/**
- * The table, as the message reader sees it. The topic's number is internal and therefore omitted.
- */
+/** The table as the message reader sees it. The topic's id is internal and therefore left out. */
 const ENTRY: TableEntry = {
   tableId: TABLE_ID,
   namespace: "system",
@@ -60,12 +58,14 @@ const ENTRY: TableEntry = {
   updatedAtMs: 0,
 };
 
-/** Returns whether a source is the dead-letter table. */
+/** Whether a source is the dead-letter table. */
 export function isDeadLetterSource({ tableId }: TopicSource): boolean {
   return tableId === TABLE_ID;
 }
 
-/** Returns the condition of a topic's dead-letter source, and the columns that it reads. */
+/**
+ * Returns the condition of a topic's dead-letter source, and the columns that the condition reads.
+ */
 export function deadLetterCondition(topicId: number): {
   filter: CompiledExpression;
   columnIds: readonly number[];
@@ -88,7 +88,7 @@ export function deadLetterCondition(topicId: number): {
 export class DeadLetterCatalog implements TopicCatalog {
   readonly #catalog: TopicCatalog;
   readonly #withSource = new WeakMap<TopicEntry, TopicEntry>();
-  /** Topics that accept or have accepted dead letters. */
+  /** Topics that accept dead letters or once did. */
   readonly #targets = new Set<number>();
 
   constructor(catalog: TopicCatalog, store: LetterStore) {
@@ -137,24 +137,24 @@ export class DeadLetterCatalog implements TopicCatalog {
   }
 }
 
-/** A dead letter whose topic still keeps its message. */
+/** A dead letter whose topic still keeps it. */
 export interface StoredLetter {
   readonly owner: number;
   readonly seq: number;
   readonly row: Row;
 }
 
-/** Returns the number of the dead-letter topic of a letter. */
+/** Returns the id of the dead-letter topic that a letter belongs to. */
 export function targetOf(row: Row): number {
   return Number(row[1]);
 }
 
-/** The range of seqs in which dead letters were written. */
+/** The seqs between which dead letters were written. */
 export type LetterRange = Pick<AllChangesOptions, "after" | "upTo">;
 
 /**
- * Yields the letters that were written within a range, including letters deleted since. A step that
- * yields no row lets other work run during a long search.
+ * Yields the letters written within a range, including letters deleted since. A step may yield
+ * nothing, to let other work run during a long search.
  */
 export function* lettersWithin(
   store: Pick<HistoryStore, "changesOfAll">,
@@ -177,9 +177,8 @@ export function* lettersWithin(
 }
 
 /**
- * Returns whether a letter without an owner may be read. Older versions wrote letters without
- * owners. The erasure of an account deletes such letters if they name the account, but their
- * history remains.
+ * Whether a letter without an owner may be read. Older versions of the server wrote such letters.
+ * Erasing an account deletes those that name the account, but their history remains.
  */
 export function isUnownedLetterKept(
   store: Pick<Store, "lookup" | "visibleSeq">,
@@ -190,7 +189,7 @@ export function isUnownedLetterKept(
   return store.lookup(TABLE_ID, options) !== undefined;
 }
 
-/** Yields all letters that are kept, one owner after another. */
+/** Yields all letters still stored, one owner after another. */
 export function* letters(store: LetterStore): Generator<StoredLetter> {
   const upTo = store.visibleSeq;
   for (const owner of store.owners(TABLE_ID)) yield* lettersOf(store, { owner, upTo });

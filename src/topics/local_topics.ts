@@ -3,9 +3,9 @@
  * history that they need, discards old messages, and removes the remains of dropped topics.
  *
  * - A table retains its history above the lowest stored floor of its topics. The stored floor is
- *   therefore raised first, and the retained history of the table is reduced afterwards.
- * - Each commit costs a lookup of the tables that it changed. Topics are counted on request, before
- *   their history may be removed, and every few minutes, so that their size is known.
+ *   therefore raised first. Only then is the table's retained history reduced.
+ * - Each commit costs a lookup of the tables that it changed. Topics are counted on request,
+ *   before their history may be removed, and every few minutes, which keeps their size known.
  */
 import type { OnBug } from "../base/bugs.ts";
 import { isExpected } from "../base/errors.ts";
@@ -19,10 +19,10 @@ import { removeStored, storedTopicIds } from "./offset_index.ts";
 import { agedFloor, isFloorDue, sizeFloor } from "./retention.ts";
 import { LocalTopicLog, type TopicDeps } from "./topic_log.ts";
 
-/** The interval at which topics are checked for expired messages. */
+/** How often topics are checked for expired messages. */
 const LOOK_MS = 10_000;
 
-/** The time after which the changes of a topic are counted even if it has no readers. */
+/** After this time, the changes for a topic are counted even if it has no readers. */
 const UNCOUNTED_MS_MAX = 600_000;
 
 export class LocalTopics implements TopicLogs {
@@ -31,7 +31,7 @@ export class LocalTopics implements TopicLogs {
   readonly #logs = new Map<number, LocalTopicLog>();
   readonly #byTable = new Map<number, LocalTopicLog[]>();
   readonly #stop: () => void;
-  /** The work that the last check has not finished. */
+  /** Resolves when the last check has ended. */
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
   /** Whether the offsets table may contain rows of dropped topics. */
@@ -50,12 +50,12 @@ export class LocalTopics implements TopicLogs {
     return this.#logs.get(topicId);
   }
 
-  /** Called in the tick in which changes in these partitions have become visible. */
+  /** Called in the tick in which changes to these partitions have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
     if (this.#byTable.size === 0) return;
     let before = -1;
     for (const { tableId } of changed) {
-      // Consecutive partitions of the same table are skipped, because most commits change only one
+      // Skips consecutive partitions of the same table, because most commits change only one
       // table.
       if (tableId === before) continue;
       before = tableId;
@@ -139,7 +139,7 @@ export class LocalTopics implements TopicLogs {
     }
   }
 
-  /** Starts discarding expired messages, unless that is already in progress. */
+  /** Starts discarding expired messages unless that is already in progress. */
   look(): void {
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
@@ -194,7 +194,7 @@ export class LocalTopics implements TopicLogs {
     }
   }
 
-  /** Removes dropped sources once no message from them is kept. */
+  /** Removes dropped sources once none of their messages is kept. */
   #forgetSources(log: LocalTopicLog): void {
     const { entry, index } = log;
     const sources = entry.sources.filter(({ toSeq }) => (toSeq ?? Infinity) > index.floorSeq);
@@ -213,12 +213,12 @@ export class LocalTopics implements TopicLogs {
     store.holdHistory(tableId, heldSeq === Infinity ? undefined : (heldSeq as Seq));
   }
 
-  /** Runs a recurring task. If it fails, other tasks continue. */
+  /** Runs a recurring task. Its failure does not stop other tasks. */
   async #attempt(task: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      // The error can be ignored here, because the task runs again later.
+      // The error can be ignored, because the task runs again later.
       if (!isExpected(error)) this.#onBug(error, `the attempt to ${task}`);
       else if (!this.#isClosed) {
         this.#deps.log.error(`cannot ${task}; the server will try again`, { error: error.message });
@@ -240,7 +240,7 @@ function tablesOf({ sources }: TopicEntry): ReadonlySet<number> {
   return new Set(sources.map(({ tableId }) => tableId));
 }
 
-/** Returns a seq up to which no change to the table is a message of the topic. */
+/** Returns a seq at or below which no change to the table is a message of the topic. */
 function firstSeqOf({ sources }: TopicEntry, tableId: number): number {
   let first = Infinity;
   for (const source of sources) {

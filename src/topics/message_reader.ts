@@ -1,8 +1,8 @@
 /**
- * Reads the row versions of messages, wherever they are stored, and writes the payloads.
+ * Reads the row versions behind messages, wherever they are stored, and writes the payloads.
  *
- * Consecutive messages of the same table are read together, because one call can read several
- * versions of a table.
+ * Consecutive messages for the same table are read together, because a single call can read
+ * several versions of a table.
  */
 import { isExpected } from "../base/errors.ts";
 import type { SeldomLog } from "../base/seldom_log.ts";
@@ -13,10 +13,10 @@ import { isDeadLetterSource, isUnownedLetterKept } from "./dead_letter_source.ts
 import { MessageText } from "./message_text.ts";
 import type { PageContents } from "./offset_page.ts";
 
-/** The estimated size of an unreadable message. */
+/** The assumed size of an unreadable message, in bytes. */
 const UNKNOWN_BYTES = 100;
 
-/** Stands for the partition number when a message is read only to determine its size. */
+/** Used in place of the partition number when a message is read only to determine its size. */
 const ESTIMATED = -1;
 
 const WORDS: Readonly<Record<TopicOperation, TopicMessage["op"]>> = {
@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<TopicOperation, TopicMessage["op"]>> = {
   delete: "Delete",
 };
 
-/** The part of the catalog that names the owners of rows. */
+/** The part of the catalog that knows the names of owners. */
 export interface OwnerNames {
   readonly accounts: Pick<Catalog["accounts"], "ownerName">;
 }
@@ -37,7 +37,7 @@ export interface ReaderDeps {
   readonly log: Pick<SeldomLog, "error">;
 }
 
-/** The range of messages to read from a page, as indexes. */
+/** Which messages of a page to read, as indexes. */
 export interface PagePlace {
   readonly partition: number;
   readonly firstOffset: number;
@@ -45,14 +45,17 @@ export interface PagePlace {
 }
 
 export class MessageReader {
-  /** The number of messages that could not be read because their row versions no longer existed. */
+  /** How many messages could not be read because their row versions no longer existed. */
   lostCount: number;
   readonly #deps: ReaderDeps;
   readonly #topicName: string;
   readonly #sources: ReadonlyMap<number, TopicSource>;
-  /** The writers of messages, by table, each with the entry for which it was created. */
+  /**
+   * For each table, the writer of its messages and the catalog entry that the writer was created
+   * for.
+   */
   readonly #texts = new Map<number, { readonly of: unknown; readonly text: MessageText }>();
-  /** The highest offset at which a message was found to be lost, for each partition. */
+  /** For each partition, the highest offset at which a message was found to be lost. */
   readonly #lostUpTo = new Map<number, number>();
 
   constructor({ name, namespace, sources }: TopicEntry, deps: ReaderDeps, lostCount = 0) {
@@ -63,7 +66,7 @@ export class MessageReader {
   }
 
   /**
-   * Reads messages. Messages whose row versions no longer exist are omitted.
+   * Reads messages. Those whose row versions no longer exist are left out.
    *
    * @throws {DatabaseError} DATA_DAMAGED, STORAGE_UNAVAILABLE
    */
@@ -149,14 +152,16 @@ export class MessageReader {
     return this.#deps.store.versions(tableId, { seqs, owners, columnIds, wantsOld });
   }
 
-  /** Returns the payload size of one message, or an estimate if the message cannot be read. */
+  /**
+   * Returns the payload size of a message in bytes, or an estimate if the message cannot be read.
+   */
   sizeOf(contents: PageContents, index: number): number {
     const indexes = Uint32Array.of(index);
     const found: TopicMessage[] = [];
     try {
       this.#readRun(contents, { partition: ESTIMATED, firstOffset: 0, indexes }, found);
     } catch (error) {
-      // The error can be ignored here, because the size is only an estimate.
+      // The error can be ignored, because the size is only an estimate.
       if (!isExpected(error)) throw error;
     }
     return found[0]?.payload.length ?? UNKNOWN_BYTES;

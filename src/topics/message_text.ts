@@ -1,5 +1,5 @@
 /**
- * Writes row versions as the payloads of messages: JSON text in which cells have their wire form.
+ * Writes row versions as message payloads: JSON text in which cells have their wire form.
  *
  *     key    {"<key column>": …}
  *     full   {"<column>": …, "_seq": n, "_deleted": false, "_table": "ns.t"}
@@ -10,12 +10,12 @@ import type { TableEntry, TopicPayload } from "../catalog/mod.ts";
 import { cellMakerFor, type Value } from "../types/mod.ts";
 
 interface Column {
-  /** The name of the column as a JSON string, followed by a colon. */
+  /** The column's name as a JSON string, followed by a colon. */
   readonly start: string;
   readonly toCell: (value: Value) => unknown;
 }
 
-/** The values of one row in a batch of column vectors. */
+/** The position of a row within a batch of columns. */
 export interface RowPlace {
   readonly columns: readonly (readonly Value[])[];
   readonly row: number;
@@ -28,7 +28,7 @@ export interface WrittenVersion extends RowPlace {
   readonly old: RowPlace | undefined;
 }
 
-/** Writes the messages of one table, using its current columns. */
+/** Writes the messages for one table, using its current columns. */
 export class MessageText {
   readonly columnIds: readonly number[];
   readonly #columns: readonly Column[];
@@ -46,7 +46,7 @@ export class MessageText {
     this.#tableText = `"_table":${JSON.stringify(`${namespace}.${name}`)}`;
   }
 
-  /** Returns the primary key as text, or null if there is none. */
+  /** Returns the primary key as text; null if there is none. */
   keyOf(place: RowPlace): string | null {
     const [first, second] = this.#keyIndexes;
     if (first === undefined) return null;

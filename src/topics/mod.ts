@@ -1,6 +1,6 @@
 /**
- * Exports topics, which offer the changes to tables as messages with offsets, so that consumers can
- * read them at their own pace.
+ * Exports topics. They offer the changes to tables as messages with offsets, which consumers can
+ * read at their own pace.
  */
 export type {
   ReadMessages,

@@ -1,13 +1,13 @@
 /**
- * Stores the counted messages of a topic by partition and offset, in memory and in the offsets
+ * Keeps the counted messages of a topic by partition and offset, in memory and in the offsets
  * table.
  *
  *     count ──push──► last page of a partition ──full──► page ──store──► row of the table
  *                                                         └── contents leave memory, and come back
  *
  * - `countedSeq` only increases, and every message up to it is in a page.
- * - Each commit stores pages together with the seq up to which they are complete. Messages that
- *   were counted since then can be counted again, because the tables still retain their versions.
+ * - Each commit stores pages along with the seq up to which they are complete. Messages counted
+ *   since then can be counted again, because the tables still retain their versions.
  * - Pages up to `floorSeq` have been discarded. The offsets of the remaining messages do not
  *   change.
  */
@@ -20,35 +20,35 @@ import { SHARED_OWNER, type Store, type TableWrite } from "../storage/mod.ts";
 import { type Row, type Value, valueAt } from "../types/mod.ts";
 import { bodyOf, contentsOf, type OffsetPage, PAGE_MESSAGES, PageContents } from "./offset_page.ts";
 
-/** The partition number in the row that contains the topic's position. */
+/** Used in place of the partition number in the row with the topic's position. */
 const POSITION = -1;
 
-/** The maximum total size of the page contents that stay in memory for each topic. */
+/** The maximum total size, in bytes, of the page contents kept in memory per topic. */
 const CONTENTS_BYTES_MAX = 8 * 1024 * 1024;
 
 const [TOPIC_ID = 0, , , , FIRST_SEQ = 0, LAST_SEQ = 0, , BODY = 0] = TOPIC_OFFSET_COLUMN_IDS;
 
 const { tableId: TABLE_ID, name: TABLE_NAME } = TOPIC_OFFSETS_TABLE;
 
-/** The methods of the store that are used to read and write the pages. */
+/** The store methods used to read and write pages. */
 export type PageStore = Pick<Store, "apply" | "durable" | "lookup" | "scan" | "visibleSeq">;
 
 interface Partition {
   nextOffset: number;
-  /** The offset of the oldest kept message, or `nextOffset` if no message is kept. */
+  /** The offset of the oldest message kept; `nextOffset` if none is. */
   earliestOffset: number;
   /** The pages, in ascending order of offset. */
   pages: OffsetPage[];
 }
 
-/** The seqs and offsets of a topic that are in the offsets table. */
+/** A topic's seqs and offsets, as stored in the offsets table. */
 export interface StoredPosition {
   readonly countedSeq: number;
   readonly floorSeq: number;
   readonly nextOffsets: readonly number[];
 }
 
-/** Reads the position of a topic, or returns undefined if none is stored yet. */
+/** Reads a topic's position; undefined if none is stored yet. */
 export function storedPosition(store: PageStore, topicId: number): StoredPosition | undefined {
   const row = store.lookup(TABLE_ID, {
     owner: SHARED_OWNER,
@@ -65,7 +65,7 @@ export function storedPosition(store: PageStore, topicId: number): StoredPositio
   return { countedSeq: Number(countedSeq), floorSeq: Number(floorSeq), nextOffsets };
 }
 
-/** Returns the topics that have rows in the table. */
+/** Returns the ids of topics with rows in the table. */
 export function storedTopicIds(store: PageStore): ReadonlySet<number> {
   const topicIds = new Set<number>();
   const columnIds = [TOPIC_ID];
@@ -108,12 +108,12 @@ export class OffsetIndex {
   #countedSeq: number;
   #floorSeq: number;
   #storedPosition: StoredPosition | undefined;
-  /** The keys of stored pages that have been discarded since the last commit. */
+  /** The keys of stored pages discarded since the last commit. */
   #removed: Row[] = [];
-  /** Full pages with contents in memory, oldest first. */
+  /** Full pages with their contents in memory, oldest first. */
   readonly #loaded = new Set<OffsetPage>();
   #loadedBytes = 0;
-  /** The number of messages that are not in any stored page. */
+  /** How many messages are not in any stored page. */
   unstoredCount = 0;
   /** Called when a page is full. Returns the estimated total size of its payloads in bytes. */
   bytesOfPage: (page: OffsetPage) => number = () => 0;
@@ -185,7 +185,10 @@ export class OffsetIndex {
     return this.#floorSeq;
   }
 
-  /** The seq above which tables must retain history so that this topic can be counted again. */
+  /**
+   * The seq above which tables must retain history so that this topic can be counted again;
+   * undefined if nothing is stored yet.
+   */
   get storedFloorSeq(): number | undefined {
     return this.#storedPosition?.floorSeq;
   }
@@ -207,8 +210,8 @@ export class OffsetIndex {
   }
 
   /**
-   * Yields all kept pages, in no particular order. The sizes of pages that are not full are
-   * estimated again.
+   * Yields all kept pages, in no particular order. For pages that are not full, the size is
+   * estimated anew.
    */
   *pages(): Generator<OffsetPage> {
     for (const { pages } of this.#partitions) {
@@ -223,8 +226,8 @@ export class OffsetIndex {
     const into = defined(this.#partitions[partition], "the partition of a message must exist");
     let page = into.pages.at(-1);
     if (page === undefined || page.count === PAGE_MESSAGES) {
-      // Memory for a full page is reserved after the first page, because such a partition is likely
-      // to fill another.
+      // After its first page, a partition is likely to fill more of them, so memory for a full
+      // page is reserved at once.
       const capacity = page === undefined ? undefined : PAGE_MESSAGES;
       page = {
         firstOffset: into.nextOffset,
@@ -250,18 +253,19 @@ export class OffsetIndex {
     }
   }
 
-  /** Returns the page that contains an offset, or undefined if that page is not kept. */
+  /** Returns the page that contains an offset; undefined if that page is not kept. */
   pageAt(partition: number, offset: number): OffsetPage | undefined {
     return this.#pageBy(partition, (page) => page.firstOffset + page.count > offset, offset);
   }
 
-  /** Returns the page with the first message above a seq, or undefined if there is none. */
+  /** Returns the page with the first message above `seq`; undefined if there is none. */
   pageAbove(partition: number, seq: number): OffsetPage | undefined {
     return this.#pageBy(partition, ({ lastSeq }) => lastSeq > seq);
   }
 
   /**
-   * Returns the first page for which `isAtOrAfter` returns true, as it must for all later pages.
+   * Returns the first page for which `isAtOrAfter` returns true. It must return true for all later
+   * pages as well.
    */
   #pageBy(
     partition: number,
@@ -282,7 +286,7 @@ export class OffsetIndex {
   }
 
   /**
-   * Returns the contents of a page, and reads them from the table if necessary.
+   * Returns the contents of a page, reading them from the table if necessary.
    * @throws {DatabaseError} DATA_DAMAGED, STORAGE_UNAVAILABLE
    * @throws {CorruptionError}
    */
@@ -315,7 +319,7 @@ export class OffsetIndex {
     }
   }
 
-  /** Discards all messages up to a seq. The index must have counted these messages. */
+  /** Discards all messages at or below a seq, which must have been counted. */
   raiseFloor(seq: number): void {
     assert(seq <= this.#countedSeq, "only counted messages may be given up");
     if (seq <= this.#floorSeq) return;
@@ -342,10 +346,10 @@ export class OffsetIndex {
   }
 
   /**
-   * Makes everything that has been counted durable. If this fails, the state in memory may differ
-   * from the stored state, and the caller must create a new index.
+   * Makes everything counted so far durable. If this fails, memory may no longer match the stored
+   * state, and the caller must create a new index.
    *
-   * @throws {DatabaseError} DISK_FULL and others, before anything was applied; the same from
+   * @throws {DatabaseError} DISK_FULL and others, before anything is applied; the same from
    *   `durable`
    */
   async store(options: { readonly usesReserve: boolean }): Promise<void> {
@@ -368,8 +372,7 @@ export class OffsetIndex {
     };
     (this.#storedPosition === undefined ? inserts : updates).push(this.#positionRow(position));
     const writes = [write("insert", inserts), write("update", updates)];
-    // The deleted rows are written with a NULL body, because the last values of a deleted page are
-    // never read.
+    // The body is NULL, because the last values of a deleted page are never read.
     writes.push(
       write(
         "delete",

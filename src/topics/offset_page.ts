@@ -1,25 +1,25 @@
 /**
- * Implements a page of a partition: up to {@linkcode PAGE_MESSAGES} consecutive messages, each with
- * its seq, its source and the owner of its row. The contents of a page are either in memory or in
- * the body of a row.
+ * Implements a page of a partition: up to {@linkcode PAGE_MESSAGES} consecutive messages, each
+ * with its seq, its source and the owner of its row. The contents of a page are either in memory
+ * or in the body of a row.
  *
  *     body   message count, then the first seq, then the distance of each seq to the one before;
  *            then runs of messages with the same source and owner: length, source id, owner.
  *            All numbers are varints.
  *
  * - Seqs ascend.
- * - A page that is followed by another one is full and never changes.
+ * - A page followed by another one is full and never changes.
  */
 import { assert } from "../base/assert.ts";
 import { ByteReader } from "../base/byte_reader.ts";
 import { ByteWriter } from "../base/byte_writer.ts";
 
-/** The number of messages in a full page, whose body takes one to three kilobytes. */
+/** The number of messages in a full page. Its body takes up one to three kilobytes. */
 export const PAGE_MESSAGES = 256;
 
 const CAPACITY_MIN = 8;
 
-/** The messages that a page lists. */
+/** The messages listed in a page. */
 export class PageContents {
   count = 0;
   seqs: Float64Array;
@@ -28,7 +28,7 @@ export class PageContents {
 
   /**
    * Creates an empty list of messages.
-   * @param capacity The number of messages for which memory is reserved.
+   * @param capacity How many messages to reserve memory for.
    */
   constructor(capacity: number = CAPACITY_MIN) {
     this.seqs = new Float64Array(capacity);
@@ -36,7 +36,7 @@ export class PageContents {
     this.sourceIds = new Uint32Array(capacity);
   }
 
-  /** Appends a message, with the seq, source and owner of its change. */
+  /** Appends a message, given the seq, source and owner of its change. */
   push(seq: number, sourceId: number, owner: number): void {
     assert(seq > this.lastSeq, "messages of a partition must ascend by seq");
     if (this.count === this.seqs.length) this.#grow();
@@ -54,7 +54,7 @@ export class PageContents {
     return this.seqs.length * 20;
   }
 
-  /** Returns the index of the first message with a seq above the given one. */
+  /** Returns the index of the first message with a seq above `seq`. */
   firstAbove(seq: number): number {
     let low = 0;
     let high = this.count;
@@ -85,13 +85,13 @@ export interface OffsetPage {
   count: number;
   firstSeq: number;
   lastSeq: number;
-  /** The estimated total size of the messages' payloads. */
+  /** The estimated total size of the messages' payloads in bytes. */
   payloadBytes: number;
   /** The contents, if they are in memory; undefined while they are only in the table. */
   contents: PageContents | undefined;
   /** Whether the offsets table has a row for the page. */
   isStored: boolean;
-  /** Whether the page has messages that its row in the offsets table does not have. */
+  /** Whether the page has messages that are missing from its row in the offsets table. */
   isDirty: boolean;
 }
 
@@ -118,7 +118,9 @@ export function bodyOf({ count, owners, seqs, sourceIds }: PageContents): Uint8A
   return writer.copy();
 }
 
-/** Decodes the stored body of a page. @throws {CorruptionError} If the bytes are not a body. */
+/**
+ * Decodes the stored body of a page. @throws {CorruptionError} If the bytes are not a valid body.
+ */
 export function contentsOf(body: Uint8Array, path: string): PageContents {
   const reader = new ByteReader(body, { path });
   const count = reader.varint();

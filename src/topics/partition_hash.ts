@@ -1,6 +1,6 @@
 /**
- * Assigns a row to a partition of a topic. The algorithm is part of the storage format: committed
- * consumer offsets depend on it, so it never changes.
+ * Assigns a row to one of a topic's partitions. The algorithm is part of the storage format:
+ * committed consumer offsets depend on it, so it never changes.
  *
  *     hash     32 bits, from 0; each word of the input is mixed in as MurmurHash3 does it
  *     input    table id, owner, then each value of the primary key in the order of its columns;
@@ -16,7 +16,7 @@ import type { Value } from "../types/mod.ts";
 const double = new Float64Array(1);
 const words = new Uint32Array(double.buffer);
 
-/** Mixes a word into a hash. */
+/** Mixes a 32-bit word into a hash. */
 function mixed(hash: number, word: number): number {
   let k = Math.imul(word, 0xcc9e2d51);
   k = Math.imul((k << 15) | (k >>> 17), 0x1b873593);
@@ -53,7 +53,7 @@ function hashOfText(hash: number, text: string): number {
   return h;
 }
 
-/** Returns the partition for a hash, from 0 to `partitions` - 1. */
+/** Returns the partition that a hash belongs to, from 0 to `partitions` - 1. */
 export function partitionOf(hash: number, partitions: number): number {
   let h = hash;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);

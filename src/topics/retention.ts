@@ -1,8 +1,8 @@
 /**
- * Decides which messages of a topic to discard: messages older than its retention hours, the oldest
- * messages beyond its retention bytes, and messages that were cleared.
+ * Decides which messages of a topic to discard: those older than its retention hours, the oldest
+ * ones beyond its retention bytes, and those that were cleared.
  *
- * Discarding messages requires a commit, so it waits until at least a page of messages can be
+ * Discarding messages takes a commit, so it waits until at least a page of messages can be
  * discarded, or until a fraction of the retention time has passed.
  */
 import { HOUR_MS } from "../base/clock.ts";
@@ -10,10 +10,10 @@ import type { TopicEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { OffsetIndex } from "./offset_index.ts";
 
-/** The number of steps per retention time in which old messages are discarded. */
+/** Old messages are discarded in this many steps per retention period. */
 const STEPS = 16;
 
-/** Returns the seq up to which messages have expired or have been cleared. */
+/** Returns the seq up to which messages have expired or been cleared. */
 export function agedFloor(
   { clearedSeq, retentionHours }: TopicEntry,
   store: Pick<Store, "agedSeq">,
@@ -21,7 +21,7 @@ export function agedFloor(
   return Math.max(clearedSeq, store.agedSeq(retentionHours * HOUR_MS));
 }
 
-/** Returns whether raising the stored floor to another seq is worth a commit. */
+/** Whether raising the stored floor from one seq to another is worth a commit. */
 export function isFloorDue(
   { clearedSeq, retentionHours }: TopicEntry,
   { from, to }: { from: number; to: number },
@@ -33,7 +33,10 @@ export function isFloorDue(
   return store.commitMs(to) - store.commitMs(from) >= stepMs;
 }
 
-/** Returns the seq up to which pages exceed the topic's size limit, or 0 if all pages fit. */
+/**
+ * Returns the seq up to which pages must go for the topic to fit its size limit; 0 if all pages
+ * fit.
+ */
 export function sizeFloor({ retentionBytes }: TopicEntry, index: OffsetIndex): number {
   let bytes = 0;
   for (const { payloadBytes } of index.pages()) bytes += payloadBytes;

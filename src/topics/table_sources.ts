@@ -1,11 +1,11 @@
 /**
- * Decides which changes to a table are messages of a topic, and to which partition each belongs.
+ * Decides which changes to a table are messages of a topic, and which partition each belongs to.
  *
- * - A version without a predecessor, or whose predecessor is a tombstone, is an insert; a tombstone
- *   is a delete; any other version is an update.
+ * - A version without a predecessor, or with a tombstone as its predecessor, is an insert. A
+ *   tombstone is a delete. Any other version is an update.
  * - An update that changes no column is not a message.
- * - If the condition of a source fails on a row, the row is not a message, and the topic reports
- *   this.
+ * - If the condition of a source fails for a row, the row is not a message, and the topic reports
+ *   the error.
  */
 import { type DatabaseError, isExpected } from "../base/errors.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
@@ -18,7 +18,7 @@ import { hashOfNumber, hashOfValue, partitionOf } from "./partition_hash.ts";
 /** Receives the messages of a batch in order. */
 export type OnMessage = (message: CountedMessage) => void;
 
-/** A message that has been counted. The object is reused from call to call. */
+/** A counted message. The object is reused from call to call. */
 export interface CountedMessage {
   seq: number;
   owner: number;
@@ -26,7 +26,7 @@ export interface CountedMessage {
   partition: number;
 }
 
-/** The dependencies that are needed to compile the conditions of sources. */
+/** What compiling the conditions of sources needs. */
 export interface SourceDeps {
   readonly catalog: Pick<Catalog, "tableById">;
   readonly sql: Pick<SqlEngine, "planLive">;
@@ -39,10 +39,7 @@ interface Rule {
     | undefined;
 }
 
-/**
- * The caller with whose rights conditions are compiled: the system itself, which may read every
- * table.
- */
+/** Conditions are compiled with the rights of the system itself, which may read every table. */
 const CALLER = {
   userId: "root",
   role: "system",
@@ -57,23 +54,23 @@ const OPERATIONS = ["insert", "update", "delete"] as const;
 
 export class TableSources {
   readonly table: TableEntry;
-  /** The columns that are read for each change. */
+  /** The columns read for each change. */
   readonly columnIds: readonly number[];
   /** Sentences that explain why changes are missing. */
   readonly faults: readonly string[];
-  /** Called with a description of what is wrong with a row. */
+  /** Called with a sentence that describes what is wrong with a row. */
   onFault: (fault: string) => void = () => {};
-  /** The rules of each operation; the index is 0 for insert, 1 for update and 2 for delete. */
+  /** The rules by operation: index 0 is for inserts, 1 for updates and 2 for deletes. */
   readonly #rules: readonly (readonly Rule[])[];
   readonly #partitions: number;
-  /** The indexes of the key columns and of all declared columns in `columnIds`. */
+  /** Indexes into `columnIds`: the key columns, and all declared columns. */
   readonly #keyPlaces: readonly number[];
   readonly #comparedPlaces: readonly number[];
   readonly #message: CountedMessage = { seq: 0, owner: 0, sourceId: 0, partition: 0 };
 
   /**
-   * Compiles the conditions of a topic's sources on one table.
-   * @returns undefined if the table was dropped.
+   * Compiles the conditions of a topic's sources that concern one table.
+   * @returns undefined if the table has been dropped.
    */
   static of(topic: TopicEntry, tableId: number, deps: SourceDeps): TableSources | undefined {
     const table = deps.catalog.tableById(tableId);
@@ -118,7 +115,9 @@ export class TableSources {
     this.#comparedPlaces = compares ? declared.map((id) => this.columnIds.indexOf(id)) : [];
   }
 
-  /** Calls back for each change that is a message, up to row `end` (exclusive). */
+  /**
+   * Calls `onMessage` for each change from row `start` to row `end` (exclusive) that is a message.
+   */
   visit(batch: OwnedChangeBatch, { start, end }: RowRange, onMessage: OnMessage): void {
     const masks = new Map<Rule, Uint8Array>();
     const message = this.#message;
@@ -164,7 +163,7 @@ export class TableSources {
     return true;
   }
 
-  /** Returns a mask with a 1 for each row that meets the condition. */
+  /** Returns a mask with a 1 for each row that satisfies the condition. */
   #maskOf({ condition }: Rule, batch: OwnedChangeBatch, operation: number): Uint8Array {
     const { rowCount } = batch;
     const mask = new Uint8Array(rowCount);

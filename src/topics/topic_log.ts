@@ -7,7 +7,7 @@
  *                          ▲
  *         held, while the definition of a source table changes: count waits
  *
- * - Changes are counted according to the definition in force. Counted messages are therefore stored
+ * - Changes are counted under the definition in force. Counted messages are therefore stored
  *   before the definition of a table changes, and are never counted again under the new one.
  * - After a failure, the index is at the last change that was counted completely.
  */
@@ -30,22 +30,22 @@ import type { OffsetPage } from "./offset_page.ts";
 import { TableSources } from "./table_sources.ts";
 
 /**
- * The numbers of unstored messages, per topic and per partition, at which counted messages are
- * stored.
+ * Counted messages are stored once a topic has this many unstored ones, or the number per
+ * partition below for each of its partitions, whichever is more.
  */
 const UNSTORED_MAX = 16_384;
 const UNSTORED_PER_PARTITION_MAX = 256;
 
 /**
- * The multiple of these numbers at which counting stops, because messages that cannot be stored
- * occupy memory.
+ * Counting stops at this multiple of that number, because messages that cannot be stored occupy
+ * memory.
  */
 const UNSTORED_TIMES_MAX = 16;
 
-/** The total size of payloads at which a read ends. */
+/** The total payload size in bytes at which a read ends. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** The number of messages that are read before other work may run. */
+/** How many messages are read before other work may run. */
 const STEP_MESSAGES = 128;
 
 /** The parts of the database that topics use. */
@@ -59,9 +59,9 @@ export interface TopicDeps {
 
 export class LocalTopicLog implements TopicLog {
   entry: TopicEntry;
-  /** Whether source tables have changed since they were last counted. */
+  /** Whether source tables have changed since changes were last counted. */
   isBehind = true;
-  /** The time of the last count, on the monotonic clock. */
+  /** When changes were last counted, on the monotonic clock. */
   countedAtMs: number;
   newsCount = 0;
   readonly #deps: TopicDeps;
@@ -72,9 +72,9 @@ export class LocalTopicLog implements TopicLog {
   readonly #holds = new Set<Promise<void>>();
   readonly #listeners = new Set<() => void>();
   #isNewsDue = false;
-  /** The reason why the topic can no longer be read. */
+  /** Why the topic can no longer be read; undefined while it can. */
   #closedBy: "drop" | "stop" | undefined;
-  /** Faults of the source tables, and faults of rows. */
+  /** Faults that concern whole source tables; `#rowFault` concerns a single row. */
   #tableFaults: readonly string[] = [];
   #rowFault: string | undefined;
 
@@ -85,7 +85,7 @@ export class LocalTopicLog implements TopicLog {
     this.countedAtMs = deps.clock.monotonicMs();
   }
 
-  /** The index of counted offsets, which is loaded on first use. */
+  /** The index of counted offsets, loaded when first used. */
   get index(): OffsetIndex {
     if (this.#index === undefined) {
       const index = new OffsetIndex(this.entry, this.#deps.store);
@@ -102,7 +102,7 @@ export class LocalTopicLog implements TopicLog {
     return floorSeq ?? this.entry.createdSeq;
   }
 
-  /** Whether the offsets of the topic are in memory. */
+  /** Whether the topic's offsets are in memory. */
   get isLoaded(): boolean {
     return this.#index !== undefined;
   }
@@ -139,8 +139,8 @@ export class LocalTopicLog implements TopicLog {
   }
 
   /**
-   * Closes the log because the topic was dropped or the database is closing. All waits and reads
-   * end.
+   * Closes the log because the topic has been dropped or the database is closing. All waits and
+   * reads end.
    */
   close(cause: "drop" | "stop"): void {
     this.#closedBy ??= cause;
@@ -165,7 +165,7 @@ export class LocalTopicLog implements TopicLog {
     this.#giveUpCleared();
   }
 
-  /** Discards cleared messages in memory immediately, although the new floor is stored later. */
+  /** Discards cleared messages in memory at once. The new floor is stored later. */
   #giveUpCleared(): void {
     const { index } = this;
     index.raiseFloor(Math.min(this.entry.clearedSeq, index.countedSeq));
@@ -180,7 +180,7 @@ export class LocalTopicLog implements TopicLog {
       index.countedSeq = upTo;
       return;
     }
-    // From now on, new changes mark the topic as behind again.
+    // Changes made from now on mark the topic as behind again.
     this.isBehind = false;
     try {
       await this.#countTo(index, upTo);
@@ -190,7 +190,9 @@ export class LocalTopicLog implements TopicLog {
     }
   }
 
-  /** Stores counted messages once there are enough of them. Fails if too many cannot be stored. */
+  /**
+   * Stores counted messages once there are enough of them. Throws if too many cannot be stored.
+   */
   async #storeIfMany({ unstoredCount }: OffsetIndex): Promise<void> {
     const { partitions } = this.entry;
     const dueCount = Math.max(UNSTORED_MAX, UNSTORED_PER_PARTITION_MAX * partitions);
@@ -335,7 +337,7 @@ export class LocalTopicLog implements TopicLog {
     return messages;
   }
 
-  /** Returns the page of an offset that has been counted and is kept. */
+  /** Returns the page of an offset; undefined if it has not been counted or is not kept. */
   #keptPage(partition: number, offset: number): OffsetPage | undefined {
     if (offset < this.earliestOffset(partition)) return undefined;
     return this.index.pageAt(partition, offset);
@@ -362,7 +364,7 @@ export class LocalTopicLog implements TopicLog {
   }
 
   /**
-   * Makes every assigned offset durable, and prevents counting until the returned function is
+   * Makes all assigned offsets durable, and prevents counting until the returned function is
    * called.
    *
    * @throws {DatabaseError} If the offsets cannot be stored.
@@ -385,9 +387,7 @@ export class LocalTopicLog implements TopicLog {
     return release;
   }
 
-  /**
-   * Stores counted messages, unless they are already stored. Commits are made one after another.
-   */
+  /** Stores counted messages that are not yet stored. Commits are made one after another. */
   store(options: { readonly usesReserve: boolean }): Promise<void> {
     return this.#storing.run(() => this.#store(options));
   }
@@ -400,8 +400,8 @@ export class LocalTopicLog implements TopicLog {
     try {
       await index.store(options);
     } catch (error) {
-      // Some of the writes may have been applied. The index is therefore loaded from disk again,
-      // and the remaining changes are counted again.
+      // Some writes may have been applied. The index is therefore loaded from disk again, and the
+      // remaining changes are counted again.
       if (this.#deps.store.appliedSeq !== appliedSeq && this.#index === index) this.#forget();
       throw error;
     }
@@ -412,13 +412,13 @@ export class LocalTopicLog implements TopicLog {
     this.isBehind = true;
   }
 
-  /** Stores counted messages. If that fails, it is attempted again later. */
+  /** Stores counted messages. A failure is logged, and storing them is attempted again later. */
   async storeOrLog(): Promise<void> {
     try {
       await this.store({ usesReserve: false });
     } catch (error) {
-      // The error can be ignored here: messages that are not stored are counted again after a
-      // restart, with the same result.
+      // The error can be ignored: after a restart, messages that were not stored are counted
+      // again, with the same result.
       if (!(error instanceof DatabaseError)) throw error;
       const { name, namespace } = this.entry;
       const fields = { topic: `${namespace}.${name}`, error: error.message };
@@ -429,7 +429,7 @@ export class LocalTopicLog implements TopicLog {
     }
   }
 
-  /** Estimates the payload size of a page from its last message. */
+  /** Estimates a page's payload size in bytes from its last message. */
   #bytesOf(page: OffsetPage): number {
     const { contents, count } = page;
     if (contents === undefined || count === 0) return page.payloadBytes;
@@ -437,7 +437,7 @@ export class LocalTopicLog implements TopicLog {
   }
 
   /**
-   * Requires that the topic can still be read.
+   * Checks that the topic can still be read.
    * @throws {DatabaseError} OBJECT_NOT_FOUND, SHUTTING_DOWN
    */
   #requireOpen(): void {

@@ -1,9 +1,9 @@
 /**
  * Encodes the frames of a large commit before its position in the log and its seqs are known.
  *
- * - Each part is a complete frame in separate memory; `seal` fills in its head.
- * - A row is identified by its index within the commit. If the seq of a row does not follow the seq
- *   of the previous row, space is reserved for it, which `seal` also fills in.
+ * - Each part is a complete frame in separate memory; `seal` fills in its header.
+ * - A row is identified by its index within the commit. If a row's seq does not follow the
+ *   previous row's, space is reserved for it, which `seal` fills in as well.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -16,8 +16,8 @@ import { writeColumns } from "./frame_columns.ts";
 import { type RowHead, requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /**
- * A commit is split into frames of about this size; a full part is slightly larger. A smaller frame
- * would take just as long to sync.
+ * A commit is split into frames of about this size. A full part is slightly larger. A smaller
+ * frame would take just as long to sync.
  */
 export const PART_BYTES_MAX: number = 4 * 1024 * 1024;
 
@@ -25,14 +25,14 @@ const PART_BYTES_AT_START = 64 * 1024;
 
 export interface PreparedOptions {
   /**
-   * The size in bytes at which a part is full. The row that crosses this limit still belongs to the
-   * part.
+   * The size in bytes at which a part is full. The row that crosses this limit is still added to
+   * it.
    */
   readonly partBytes: number;
   readonly rowBytesMax: number;
-  /** The maximum total size of all parts. A part that crosses the limit is refused. */
+  /** The maximum total size in bytes of all parts. A part that crosses the limit is refused. */
   readonly commitBytesMax: number;
-  /** Returns the offset of a row's seq from the seq of the first row. */
+  /** Returns the offset of a row's seq from the first row's seq. */
   readonly offsetOf: (index: number) => number;
 }
 
@@ -41,11 +41,14 @@ interface FramePart {
   /** The index of the first row in the part. */
   readonly first: number;
   last: number;
-  /** The rows whose seqs are written, because they do not follow directly, with their offsets. */
+  /**
+   * The rows whose seqs have to be written, because they do not follow the previous row's. `at` is
+   * the offset where each seq belongs.
+   */
   readonly jumps: { readonly index: number; readonly at: number }[];
 }
 
-/** The fields of a frame's header that the caller of `seal` provides. */
+/** The fields of a frame's header that the caller of `seal` supplies. */
 export type PreparedHead = Omit<FrameHead, "kind" | "firstSeq" | "lastSeq">;
 
 export class PreparedFrames implements PreparedCommit {
@@ -53,7 +56,7 @@ export class PreparedFrames implements PreparedCommit {
   readonly #partBytes: number;
   readonly #parts: FramePart[] = [];
   #part: FramePart | undefined;
-  /** The total bytes of the parts that are full. */
+  /** The total size of the full parts in bytes. */
   #fullBytes = 0;
   #write: TableWrite | undefined;
   #columns: readonly StoredColumn[] = [];
@@ -71,8 +74,8 @@ export class PreparedFrames implements PreparedCommit {
   }
 
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void {
-    // Slices of one write stay one write, so that recovery can decide whether it needs the frame at
-    // all.
+    // Slices of one write stay one write, which lets recovery decide from the frame's head whether
+    // it needs the frame at all.
     if (this.#columns === columns && isAlike(this.#write, write)) return;
     this.#endWrite();
     this.#write = write;
@@ -95,7 +98,10 @@ export class PreparedFrames implements PreparedCommit {
     }
   }
 
-  /** Writes columnar rows, provided that they fit into the part and their columns are supported. */
+  /**
+   * Writes columnar rows if they fit into the part and their columns are supported. Returns false
+   * otherwise.
+   */
   #addColumns({ columns, rowCount }: Batch, first: number, prevs: Float64Array): boolean {
     const { offsetOf, rowBytesMax } = this.#options;
     const part = this.#partAt(first);
@@ -116,7 +122,7 @@ export class PreparedFrames implements PreparedCommit {
   }
 
   /**
-   * Returns the part to which the next row belongs. A new part begins with the head of the current
+   * Returns the part that the next row belongs to. A new part begins with the head of the current
    * write.
    */
   #partAt(index: number): FramePart {
@@ -154,7 +160,7 @@ export class PreparedFrames implements PreparedCommit {
     this.#part = undefined;
   }
 
-  /** Returns the size that a part will have once it is sealed. */
+  /** Returns the length that a part will have once it is sealed. */
   sealedLength(part: number): number {
     return Math.ceil(this.#at(part).bytes.length / 8) * 8;
   }

@@ -32,16 +32,18 @@ export interface LoggedCommit {
 /** The position at which the log ends. */
 export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
-  /** Log files before `firstFile`. They had been released, but a crash brought their names back. */
+  /**
+   * Log files before `firstFile`. They had been released, but their names came back in a crash.
+   */
   readonly outdated: readonly string[];
-  /** Recycled files that still have their old names, and whose contents are ignored. */
+  /** Recycled files that still have their old names. Their contents are ignored. */
   readonly staleNames: readonly { readonly path: string; readonly now: number }[];
   /** The offset in the last file at which the log ends. */
   readonly offset: number;
   readonly frameNumber: number;
-  /** The largest seq in the log; 0 if it is empty. */
+  /** The highest seq in the log; 0 if the log is empty. */
   readonly lastSeq: number;
-  /** The bytes from `offset` up to this offset belong to a torn group and must be wiped. */
+  /** The end of the bytes, starting at `offset`, that belong to a torn group and must be wiped. */
   readonly wipeUpTo: number;
 }
 
@@ -49,13 +51,13 @@ export interface WalReadOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   readonly log: Log;
-  /** The number that the high-water file contains. */
+  /** The number in the high-water file. */
   readonly highWaterSeq: number;
-  /** The first file of the log. Earlier files are ignored, even if they are intact. */
+  /** The first file of the log. Earlier files are ignored even if they are intact. */
   readonly firstFile: number;
 }
 
-/** The offset at which the valid frames of a log file end. */
+/** Where the valid frames of a log file end. */
 interface FileEnd {
   readonly path: string;
   /** The number of the file; 0 before the first file. */
@@ -69,21 +71,20 @@ interface FileEnd {
 export interface LogReading {
   /** The log files up to the end of the log, in order. */
   readonly files: WalEnd["files"];
-  /** Log files before `firstFile`. They had been released, but a crash brought their names back. */
+  /**
+   * Log files before `firstFile`. They had been released, but their names came back in a crash.
+   */
   readonly outdated: WalEnd["outdated"];
   readonly staleNames: WalEnd["staleNames"];
   readonly end: FileEnd;
   readonly lastSeq: number;
-  /**
-   * The reason why durable bytes after the end of the log cannot be read; undefined if there are no
-   * such bytes.
-   */
+  /** Why durable bytes beyond the end of the log cannot be read; undefined if there are none. */
   readonly damage: CorruptionError | undefined;
 }
 
 /**
- * Calls `visit` with each commit, in seq order. The frames alias the memory of their file, which
- * they keep alive.
+ * Calls `visit` with each commit, in seq order. The frames share the memory of their file and keep
+ * it alive.
  *
  * @throws {CorruptionError} If something that was durable is damaged or missing.
  */
@@ -98,7 +99,7 @@ export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) =
   return { files, outdated, staleNames, offset, frameNumber, wipeUpTo, lastSeq };
 }
 
-/** Reads as much of the log as possible. Changes nothing, and does not throw for damage. */
+/** Reads as much of the log as possible. Changes nothing, and does not throw on damage. */
 export function readLog(
   { disk, firstFile, paths, highWaterSeq }: Omit<WalReadOptions, "log">,
   visit: (commit: LoggedCommit) => void,
@@ -119,7 +120,7 @@ export function readLog(
       const bytes = readable(path, () => disk.readFile(path));
       const header = decodeWalHeader(bytes, path);
       if (header.fileNumber !== number) {
-        // The file still has the old name of a file that was being recycled.
+        // The file is recycled, but its new name was lost, so it still has its old one.
         staleNames.push({ path, now: header.fileNumber });
         continue;
       }
@@ -145,7 +146,7 @@ export function readLog(
   return { files, outdated, staleNames, end, lastSeq, damage };
 }
 
-/** Returns damage if the first files of the log are missing. */
+/** Returns the damage to report if the first files of the log are missing. */
 export function missingBeginning(
   paths: DataPaths,
   { files }: Pick<LogReading, "files">,
@@ -162,7 +163,7 @@ export function missingBeginning(
   );
 }
 
-/** Returns the numbers of the files with the name of a log file, ascending. */
+/** Returns the numbers of all files that are named like a log file, in ascending order. */
 export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
   return disk
     .list(paths.wal)
@@ -171,7 +172,7 @@ export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
     .toSorted((left, right) => left - right);
 }
 
-/** Joins the parts of each commit, and tracks the highest seq. */
+/** Joins the parts of each commit, and keeps track of the highest seq. */
 class CommitAssembler {
   readonly #visit: (commit: LoggedCommit) => void;
   #parts: Frame[] | undefined;
@@ -189,7 +190,7 @@ class CommitAssembler {
     this.lastSeq = Math.max(this.lastSeq, frame.lastSeq);
     switch (frame.kind) {
       case "commit":
-        // If the final part is missing, the commit was rolled back or never finished.
+        // If the part-end frame is missing, the commit was rolled back or never finished.
         this.#parts = undefined;
         this.#visit({ frames: [frame], lastSeq: frame.lastSeq });
         return;
@@ -200,8 +201,7 @@ class CommitAssembler {
         this.#parts?.push(frame);
         return;
       case "partEnd":
-        // The commit to which this part belongs began in a file that was released because no table
-        // needed it.
+        // Otherwise the commit began in a file that was released because no table needed it.
         if (this.#parts !== undefined) {
           this.#visit({ frames: [...this.#parts, frame], lastSeq: frame.lastSeq });
         }
@@ -250,7 +250,7 @@ function readFrames(
 /**
  * Examines the bytes after the last valid frame.
  *
- * @returns The end of a torn group's remains; `offset` if there are none.
+ * @returns The end of the remains of a torn group; `offset` if there are none.
  * @throws {CorruptionError} If a later frame shows that the missing bytes were durable.
  */
 function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
@@ -261,8 +261,8 @@ function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
     end = Math.min(bytes.length, offset + Math.max(16, view.getUint32(offset + 4, true)));
   }
   for (let at = offset; at + 16 <= bytes.length; at += 8) {
-    // The cheap test comes first: at nearly every position, the bytes are zero or contain the
-    // number of an older file.
+    // The cheap test comes first: nearly every position contains zeros or the number of an older
+    // file.
     if (view.getUint32(at + 8, true) !== fileNumber) continue;
     const frame = decodeFrame(bytes, { path, offset: at, fileNumber });
     if (frame === undefined) continue;

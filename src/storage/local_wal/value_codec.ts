@@ -1,5 +1,5 @@
 /**
- * Writes the values of columns to the log and reads them back into columns, in the format of
+ * Writes column values to the log and reads them back into columns, in the format of
  * `types/value_codec.ts`.
  */
 import type { ByteReader } from "../../base/byte_reader.ts";
@@ -16,7 +16,7 @@ import {
 } from "../../types/mod.ts";
 import type { MemColumn } from "../memtable/mem_column.ts";
 
-/** Writes a column's value in one row, in the format of {@linkcode writeValue}. */
+/** Writes a column's value for one row, in the format of {@linkcode writeValue}. */
 export function writeValueAt(into: ByteWriter, column: Vector, row: number): void {
   switch (column.kind) {
     case "utf8":
@@ -37,7 +37,7 @@ export function writeValueAt(into: ByteWriter, column: Vector, row: number): voi
 }
 
 /**
- * Appends the next value to a column of the same type.
+ * Reads the next value and appends it to a column of the same type.
  *
  * @throws {CorruptionError} If there is no value at this position.
  */

@@ -5,21 +5,20 @@
  *     commits ──encode──► buffer: │ group n+1 (open) │    one group on its way to the disk at most
  *                                                      ► group n ──written, durable──► settled
  *
- * - When a group has become durable, the commits that are in the buffer at that moment form the
- *   next group. No timer is involved. A single call off the event loop writes the group and makes
- *   it durable.
+ * - Once a group is durable, the commits in the buffer at that moment form the next group. No
+ *   timer is involved. A single call off the event loop writes the group and makes it durable.
  * - Nothing is written after a group before that group is durable. A frame can therefore state how
  *   many earlier frames are durable (see `format.ts`).
- * - If a single commit makes a large group, the group is handed over in that commit's own tick, so
- *   that the disk works while the commit finishes its work in memory.
+ * - If a single commit makes a large group, the group is handed over in that commit's own tick,
+ *   which lets the disk work while the commit finishes in memory.
  * - The first group of a file, and all groups after it, wait while that file is being created.
  * - In relaxed mode, a group settles as soon as it is written, within a tick. It is synced later,
  *   together with other groups written in the meantime.
- * - If the disk is full, the group that could not be written is wiped, and this group and all later
- *   groups are rolled back. The same happens if there is no file descriptor left to open the
- *   group's file; in that case no part of the group is on the disk, and the next group tries to
- *   enter the same file again. Any other error is fatal, since the contents of the disk are
- *   unknown. A failed sync is never repeated.
+ * - If the disk is full, the group that could not be written is wiped, and it and all later groups
+ *   are rolled back. The same happens if no file descriptor is left to open the group's file. In
+ *   that case no part of the group is on disk, and the next group tries to enter the same file
+ *   again. Any other error is fatal, since the state of the disk is unknown. A failed sync is
+ *   never repeated.
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
@@ -38,30 +37,32 @@ import type { WalEnd } from "./reader.ts";
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
   readonly rowBytesMax: number;
-  /** The largest size of a commit. The default is {@linkcode COMMIT_BYTES_MAX}. */
+  /** The maximum size of a commit in bytes. Defaults to {@linkcode COMMIT_BYTES_MAX}. */
   readonly commitBytesMax?: number | undefined;
-  /** Groups of at least this size are written early. If absent, a default is used. */
+  /**
+   * The size in bytes from which groups are written early. Defaults to {@linkcode
+   * EARLY_BYTES_MIN}.
+   */
   readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
   /**
-   * Called after the log has switched to a new file, never while that file is still being created.
+   * Called after the log has switched to a new file. Never called while that file is being
+   * created.
    */
   readonly onRolled: () => void;
 }
 
-/**
- * The step at which writing a group failed: a sync, the change to the group's file, or the write.
- */
+/** The step at which writing a group failed: syncing it, switching to its file, or writing it. */
 type GroupStep = "sync" | "roll" | "write";
 
-/** After this time without writes, the log counts as idle and no commit waits for the disk. */
+/** After this long without writes, the log is idle: no commit is waiting for the disk. */
 const REST_MS = 100;
 
-/** The maximum number of groups by which the high-water file may lag behind under load. */
+/** By how many groups the high-water file may lag behind under load. */
 const GROUPS_PER_NOTE = 16;
 
 /**
- * A group of at least this size benefits more from an early write than from waiting for further
+ * A group of at least this size gains more from being written early than from waiting for further
  * commits.
  */
 const EARLY_BYTES_MIN = 32_768;
@@ -85,23 +86,25 @@ export class LocalWal implements CommitLog {
   #unnotedGroups = 0;
   #isScheduled = false;
   #awaitsRest = false;
-  /** Whether the next file is being created. The next group then begins in that file. */
+  /** Whether the log is waiting for the next file, in which the next group begins. */
   #awaitsFile = false;
   /** Whether a group is being written, or bytes written in relaxed mode are being synced. */
   #isDiskBusy = false;
   #isFatal = false;
   #isClosed = false;
-  /** Whether no group may be started, because a caller writes the next groups within a tick. */
+  /**
+   * Whether no group may be started, because a caller writes the next groups itself within a tick.
+   */
   #isPaused = false;
   #idleWaiters: (() => void)[] = [];
-  /** The callers that wait for the end of a write or of a pause. */
+  /** Callers waiting for a write or a pause to end. */
   #pauseWaiters: (() => void)[] = [];
   readonly #synced: SyncedSeq;
-  /** The reason why the log no longer accepts commits. */
+  /** Why the log no longer accepts commits; undefined while it does. */
   #failure: unknown;
 
   /**
-   * Continues the log at the position that recovery has found.
+   * Continues the log at the position found by recovery.
    *
    * @throws {DiskError} If the first file cannot be created, or a torn group cannot be wiped.
    */
@@ -236,7 +239,10 @@ export class LocalWal implements CommitLog {
     return true;
   }
 
-  /** Writes and syncs a group within this tick. On failure, calls {@linkcode #failGroup}. */
+  /**
+   * Writes and syncs a group within this tick. If that fails, calls {@linkcode #failGroup} and
+   * returns false.
+   */
   #writeSynced(group: TakenGroup): boolean {
     let step: GroupStep = "write";
     try {
@@ -270,7 +276,7 @@ export class LocalWal implements CommitLog {
 
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
-    // If the next file is still being created, a released file may take its place.
+    // A released file may take the place of the one still being created.
     if (this.#awaitsFile) this.#schedule();
   }
 
@@ -286,8 +292,8 @@ export class LocalWal implements CommitLog {
   #wipeTorn({ offset, wipeUpTo }: WalEnd): void {
     const { current } = this.#files;
     if (wipeUpTo > offset) current.write(new Uint8Array(wipeUpTo - offset), offset);
-    // When these bytes and the file's name were read, they may have been only in the system's
-    // memory, so both are synced.
+    // When recovery read these bytes and the file's name, they may have been only in the system's
+    // cache, so both are synced.
     current.syncNow();
     this.#options.disk.syncDirectory(this.#options.paths.wal);
   }
@@ -306,8 +312,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Writes in a later tick, so that commits of other requests in this tick join the same group. In
-   * measurements with many clients, this raised the commit rate.
+   * Writes in a later tick, which lets commits of other requests in this tick join the same group.
+   * In measurements with many clients, this raised the commit rate.
    */
   async #writeSoon(): Promise<void> {
     await this.#options.clock.yield();
@@ -315,14 +321,14 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group, if there is one, unless another operation is in progress. */
+  /** Writes the next group unless there is none or another operation is in progress. */
   #writeNext(): void {
     if (this.#isFatal || this.#isClosed || this.#isPaused) return;
     const { isRelaxed } = this.#options;
     for (;;) {
       const { nextGroup } = this.#encoder;
       if (nextGroup === undefined) break;
-      // A file must not be closed while a sync of it is in progress.
+      // A file must not be closed while it is being synced.
       const isRolling = nextGroup.fileNumber !== this.#files.currentNumber;
       if (this.#isDiskBusy && (isRolling || !isRelaxed)) return;
       if (isRolling && this.#waitsForFile()) return;
@@ -340,8 +346,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Whether later commits must wait because the next file is being created. Creating a second file
-   * instead would block this tick until the disk has written all of it.
+   * Whether later commits must wait because the next file is being created. Creating another one
+   * here would block this tick until the disk has written all of it.
    */
   #waitsForFile(): boolean {
     const { making } = this.#files;
@@ -357,7 +363,7 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group within this tick, unless that would call event handlers. */
+  /** Writes the next group within this tick if that calls no event handlers. */
   #writeAtOnce({ fileNumber }: FrameGroup): void {
     if (this.#options.isRelaxed || this.#isPaused) return;
     // Entering another file calls event handlers, which must run in a separate tick.
@@ -366,14 +372,15 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Opens the file of a group if necessary. On failure, this calls {@linkcode #failGroup} and
-   * returns false.
+   * Opens a group's file if necessary. If that fails, calls {@linkcode #failGroup} and returns
+   * false.
    */
   #reachFile(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
     let step: GroupStep = "sync";
     try {
-      // In relaxed mode, the last group may not be durable yet, and only the last file may be torn.
+      // Only the last file may be torn, but in relaxed mode, the previous file's last group may
+      // not be durable yet.
       if (isRolling && this.#options.isRelaxed) this.#syncNow();
       step = "roll";
       if (isRolling) this.#roll(group.fileNumber);
@@ -409,7 +416,7 @@ export class LocalWal implements CommitLog {
     this.#prepareFile();
   }
 
-  /** Writes a group. On failure, this calls {@linkcode #failGroup} and returns false. */
+  /** Writes a group. If that fails, calls {@linkcode #failGroup} and returns false. */
   #writeRelaxed(group: TakenGroup): boolean {
     try {
       this.#files.current.write(group.bytes, group.offset);
@@ -435,8 +442,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Prepares the next file in an idle moment once the current file is a quarter full, or
-   * immediately when it is half full.
+   * Creates the next file once the current one is half full or, if the log is idle, a quarter
+   * full.
    */
   #prepareFile(): void {
     if (this.#files.isPrepared) return;
@@ -466,8 +473,8 @@ export class LocalWal implements CommitLog {
 
   #roll(fileNumber: number): void {
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
-    // Later commits are written to this file even if the group is rolled back, since the previous
-    // file is full.
+    // Even if the group is rolled back, later commits are written to this file, since the previous
+    // one is full.
     this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
     this.#noteCurrentFile(0);
   }
@@ -494,7 +501,7 @@ export class LocalWal implements CommitLog {
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
-    // The disk can write the waiting group while the writers of this group are answered.
+    // Lets the disk write the waiting group while the writers of this one are answered.
     const { nextGroup } = this.#encoder;
     if (nextGroup !== undefined) this.#writeAtOnce(nextGroup);
     this.#noteSettled(lastSeq);
@@ -507,7 +514,7 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Writes the high-water file, but only once for several groups that follow each other without a
+   * Writes the high-water file, but only once for several groups that follow one another without a
    * pause.
    */
   #noteSettled(seq: number): void {
@@ -519,12 +526,15 @@ export class LocalWal implements CommitLog {
       this.#options.highWater.write(seq);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the high-water file may lag behind the log.
+      // Safe: the high-water file is allowed to lag behind the log.
       this.#options.log.warn("cannot write the high-water file", { code: error.code });
     }
   }
 
-  /** Rolls back a group that did not become durable, and all later ones, or fails the log. */
+  /**
+   * Handles a group that did not become durable: either rolls it and all later groups back, or
+   * fails the log.
+   */
   #failGroup(group: FrameGroup, step: GroupStep, error: DiskError): void {
     if (!this.#isRefused(step, error)) {
       this.#fail(error);
@@ -545,8 +555,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Returns whether an error means that the step had no effect. For any other error, it is unknown
-   * whether the step had an effect.
+   * Whether an error means that the step had no effect. After any other error, it is unknown
+   * whether it had one.
    */
   #isRefused(step: GroupStep, { code }: DiskError): boolean {
     if (step === "sync") return false;
@@ -572,12 +582,12 @@ export class LocalWal implements CommitLog {
 }
 
 /**
- * Tracks the highest seq that is on the disk, and the callers that wait for a higher one.
+ * Tracks the highest seq on disk, and the callers waiting for a higher one.
  *
- * Invariant: no caller waits for a seq that is on the disk, or after the log has failed.
+ * Invariant: no caller waits for a seq that is already on disk, or after the log has failed.
  */
 class SyncedSeq {
-  /** The highest seq that has been synced to the disk. */
+  /** The highest seq synced to the disk. */
   #seq: number;
   #waiters: { readonly seq: number; readonly done: PromiseWithResolvers<void> }[] = [];
 
@@ -586,8 +596,8 @@ class SyncedSeq {
   }
 
   /**
-   * Resolves once all commits up to a seq are on the disk. Rejects with the error given to
-   * {@linkcode fail}.
+   * Resolves once all commits up to a seq are on disk. Rejects with the error passed to {@linkcode
+   * fail}.
    */
   reached(seq: number): Promise<void> {
     if (seq <= this.#seq) return Promise.resolve();
@@ -596,7 +606,7 @@ class SyncedSeq {
     return done.promise;
   }
 
-  /** Records that all commits up to a seq are on the disk. */
+  /** Records that all commits up to a seq are on disk. */
   note(seq: number): void {
     this.#seq = Math.max(this.#seq, seq);
     if (this.#waiters.length === 0) return;

@@ -1,8 +1,8 @@
 /**
- * Converts values that were stored before an ALTER TABLE widened the type of their column. SMALLINT
- * and INT widen to BIGINT, a DECIMAL gets more digits after the decimal point or becomes a NUMERIC
- * without a size, and JSON text becomes canonical JSONB. Every other widening leaves the stored
- * form of a value unchanged.
+ * Converts values stored before an ALTER TABLE widened the type of their column. SMALLINT and INT
+ * widen to BIGINT, a DECIMAL gets more decimal places or becomes a NUMERIC without a precision,
+ * and JSON text becomes canonical JSONB. Every other widening leaves the stored form of a value
+ * unchanged.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -21,8 +21,8 @@ import type { StoredColumn } from "../contract/table_definition.ts";
 import { MemColumn } from "./mem_column.ts";
 
 /**
- * Returns a number that identifies the stored form of a type's values: the digits after the decimal
- * point for DECIMAL, 1 for JSONB, and 0 for all other types. The log records this number for each
+ * Returns a number that identifies the stored form of a type's values: the number of decimal
+ * places for DECIMAL, 1 for JSONB, and 0 for all other types. The log records this number for each
  * column.
  */
 export function formOf(type: DataType): number {
@@ -30,7 +30,7 @@ export function formOf(type: DataType): number {
   return type.kind === "json" && type.binary ? 1 : 0;
 }
 
-/** Converts a value that was stored in a different form of its type. */
+/** Converts a value from the stored form `formThen` to that of the type `now`. */
 export function converted(value: Value, formThen: number, now: DataType): Value {
   if (value === null) return value;
   const formNow = formOf(now);
@@ -50,19 +50,22 @@ function canonicalOf(text: string): string {
   try {
     return canonicalJson(text);
   } catch (error) {
-    // Safe: ALTER TABLE has checked every live row. Older versions keep their values unchanged.
+    // Safe: ALTER TABLE has checked every live row. Only older versions can fail, and they keep
+    // their values.
     if (error instanceof DatabaseError) return text;
     throw error;
   }
 }
 
-/** Converts a vector from a column that was stored with a different type. */
+/**
+ * Converts the values of a column from the type with which they were stored to its current type.
+ */
 export function convertVector(vector: Vector, from: DataType, to: DataType): Vector {
   if (sameType(from, to)) return vector;
   const formThen = formOf(from);
   const isKept = formThen === formOf(to) && (to.kind !== "numeric" || from.kind === "numeric");
   if (isKept) {
-    // The values are the same, but their representation may be wider.
+    // The values are the same, but may need a wider representation.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
     const { length, nulls } = vector;
     return { kind: "f64", length, values: Float64Array.from(vector.values), nulls };
@@ -74,7 +77,7 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
   return vectorFromValues(to, values);
 }
 
-/** Converts a memtable's column after ALTER TABLE. */
+/** Converts a memtable's column to its definition after ALTER TABLE. */
 export function convertMemColumn(column: MemColumn, definition: StoredColumn): MemColumn {
   const { columnId, type } = definition;
   if (sameType(column.type, type)) return column;

@@ -2,16 +2,16 @@
  * Maps each key of one owner to its newest row in a memtable.
  *
  * Nearly every key is a single number, and most keys arrive in ascending order. Ascending keys are
- * kept in a list with binary search, to which a bulk load only appends. Other numbers are kept in
- * an open-addressing hash table. Both use typed arrays, which the garbage collector does not
- * traverse. A Map would make a bulk load noticeably slower. Keys that are not numbers are kept in a
- * Map.
+ * kept in a list that is searched by bisection, to which a bulk load only appends. Other numbers
+ * are kept in an open-addressing hash table. Both use typed arrays, which the garbage collector
+ * does not traverse; with a Map, a bulk load would be noticeably slower. Keys that are not numbers
+ * are kept in a Map.
  *
  * - A number is either in the list or in the table, never in both. No number in the table is
- *   greater than the last number of the list.
+ *   greater than the last number in the list.
  * - A removed key keeps its slot, which then has no row. Such slots are dropped when the table
  *   grows.
- * - At least one slot of the table is always free, so that every search ends.
+ * - At least one slot of the table is always free, so every search ends.
  */
 import { HASH_FACTOR, HASH_SEED } from "../../base/hash_salt.ts";
 import type { Key } from "../contract/key.ts";
@@ -21,37 +21,39 @@ const PLACES_MIN = 8;
 
 /**
  * The maximum number of keys in a single table. If there are more, they are divided among several
- * parts, because a table that grows copies all of its keys at once, which would take too long for a
- * tick.
+ * parts. A growing table copies all of its keys at once, which would take too long for a tick.
  */
 const UNDIVIDED_KEYS_MAX = 16_384;
 
 /**
- * Parts of equal size would all grow at the same time. Each part therefore gets 1.1 % more keys
- * than the previous one, and the last part gets twice as many as the first. While the number of
- * keys doubles, the parts grow one after another, once each.
+ * The number of parts. Parts of equal size would all grow at the same time. Each part therefore
+ * gets 1.1 % more keys than the previous one, and the last part twice as many as the first. While
+ * the number of keys doubles, each part grows once, one after another.
  */
 const PARTS = 64;
 const SHARES = 1024;
 
-/** For each share of the hash values, the part to which it belongs. */
+/** For each share of the hash values, the part that it belongs to. */
 const PART_OF_SHARE: Uint8Array = Uint8Array.from({ length: SHARES }, (_, share) =>
   Math.floor(PARTS * Math.log2(1 + share / SHARES)),
 );
 
-/** A slot without a row. All other slots contain a row number plus one. */
+/**
+ * A slot that was never used. A used slot contains a row number plus one, or `FORGOTTEN` once its
+ * key is removed.
+ */
 const FREE = 0;
 const FORGOTTEN = -1;
 
 const NONE = -1;
 
-/** Splits a double into two words, which are then hashed. */
+/** Splits a double into two 32-bit halves, which are then hashed. */
 const double = new Float64Array(1);
 const halves = new Int32Array(double.buffer);
 
 export class KeyRows {
   readonly #ascending = new AscendingKeys();
-  /** Created on first use, like the map, since an owner may have only few rows. */
+  /** Created on first use, like the map, since an owner may have only a few rows. */
   #table: KeyTables | undefined;
   #others: Map<Key, number> | undefined;
 
@@ -72,7 +74,8 @@ export class KeyRows {
   }
 
   /**
-   * Records rows starting at `first` for ascending numbers that are greater than all existing ones.
+   * Records consecutive rows, starting at `first`, for ascending numbers greater than all existing
+   * ones.
    */
   append(keys: Float64Array | Int32Array, first: number): void {
     this.#ascending.appendAll(keys, first + 1);
@@ -84,7 +87,7 @@ export class KeyRows {
     else if (this.#table?.rowOf(key) !== undefined) this.#table.set(key, FORGOTTEN);
   }
 
-  /** Releases the capacity that was reserved for further keys. */
+  /** Releases the capacity reserved for further keys. */
   releaseGrowth(): void {
     this.#ascending.releaseGrowth();
   }
@@ -99,11 +102,11 @@ export class KeyRows {
 
 type Visit = (key: Key, row: number) => void;
 
-/** The growth strategy that all lists with few keys share. */
+/** The growth strategy shared by all lists with few keys. */
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 
-/** A set of keys that have arrived in ascending order. */
+/** Keys that arrived in ascending order. */
 class AscendingKeys {
   keys: Float64Array = new Float64Array(0);
   rows: Int32Array = new Int32Array(0);
@@ -119,8 +122,8 @@ class AscendingKeys {
   }
 
   /**
-   * Records a row, provided that its key is in the list or can be appended to it. Returns whether
-   * the row was recorded.
+   * Records a row if its key is in the list or can be appended to it. Returns whether the row was
+   * recorded.
    */
   set(key: number, row: number): boolean {
     if (key > this.#last || this.#count === 0) {
@@ -134,7 +137,10 @@ class AscendingKeys {
     return true;
   }
 
-  /** Records rows starting at `row` for ascending keys that are all above the last key. */
+  /**
+   * Records consecutive rows, starting at `row`, for ascending keys that are all above the last
+   * key.
+   */
   appendAll(keys: Float64Array | Int32Array, row: number): void {
     const place = this.#count;
     const count = place + keys.length;
@@ -184,7 +190,7 @@ class AscendingKeys {
   }
 }
 
-/** Visits each slot with a row. The stored number is the row plus one. */
+/** Visits each slot that has a row. The number stored in it is the row plus one. */
 function visitPlaces(keys: Float64Array, rows: Int32Array, visit: Visit): void {
   for (let place = 0; place < rows.length; place += 1) {
     const row = rows[place] ?? FREE;
@@ -192,7 +198,7 @@ function visitPlaces(keys: Float64Array, rows: Int32Array, visit: Visit): void {
   }
 }
 
-/** A set of keys in one hash table, or in several if there are many keys. */
+/** Keys in a hash table or, if there are many, in several. */
 class KeyTables {
   #tables: readonly KeyTable[] = [new KeyTable()];
 
@@ -216,19 +222,19 @@ class KeyTables {
 
   #tableOf(hash: number): KeyTable {
     const tables = this.#tables;
-    // The lower bits choose a table, since each table uses the upper bits to choose a slot.
+    // The lower bits choose the table, because each table uses the upper bits to choose a slot.
     const index = tables.length === 1 ? 0 : PART_OF_SHARE[hash & (SHARES - 1)];
     return tables[index ?? 0] as KeyTable;
   }
 }
 
-/** A set of keys in an open-addressing hash table, by a hash of all their bits. */
+/** Keys in an open-addressing hash table. The hash covers all bits of a key. */
 class KeyTable {
   keys: Float64Array = new Float64Array(PLACES_MIN);
   rows: Int32Array = new Int32Array(PLACES_MIN);
   #usedCount = 0;
 
-  /** The number of used slots, including slots of removed keys. */
+  /** The number of slots in use, including those of removed keys. */
   get usedCount(): number {
     return this.#usedCount;
   }
@@ -243,7 +249,7 @@ class KeyTable {
   }
 
   set(key: number, row: number, hash: number): void {
-    // At least a third of the slots stays free, because searches would otherwise become slow.
+    // At least a third of the slots stay free, because searches would otherwise become slow.
     if (this.#usedCount * 3 >= this.rows.length * 2) this.#grow();
     const place = this.#placeOf(key, hash);
     if (this.rows[place] === FREE) {
@@ -253,7 +259,7 @@ class KeyTable {
     this.rows[place] = row;
   }
 
-  /** Returns the slot of a number, or the free slot in which it would be stored. */
+  /** Returns the slot of a number, or the free slot where it would be stored. */
   #placeOf(key: number, hash: number): number {
     const { keys, rows } = this;
     const last = rows.length - 1;
@@ -279,14 +285,14 @@ class KeyTable {
   }
 }
 
-/** NaN does not count as a number here, because it is not equal to itself. */
+/** NaN is not treated as a number here, because it does not equal itself. */
 function isNumber(key: Key): key is number {
   return typeof key === "number" && !Number.isNaN(key);
 }
 
 /** Mixes all bits of a number into the upper bits of a 32-bit hash. */
 function hashOf(key: number): number {
-  // The addition turns -0 into 0, because 0 and -0 are the same key.
+  // Adding 0 turns -0 into 0, because 0 and -0 are the same key.
   double[0] = key + 0;
   const high = Math.imul((halves[1] ?? 0) ^ HASH_SEED, HASH_FACTOR);
   let hash = Math.imul((halves[0] ?? 0) ^ high, 0x9e3779b1);

@@ -1,8 +1,8 @@
 /**
- * Stores one column of a memtable, to which values are appended and in which they never change.
+ * Stores one column of a memtable. Values are appended to it and never change.
  *
  * Numbers and booleans are stored in typed arrays that double in size as they grow. Text is stored
- * as concatenated UTF-8, since the garbage collector would have to traverse individual strings.
+ * as concatenated UTF-8, because the garbage collector would have to traverse individual strings.
  * Other types, and integer columns with a value beyond 2^53, are stored in a plain array.
  */
 import { assert } from "../../base/assert.ts";
@@ -27,11 +27,11 @@ const CAPACITY_MIN = 8;
 const TEXT_BYTES_MIN = 256;
 const TEXT_BYTES_MAX = 0xffff_ffff;
 
-/** A shared empty array for columns without text. Nothing is ever written to it. */
+/** A shared empty writer for columns without text. Nothing is ever written to it. */
 const NO_TEXT = new ByteWriter(0);
 const NO_OFFSETS = new Uint32Array(0);
 
-/** The size of a value in a plain array, without the characters of a string. */
+/** The size in bytes of a value in a plain array, excluding the characters of a string. */
 const SLOT_BYTES = 16;
 
 const PLACE_BYTES = { bool: 1, i32: 4, f64: 8, text: 4, any: SLOT_BYTES } as const;
@@ -45,7 +45,7 @@ export class MemColumn {
   #floats: Float64Array = new Float64Array(0);
   #values: Value[] = [];
   #text = NO_TEXT;
-  /** The offset at which each string starts, followed by the end of the last string. */
+  /** The offset where each string starts, followed by the end of the last string. */
   #offsets: Uint32Array = NO_OFFSETS;
   #nulls: Uint8Array | undefined;
   #boolGrowth: Growth<Uint8Array> | undefined;
@@ -66,8 +66,8 @@ export class MemColumn {
   }
 
   /**
-   * Creates a column that aliases the values of a vector. Nothing may be appended to it unless it
-   * is a plain array.
+   * Creates a column that shares the memory of a vector. Unless it is a plain array, nothing may
+   * be appended to it.
    */
   static of({ columnId, type }: Pick<MemColumn, "columnId" | "type">, vector: Vector): MemColumn {
     const column = new MemColumn(columnId, type);
@@ -98,14 +98,17 @@ export class MemColumn {
     return this.#length;
   }
 
-  /** The approximate memory in bytes. Reserved capacity that has not been used does not count. */
+  /** The approximate memory in bytes, excluding unused capacity. */
   get bytes(): number {
     const nulls = this.#nulls === undefined ? 0 : this.#length;
     const content = this.#text.length + this.#contentBytes;
     return this.#length * PLACE_BYTES[this.#kind] + nulls + content;
   }
 
-  /** Appends the first `count` rows' values in column `position`. */
+  /**
+   * Appends the values of the first `count` rows. A row has the column's value at index
+   * `position`.
+   */
   appendFrom(rows: readonly Row[], position: number, count: number): void {
     this.#reserve(this.#length + count);
     for (let index = 0; index < count; index += 1) {
@@ -114,7 +117,7 @@ export class MemColumn {
     this.#length += count;
   }
 
-  /** Whether the memtable column is stored as UTF-8 text. */
+  /** Whether the column is stored as UTF-8 text. */
   get isText(): boolean {
     return this.#kind === "text";
   }
@@ -125,7 +128,7 @@ export class MemColumn {
     this.#length += 1;
   }
 
-  /** Appends the UTF-8 text that comes next in a reader to a text column. */
+  /** Reads a UTF-8 string and appends it. The column must be a text column. */
   appendTextOf(from: ByteReader): void {
     assert(this.#kind === "text", "a text column must hold text");
     this.#reserve(this.#length + 1);
@@ -147,7 +150,7 @@ export class MemColumn {
     this.#length += count;
   }
 
-  /** Appends text values. Returns false unless both the column and the vector contain text. */
+  /** Appends text values. Returns false unless both the column and the vector are text. */
   #appendText(vector: Vector, count: number): boolean {
     if (this.#kind !== "text" || vector.kind !== "utf8") return false;
     const { bytes, offsets } = vector;
@@ -163,8 +166,7 @@ export class MemColumn {
   }
 
   /**
-   * Appends numbers. Returns false unless the column and the vector store numbers in the same
-   * format.
+   * Appends numbers. Returns false unless the column and the vector store them in the same format.
    */
   #appendNumbers(vector: Vector, count: number): boolean {
     if (vector.kind === "f64" && this.#kind === "f64") {
@@ -214,7 +216,7 @@ export class MemColumn {
     }
   }
 
-  /** Returns all rows without copying. Bytes after `length` are not part of the result. */
+  /** Returns all rows without copying them. Bytes beyond `length` are not part of the result. */
   vector(): Vector {
     const length = this.#length;
     const nulls = this.#nulls?.subarray(0, length);
@@ -264,7 +266,7 @@ export class MemColumn {
     }
   }
 
-  /** Converts the column to a plain array. Only the first `count` rows have values so far. */
+  /** Converts the column to a plain array. Only the first `count` rows have values yet. */
   #widen(count: number): void {
     assert(this.#kind === "f64", "only whole numbers may grow beyond 2^53");
     const floats = this.#floats;
@@ -279,7 +281,7 @@ export class MemColumn {
     this.#nulls = undefined;
   }
 
-  /** Releases the capacity that was reserved for further rows. */
+  /** Releases the capacity reserved for further rows. */
   releaseGrowth(): void {
     this.#text.releaseGrowth();
     this.#boolGrowth?.release();
@@ -337,15 +339,15 @@ export class MemColumn {
 }
 
 /**
- * Arrays of at least this size grow by more than a factor of two. The system allocates memory only
- * when it is first written, so unused capacity takes only address space, while a bulk load copies
- * far less.
+ * Arrays with at least this capacity grow by more than a factor of two. The system allocates
+ * memory only when it is first written to, so unused capacity costs only address space, while a
+ * bulk load copies far less.
  */
 const SPACIOUS_CAPACITY_MIN = 4096;
 const SPACIOUS_CAPACITY_MAX = 131_072;
 const SPACIOUS_FACTOR = 16;
 
-/** Creates the growth strategy for an array of a memtable. */
+/** Creates the growth strategy for a memtable array. */
 export function newGrowth<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(
   make: (capacity: number) => T,
 ): Growth<T> {

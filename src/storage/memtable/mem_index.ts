@@ -1,13 +1,12 @@
 /**
- * Implements one secondary index of a memtable. The index finds the newest row with a key and, from
- * there, older rows with the same key. It also sorts the rows by key when sorted rows are first
- * read.
+ * Implements one secondary index of a memtable. The index finds the newest row with a key and,
+ * from there, older rows with the same key. It also sorts the rows by key when sorted rows are
+ * first read.
  *
- * - Rows are added in the order of the memtable, and removed in reverse order. An index may lag
- *   behind its memtable until it is next read.
- * - The rows listed for a key do not include tombstones, nor rows that their own commit replaced,
- *   which no read ever sees. Keys that can equal no other key, because they contain NULL, are not
- *   listed.
+ * - Rows are added in memtable order and removed in reverse order. An index may lag behind its
+ *   memtable until it is next read.
+ * - The rows listed for a key exclude tombstones, and rows replaced within their own commit, which
+ *   no read ever sees. Keys that contain NULL, and therefore equal no other key, are not listed.
  * - The sorted rows include every row.
  */
 import { defined } from "../../base/assert.ts";
@@ -33,50 +32,50 @@ import type { Memtable } from "./memtable.ts";
 
 const NONE = -1;
 
-/** The approximate memory that an index takes per row, in bytes. */
+/** The approximate memory of an index per row, in bytes. */
 const INDEXED_ROW_BYTES = 24;
 
 /** The approximate memory of a computed value, in bytes. */
 const COMPUTED_BYTES = 32;
 
-/** The number of rows for which an expression is computed at a time. */
+/** How many rows an expression is computed for at a time. */
 const COMPUTED_ROWS = 2048;
 
-/** If at least this many rows are needed, their values are decoded together. */
+/** If at least this many rows are needed, their values are decoded in one go. */
 const TOGETHER_MIN = 16;
 
-/** Some rows of an owner in key order. */
+/** Some of an owner's rows in key order. */
 export interface SortedRun {
   readonly rows: Uint32Array;
-  /** The newest of the rows, apart from tombstones; 0 if there are only tombstones. */
+  /** The newest of these rows other than tombstones; 0 if all are tombstones. */
   readonly newest: number;
 }
 
-/** An owner's rows in key order, in runs that are sorted separately. */
+/** An owner's rows in key order, in separately sorted runs. */
 interface SortedOwner {
   readonly runs: SortedRun[];
-  /** The number of rows of the partition's list that the runs cover. */
+  /** How many rows of the partition's list the runs cover. */
   count: number;
 }
 
 export class MemIndex {
   readonly order: IndexOrder;
   readonly #memtable: Memtable;
-  /** For each owner, the newest row of each key. */
+  /** For each owner, the newest row under each key. */
   readonly #newest = new Map<number, KeyRows>();
   /** For each row, the next older row with the same key, plus one; 0 if there is none. */
   #older: Int32Array = new Int32Array(0);
   readonly #olderGrowth = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
   readonly #sorted = new Map<number, SortedOwner>();
-  /** The values of each computed key part, from row 0 on. */
+  /** The values of each computed key part, starting at row 0. */
   readonly #computed = new Map<IndexColumn, Value[]>();
   /**
-   * The row whose key was last requested, and that key. The key of a new row is requested several
+   * The row whose key was requested last, and that key. A new row's key is requested several
    * times.
    */
   #askedRow = NONE;
   #askedKey: Row = [];
-  /** The number of rows that are in the index; these are the first rows of the memtable. */
+  /** The number of indexed rows, which are the first rows of the memtable. */
   #count = 0;
 
   constructor(memtable: Memtable, order: IndexOrder) {
@@ -91,17 +90,15 @@ export class MemIndex {
   }
 
   /**
-   * Adds the rows that are missing from the index.
+   * Adds all rows that are missing from the index.
    *
-   * @param newFrom The first row of the commit that is being made, whose last seq is not known yet.
+   * @param newFrom The first row of the commit in progress, whose last seq is not yet known.
    */
   catchUp(newFrom: number = Number.POSITIVE_INFINITY): void {
     this.#addRows(this.#memtable.rowCount, newFrom);
   }
 
-  /**
-   * Adds a limited number of the missing rows. Returns whether the index is complete afterwards.
-   */
+  /** Adds at most `rowsMax` missing rows. Returns whether the index is then complete. */
   catchUpSome(rowsMax: number): boolean {
     const { rowCount } = this.#memtable;
     this.#addRows(Math.min(rowCount, this.#count + rowsMax), Number.POSITIVE_INFINITY);
@@ -113,7 +110,7 @@ export class MemIndex {
     if (this.#count >= end) return;
     this.#older = this.#olderGrowth.arrayFor(this.#older, this.#count, end);
     const start = this.#count;
-    // Most commits have a single row, for which creating a list would cost more than computing the
+    // Most commits have a single row, for which building a list would cost more than computing the
     // key.
     const keys = end - start === 1 ? undefined : this.keysWithin(start, end);
     for (let row = start; row < end; row += 1) {
@@ -135,7 +132,7 @@ export class MemIndex {
     this.#count = end;
   }
 
-  /** Returns the keys of a range of rows; undefined for a key that equals no other key. */
+  /** Returns the keys of a range of rows; undefined for a key that can equal no other. */
   keysWithin(start: number, end: number): readonly (Key | undefined)[] {
     const { columns } = this.order;
     const [first] = columns;
@@ -149,7 +146,7 @@ export class MemIndex {
     return values.map((value) => (value === null ? nullKey : keyOfValue(value)));
   }
 
-  /** Removes the newest row of the memtable, if it is in the index. */
+  /** Removes the newest row of the memtable if it is in the index. */
   pop(row: number): void {
     this.#forget(row);
     this.#dropSorted(row);
@@ -170,8 +167,8 @@ export class MemIndex {
   }
 
   /**
-   * Drops the sorted rows of an owner if they include the newest row, because they would otherwise
-   * have to be searched for it.
+   * Drops an owner's sorted rows if they include the newest row, because finding that row in them
+   * would take a search.
    */
   #dropSorted(row: number): void {
     const { owners, partitions } = this.#memtable;
@@ -180,17 +177,17 @@ export class MemIndex {
     if ((this.#sorted.get(owner)?.count ?? 0) > before) this.#sorted.delete(owner);
   }
 
-  /** Returns the newest row with a key, which may be obsolete; -1 if no row has the key. */
+  /** Returns the newest row with a key; -1 if there is none. The row may be obsolete. */
   newestOf(owner: number, key: Key): number {
     return this.#newest.get(owner)?.get(key) ?? NONE;
   }
 
-  /** Returns the next older row that has the same key as the given row; -1 if there is none. */
+  /** Returns the next older row with the same key as the given row; -1 if there is none. */
   olderOf(row: number): number {
     return (this.#older[row] ?? 0) - 1;
   }
 
-  /** Returns the key of a row; undefined if the key equals no other key. */
+  /** Returns the key of a row; undefined if it can equal no other key. */
   keyOf(row: number): Key | undefined {
     const values = this.valuesAt(row);
     return this.order.canRecur(values) ? keyOfValues(values) : undefined;
@@ -204,7 +201,7 @@ export class MemIndex {
     return this.#askedKey;
   }
 
-  /** Returns a row's value in one column of the key, where `at` counts from 0. */
+  /** Returns a row's value for the key part at index `at`. */
   valueAt(at: number, row: number): Value {
     const column = defined(this.order.columns[at], "the position must be in the key");
     const value =
@@ -218,7 +215,7 @@ export class MemIndex {
     return defined(this.#memtable.column(columnId), "an indexed column must be there");
   }
 
-  /** Returns the values of an expression for at least all rows up to a given row. */
+  /** Returns the computed values of an expression at least up to the given row. */
   #computedUpTo(row: number, column: IndexColumn): readonly Value[] {
     const { expression } = column;
     let values = this.#computed.get(column);
@@ -233,7 +230,9 @@ export class MemIndex {
     return values;
   }
 
-  /** Returns the prefixes of some rows' keys, omitting the first bytes of strings. */
+  /**
+   * Returns the key prefixes of some rows. The first `commonBytes` bytes of strings are left out.
+   */
   prefixesOf(rows: Uint32Array, commonBytes = 0): Float64Array {
     const prefixes = new Float64Array(rows.length);
     const first = defined(this.order.columns[0], "an index must have a column");
@@ -248,10 +247,10 @@ export class MemIndex {
   }
 
   /**
-   * Returns an owner's rows in runs, each of which is sorted by key.
+   * Returns an owner's rows in runs, each sorted by key.
    *
-   * @param end The row at which the runs end; absent for all rows of the owner. No sorted rows are
-   *   dropped if a commit whose rows begin there is rolled back.
+   * @param end The row before which the runs end; undefined for all of the owner's rows. If a
+   *   commit whose rows begin at `end` is rolled back, no sorted rows have to be dropped.
    */
   runsOf(partition: MemPartition, end?: number): readonly SortedRun[] {
     const count = end === undefined ? partition.count : partition.countBefore(end);
@@ -267,8 +266,8 @@ export class MemIndex {
     for (;;) {
       const last = runs.at(-1);
       const before = runs.at(-2);
-      // Each run is at most half as long as the previous one, so that a row is merged only a few
-      // times.
+      // Keeping each run at most half as long as the previous one limits how often a row is
+      // merged.
       if (last === undefined || before === undefined || before.rows.length > 2 * last.rows.length)
         break;
       runs.splice(-2, 2, this.#merged(before, last));
@@ -285,7 +284,7 @@ export class MemIndex {
     return keys;
   }
 
-  /** Sorts rows, which must be in ascending order. */
+  /** Sorts rows by key. They must be in ascending order of row number. */
   #sortedRun(rows: Uint32Array): SortedRun {
     const { deleted } = this.#memtable;
     const newest = rows.findLast((row) => deleted[row] !== 1) ?? 0;
@@ -321,7 +320,7 @@ export class MemIndex {
   }
 }
 
-/** Whether the column of the table has the values of a key part in the form that keys have. */
+/** Whether the table's column stores a key part's values in the same form as keys. */
 function isStored({ expression, type }: IndexColumn): boolean {
   return expression === undefined && !hasKeyForm(type);
 }

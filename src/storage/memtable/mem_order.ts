@@ -1,7 +1,7 @@
 /**
- * Sorts one owner's rows in a memtable by a column. The partition's list is divided into parts,
- * which are sorted separately. New rows form a small part until it pays to merge it with the
- * preceding parts:
+ * Sorts one owner's rows in a memtable by a column. The partition's list is divided into parts
+ * that are sorted separately. New rows form a small part until it pays to merge it with the parts
+ * before it:
  *
  *     ┌───────────────┬───────────────┬──────────┬─────┬───┐
  *     │ 65,536 rows   │ 65,536 rows   │ 9,000    │ 700 │ 2 │
@@ -19,7 +19,7 @@ import type { MemPartition } from "./mem_partition.ts";
 import type { Memtable } from "./memtable.ts";
 import type { MemPart } from "./part_orders.ts";
 
-/** A part is sorted again once the parts after it contain this fraction of its rows. */
+/** A part is sorted again once the parts after it contain 1/`GROWTH_SHARE` as many rows. */
 const GROWTH_SHARE = 8;
 
 /**
@@ -50,8 +50,9 @@ export function memPartsOf(
 }
 
 /**
- * Returns the order of a part, computing it on first use, since sorting a long memtable as a whole
- * would take longer than a tick should. Returns undefined if the rows cannot be sorted.
+ * Returns the order of a part, computing it on first use. A long memtable is not sorted as a
+ * whole, because that would take longer than a tick should. Returns undefined if the rows cannot
+ * be sorted.
  */
 export function orderOfPart(
   placed: PlacedPart,
@@ -63,30 +64,30 @@ export function orderOfPart(
   const known = orders.orderOf(part);
   if (known?.isFor(live) === true) return known;
   const vector = memtable.vector(columnId);
-  // Rows that have since been rolled back are no longer in the list.
+  // Rows that have been rolled back since are no longer in the list.
   const end = Math.min(part.end, partition.count);
   if (vector === undefined || end <= part.start) return undefined;
   const rows = rowsOf(vector, partition.rows.subarray(part.start, end));
   const order = areTextsShort(rows) ? liveOrderOf(rows, live) : undefined;
   if (order === undefined) orders.refuse(columnId);
-  // An order computed for newer reads is kept, since newer reads are the majority.
+  // Only the order for the newest bound is kept, since most reads are at the newest seq.
   else if (known === undefined || known.liveFrom <= upTo) orders.keep(part, order);
   return order;
 }
 
-/** Returns those rows of a part that a read at a seq may need. */
+/** Returns the rows of a part that a read at seq `upTo` may need. */
 export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: number): LiveRows {
   const { deleted, hiddenCount, replacedBy } = memtable;
   return {
     upTo,
-    // The count of the whole memtable is used, since parts have no separate counts.
+    // The count covers the whole memtable, since parts have no counts of their own.
     hiddenCount,
     rows: () => {
       if (hiddenCount === 0) return undefined;
       const listed = partition.rows.subarray(part.start, Math.min(part.end, partition.count));
       const rows = new Uint16Array(listed.length);
       let count = 0;
-      // The loop uses an index, because an iterator would be several times slower.
+      // An indexed loop is several times faster here than an iterator.
       for (let index = 0; index < listed.length; index += 1) {
         const row = listed[index] ?? 0;
         const replacement = replacedBy[row] ?? 0;
@@ -105,7 +106,7 @@ interface PlacedPart {
   readonly part: MemPart;
 }
 
-/** Removes the parts that have to be sorted again. Returns the row at which they begin. */
+/** Removes the parts that have to be sorted again. Returns the row where they begin. */
 function removeOutgrown({ count, orders }: MemPartition, columnId: number): number {
   for (;;) {
     const parts = orders.partsOf(columnId);

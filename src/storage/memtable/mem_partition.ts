@@ -1,37 +1,37 @@
-/** Tracks one owner's rows in a memtable: a list in seq order, and the newest row of each key. */
+/** Keeps one owner's rows in a memtable: a list in seq order, and the newest row of each key. */
 import { assert } from "../../base/assert.ts";
 import type { Key } from "../contract/key.ts";
 import { KeyRows } from "./key_rows.ts";
 import { newGrowth } from "./mem_column.ts";
 import { PartOrders } from "./part_orders.ts";
 
-/** The live rows in one block of a partition, as computed when they were last needed. */
+/** The live rows in one block of a partition, cached from when they were last needed. */
 interface LiveBlock {
-  /** The result of `changesIn` at the time when the rows were computed. */
+  /** What `changesIn` returned when the rows were computed. */
   readonly changes: number;
   /** An upper bound on the seqs that replaced rows in the block. */
   readonly highestSeq: number;
-  /** The live rows of a block, in ascending order. */
+  /** The live rows of the block, in ascending order. */
   readonly rows: Uint32Array;
 }
 
-/** The growth strategy that the row lists of all small partitions share. */
+/** The growth strategy shared by the row lists of all small partitions. */
 const SMALL_ROWS = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
 
-/** The rows of one owner in a memtable. */
+/** One owner's rows in a memtable. */
 export class MemPartition {
   readonly owner: number;
   /** The row numbers in ascending order. Only the first `count` entries are valid. */
   rows: Uint32Array = new Uint32Array(4);
   count = 0;
-  /** An upper bound on all numeric keys of the partition. */
+  /** An upper bound on all numeric keys in the partition. */
   highestKey: number = Number.NEGATIVE_INFINITY;
   /** The newest row of each key, including tombstones. */
   readonly #keys = new KeyRows();
   #growth = SMALL_ROWS;
-  /** The sorted orders of the partition's rows, by column; created on demand. */
+  /** The sort orders of the partition's rows, by column. Created on demand. */
   readonly orders: PartOrders = new PartOrders();
-  /** The live rows in each block of the list. Created on first use. */
+  /** The live rows in each block of the list. The array is created on first use. */
   liveBlocks: (LiveBlock | undefined)[] | undefined;
   /** The number of the last commit group that changed the partition. */
   changedInGroup = -1;
@@ -40,7 +40,7 @@ export class MemPartition {
     this.owner = owner;
   }
 
-  /** Returns the number of rows of the partition before a row of the memtable. */
+  /** Returns how many of the partition's rows come before a given row of the memtable. */
   countBefore(row: number): number {
     let low = 0;
     let high = this.count;
@@ -63,7 +63,7 @@ export class MemPartition {
   }
 
   /**
-   * Records rows starting at `first` for ascending keys that are greater than every existing
+   * Records consecutive rows, starting at `first`, for ascending keys greater than every existing
    * numeric key.
    */
   setNewRows(keys: Float64Array | Int32Array, first: number): void {
@@ -97,7 +97,7 @@ export class MemPartition {
     this.rows = this.#growth.arrayFor(this.rows, this.count, needed);
   }
 
-  /** Releases the capacity that was reserved for further rows. */
+  /** Releases the capacity reserved for further rows. */
   releaseGrowth(): void {
     this.#growth.release();
     this.#keys.releaseGrowth();

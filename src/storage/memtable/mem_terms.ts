@@ -1,10 +1,10 @@
 /**
- * Implements one inverted index of a memtable, which lists the rows that contain each term.
+ * Implements one inverted index of a memtable. It lists the rows that contain each term.
  *
- * - Rows are added in the order of the memtable, and removed in reverse order.
+ * - Rows are added in memtable order and removed in reverse order.
  * - The index may lag behind its memtable. Each search adds a bounded number of the missing rows,
- *   so that no search has to wait for many of them. Rows that have not been added yet are always
- *   included in the result.
+ *   so no search has to wait for many of them. Rows not yet added are always included in the
+ *   result.
  */
 import { slice } from "../../types/mod.ts";
 import {
@@ -24,10 +24,10 @@ import {
 } from "../segment/term_lists.ts";
 import type { Memtable } from "./memtable.ts";
 
-/** The maximum number of rows that one search adds to the index. */
+/** How many rows a single search adds to the index at most. */
 const ADDED_ROWS_MAX = 256;
 
-/** The approximate memory for a term and for a row in its list, in bytes. */
+/** The approximate memory in bytes of a term, and of a row in its list. */
 const TERM_BYTES = 120;
 const LISTED_ROW_BYTES = 8;
 
@@ -35,7 +35,7 @@ export class MemTerms implements TermLists {
   readonly #memtable: Memtable;
   readonly #expressions: readonly KeyExpression[];
   readonly #rows = new Map<string, number[]>();
-  /** The number of rows that are in the index; these are the first rows of the memtable. */
+  /** The number of indexed rows, which are the first rows of the memtable. */
   #count = 0;
   #listedCount = 0;
 
@@ -49,7 +49,7 @@ export class MemTerms implements TermLists {
   }
 
   /**
-   * Returns an upper bound on the number of rows that match a query, and adds some missing rows.
+   * Returns an upper bound on the number of rows that match a query. Also adds some missing rows.
    */
   countOf(query: TermQuery): number {
     this.#addSome();
@@ -79,7 +79,7 @@ export class MemTerms implements TermLists {
     return lists;
   }
 
-  /** Removes the newest row of the memtable, if it is in the index. */
+  /** Removes the newest row of the memtable if it is in the index. */
   pop(row: number): void {
     if (row >= this.#count) return;
     for (const term of this.#termsWithin(row, row + 1)[0] ?? []) {
@@ -110,7 +110,7 @@ export class MemTerms implements TermLists {
     this.#listedCount += 1;
   }
 
-  /** Returns the terms of each row in a range. */
+  /** Returns the terms of each row from `start` (inclusive) to `end` (exclusive). */
   #termsWithin(start: number, end: number): readonly (readonly string[])[] {
     const joined = this.#expressions.map((expression) => {
       const read = expression.reads.map(({ columnId, missing }) => {

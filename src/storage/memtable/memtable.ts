@@ -1,9 +1,9 @@
 /**
- * Stores the newest row versions of one table in memory: columns in seq order and, for each owner,
+ * Keeps the newest row versions of one table in memory: columns in seq order and, for each owner,
  * a list of rows and the newest row of each key.
  *
- * - Rows are only appended. The only field of a row that changes is `replacedBy`, which changes
- *   once, from 0.
+ * - Rows are only appended. The only field of a row that ever changes is `replacedBy`, which
+ *   changes once, from 0.
  * - `truncate` rolls back rows that never became durable and that no reader has seen.
  * - Seqs ascend in the memtable as a whole, and therefore also in each owner's list.
  */
@@ -22,24 +22,21 @@ import { MemTerms } from "./mem_terms.ts";
 
 const CAPACITY_MIN = 64;
 
-/** The size of one row's entries in the arrays that cover all rows, in bytes. */
+/** The number of bytes that a row takes up in the arrays that cover all rows. */
 const ROW_BYTES = 41;
 
-/** The maximum number of rows that are examined at the end of a partition before a full search. */
+/** How many rows at the end of a partition are tried before a full search. */
 const NEWEST_LOOKED_AT = 3;
 
-/**
- * The rows of a partition are examined in blocks. The number of rows in a block is 2 to the power
- * of this value.
- */
+/** The rows of a partition are examined in blocks of 2^`BLOCK_BITS` rows. */
 const BLOCK_BITS = 10;
 export const BLOCK_ROWS: number = 1 << BLOCK_BITS;
 
-/** The approximate size of a partition with one key. */
+/** The approximate size in bytes of a partition with one key. */
 const PARTITION_BYTES = 400;
 const KEY_BYTES = 48;
 
-/** A row whose values `appendValues` adds later. */
+/** A row to be added without its values, which `appendValues` adds later. */
 export interface MemRow {
   readonly seq: number;
   readonly prev: number;
@@ -48,7 +45,7 @@ export interface MemRow {
 
 export class Memtable {
   rowCount = 0;
-  /** The number of replaced rows and tombstones. If this is 0, every row is current. */
+  /** The number of replaced rows and tombstones. If it is 0, every row is current. */
   hiddenCount = 0;
   owners: Float64Array = sharedFloats(CAPACITY_MIN);
   seqs: Float64Array = sharedFloats(CAPACITY_MIN);
@@ -57,7 +54,7 @@ export class Memtable {
   /** For each row, the seq of the version that replaced it, or 0. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
-  /** A number that increases whenever a replacement is recorded or rolled back. */
+  /** Increases whenever a replacement is recorded or rolled back. */
   replacementChanges = 0;
   /** A lower bound on the number of the log file that contains the first row. */
   firstLogFile: number | undefined;
@@ -69,10 +66,10 @@ export class Memtable {
   readonly #replacedGrowth = newGrowth(sharedFloats);
   readonly #deletedGrowth = newGrowth(sharedBytes);
   #columns: MemColumn[];
-  /** The secondary indexes of the memtable by id, created on demand. */
+  /** The memtable's secondary indexes by id, created on demand. */
   readonly #indexes = new Map<number, MemIndex>();
   readonly #terms = new Map<number, MemTerms>();
-  /** For each block of rows, the number of replacements recorded or rolled back. */
+  /** For each block of rows, how many replacements have been recorded or rolled back. */
   #changes: number[] = [];
 
   constructor(columns: readonly StoredColumn[]) {
@@ -93,7 +90,7 @@ export class Memtable {
     return this.rowCount === 0 ? 0 : (this.commitSeqs[this.rowCount - 1] ?? 0);
   }
 
-  /** The approximate memory of the memtable in bytes. */
+  /** The approximate size of the memtable in bytes. */
   get bytes(): number {
     let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);
     bytes += this.partitions.size * PARTITION_BYTES;
@@ -117,9 +114,9 @@ export class Memtable {
   }
 
   /**
-   * Returns a secondary index, which may lag behind the memtable.
+   * Returns a secondary index. It may lag behind the memtable.
    *
-   * @param order The order of the keys, which never changes for the id of an index.
+   * @param order The order of the keys. An index id always has the same order.
    */
   index(indexId: number, order: IndexOrder): MemIndex {
     let index = this.#indexes.get(indexId);
@@ -131,7 +128,7 @@ export class Memtable {
   }
 
   /**
-   * Returns an inverted index, which may lag behind the memtable.
+   * Returns an inverted index. It may lag behind the memtable.
    *
    * @param columns The parts of the index. An index id always has the same parts.
    */
@@ -144,13 +141,13 @@ export class Memtable {
     return terms;
   }
 
-  /** Drops the indexes that are no longer defined. */
+  /** Drops the indexes whose definitions are gone. */
   keepIndexes(indexIds: ReadonlySet<number>): void {
     for (const id of this.#indexes.keys()) if (!indexIds.has(id)) this.#indexes.delete(id);
     for (const id of this.#terms.keys()) if (!indexIds.has(id)) this.#terms.delete(id);
   }
 
-  /** Returns the partition of an owner, created if necessary. */
+  /** Returns an owner's partition, creating it if necessary. */
   partition(owner: number): MemPartition {
     let partition = this.partitions.get(owner);
     if (partition === undefined) {
@@ -160,7 +157,7 @@ export class Memtable {
     return partition;
   }
 
-  /** Reserves capacity for more rows. */
+  /** Reserves capacity for `count` more rows. */
   reserve(count: number): void {
     const length = this.rowCount;
     const needed = length + count;
@@ -173,8 +170,8 @@ export class Memtable {
   }
 
   /**
-   * Releases the capacity for further rows, because none are expected. If an array has begun to
-   * grow, the reserved memory may be up to twice the memory of the rows.
+   * Releases the capacity for further rows, because none are expected. An array that has begun to
+   * grow may have reserved up to twice as much memory as its rows need.
    */
   releaseGrowth(): void {
     const growths = [
@@ -190,7 +187,7 @@ export class Memtable {
     for (const partition of this.partitions.values()) partition.releaseGrowth();
   }
 
-  /** Appends a row within the reserved capacity. Returns the row number. */
+  /** Appends a row within the reserved capacity. Returns its row number. */
   push(partition: MemPartition, { seq, prev, isDeleted }: MemRow): number {
     const row = this.rowCount;
     assert(row < this.seqs.length, "the reserved capacity must have room for the row");
@@ -207,8 +204,8 @@ export class Memtable {
   }
 
   /**
-   * Appends rows that replace no version, within the reserved capacity. Returns the number of the
-   * first row.
+   * Appends rows that replace no version, within the reserved capacity. Returns the first row's
+   * number.
    */
   pushNew(partition: MemPartition, seqs: Float64Array): number {
     const first = this.rowCount;
@@ -248,7 +245,7 @@ export class Memtable {
     return first;
   }
 
-  /** Appends the values of the first `count` rows; each row has its values in column order. */
+  /** Appends the values of the first `count` rows. Each row has its values in column order. */
   appendValues(rows: readonly Row[], count: number): void {
     let position = 0;
     for (const column of this.#columns) {
@@ -258,7 +255,7 @@ export class Memtable {
     }
   }
 
-  /** Appends the values of the first `count` rows of a batch that contains all columns. */
+  /** Appends the values of the first `count` rows of a batch that has all columns. */
   appendBatch({ columns }: Batch, count: number): void {
     let position = 0;
     for (const column of this.#columns) {
@@ -294,7 +291,7 @@ export class Memtable {
   setCommitSeq(fromRow: number, commitSeq: number): void {
     const { commitSeqs, rowCount } = this;
     this.#commitGrowth.noteChangedFrom(fromRow);
-    // Most commits have a single row, for which a runtime call would cost more than this
+    // Most commits have a single row, for which a call to `fill` would cost more than this
     // assignment.
     if (rowCount - fromRow === 1) commitSeqs[fromRow] = commitSeq;
     else commitSeqs.fill(commitSeq, fromRow, rowCount);
@@ -322,7 +319,7 @@ export class Memtable {
     this.replacementChanges += 1;
   }
 
-  /** Assigns seqs to rows that were added before the seqs of their commit were known. */
+  /** Adds `by` to all seqs. The rows were added before the seqs of their commit were known. */
   moveSeqs(by: number): void {
     const { rowCount, seqs } = this;
     this.#seqGrowth.noteChangedFrom(0);
@@ -335,7 +332,7 @@ export class Memtable {
     this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
     this.#noteChange(row);
-    // Cached orders are dropped, because they may have omitted the row.
+    // Cached orders may have left out the row, so they are dropped.
     this.partition(this.owners[row] ?? 0).orders.clear();
   }
 
@@ -360,7 +357,7 @@ export class Memtable {
     if (row === 0) this.firstLogFile = undefined;
   }
 
-  /** Returns the row of an owner with exactly this seq, or -1 if no row has it. */
+  /** Returns the owner's row with exactly this seq, or -1 if there is none. */
   rowOfSeq(owner: number, seq: number): number {
     const partition = this.partitions.get(owner);
     if (partition === undefined) return -1;
@@ -370,17 +367,14 @@ export class Memtable {
     return this.seqs[row] === seq ? row : -1;
   }
 
-  /**
-   * Returns the index, within the partition's list, of the first row whose seq is greater than
-   * `seq`.
-   */
+  /** Returns the index, within the partition's list, of the first row with a seq above `seq`. */
   indexAfter(partition: MemPartition, seq: number): number {
     const { count, rows } = partition;
     const { seqs } = this;
     let low = 0;
     let high = count;
-    // The last rows are tried first, since recent rows are the most likely result, and other rows
-    // miss the CPU caches.
+    // The last rows are tried first: recent rows are the likeliest result, and looking at others
+    // would miss the CPU caches.
     for (let look = 0; look < NEWEST_LOOKED_AT && low < high; look += 1) {
       if ((seqs[rows[high - 1] ?? 0] ?? 0) <= seq) return high;
       high -= 1;
@@ -394,8 +388,8 @@ export class Memtable {
   }
 
   /**
-   * Skips blocks that contain no live row for a read at a seq. Returns an index in the partition's
-   * list; if no block is left, the end of the span.
+   * Skips blocks without a row that is live at seq `upTo`. Returns the index in the partition's
+   * list of the first block that may have one, or the end of the span.
    */
   firstAlive(
     partition: MemPartition,
@@ -412,8 +406,8 @@ export class Memtable {
   }
 
   /**
-   * Returns the rows in a full block of a partition's list that are live for a read at a seq.
-   * Returns undefined if the block is not full, or if a row in it was replaced above that seq. The
+   * Returns the rows in a full block of a partition's list that are live at seq `upTo`. Returns
+   * undefined if the block is not full, or if one of its rows was replaced above that seq. The
    * result is computed once after each change.
    */
   liveRowsOf(partition: MemPartition, block: number, upTo: number): Uint32Array | undefined {
@@ -433,7 +427,7 @@ export class Memtable {
       rows[count] = row;
       if (seq === 0 && deleted[row] === 0) count += 1;
     }
-    // A replacement above the bound may be rolled back without the other threads being notified.
+    // A replacement above the bound may be rolled back without notice to other threads.
     if (highestSeq > upTo) return undefined;
     partition.liveBlocks ??= [];
     const live = rows.slice(0, count);
@@ -442,7 +436,8 @@ export class Memtable {
   }
 
   /**
-   * Returns a number that increases whenever a replacement in a block is recorded or rolled back.
+   * Returns a number that increases whenever a replacement in the block is recorded or rolled
+   * back.
    */
   #changesIn({ rows }: MemPartition, first: number): number {
     const last = (rows[first + BLOCK_ROWS - 1] ?? 0) >>> BLOCK_BITS;
@@ -460,8 +455,8 @@ export class Memtable {
   }
 
   /**
-   * Updates a reader's memtable to match the shared one, whose arrays it aliases. The shared
-   * memtable contains at least the rows of this one.
+   * Updates a reader's memtable to match the shared one, with which it shares its arrays. The
+   * shared memtable has at least the rows of this one.
    */
   follow(share: SharedMemtable): void {
     const first = this.rowCount;
@@ -474,7 +469,7 @@ export class Memtable {
     this.deleted = share.deleted;
     this.rowCount = share.rowCount;
     this.hiddenCount = share.hiddenCount;
-    // The share does not say which rows were replaced in the meantime, so all blocks count as
+    // The share does not say which rows have been replaced in the meantime, so all blocks count as
     // changed.
     this.#changes = Array.from(
       { length: Math.ceil(share.rowCount / BLOCK_ROWS) },
@@ -506,10 +501,10 @@ export class Memtable {
     return column !== undefined && !sameType(column.type, type);
   }
 
-  /** Adopts a changed definition. Existing rows get the `missing` value of new columns. */
+  /** Adopts a changed definition. In new columns, existing rows have the `missing` value. */
   redefine(columns: readonly StoredColumn[], convert: ConvertColumn): void {
     for (const { orders } of this.partitions.values()) orders.clear();
-    // After a change of type, the values have different keys.
+    // Once a column's type has changed, its values have different keys.
     if (columns.some(({ columnId, type }) => this.#hasOtherType(columnId, type))) {
       this.#indexes.clear();
     }
@@ -523,5 +518,7 @@ export class Memtable {
   }
 }
 
-/** Converts a column to match a changed definition. The result may be the column itself. */
+/**
+ * Converts a column to match a changed definition. Returns the column itself if nothing changes.
+ */
 export type ConvertColumn = (column: MemColumn, definition: StoredColumn) => MemColumn;

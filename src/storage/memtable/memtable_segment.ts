@@ -1,6 +1,6 @@
 /**
- * Presents a memtable as the rows of a segment, in ascending order of (owner, seq). One row group
- * is produced at a time, so that a large memtable neither doubles its memory nor blocks the event
+ * Presents a memtable as the rows of a segment, in ascending order of (owner, seq). Only one row
+ * group is produced at a time, so a large memtable neither doubles its memory nor blocks the event
  * loop.
  */
 import { assert } from "../../base/assert.ts";
@@ -19,19 +19,18 @@ import type { Memtable } from "./memtable.ts";
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** The number of rows that are processed between two yields. */
+/** The number of rows processed between two yields. */
 const STEP_ROWS = 65536;
 
 /**
- * Sorts the row numbers of a memtable, whose rows ascend by seq, by (owner, seq), with frequent
- * yields.
+ * Sorts a memtable's row numbers by (owner, seq), yielding often. The rows already ascend by seq.
  */
 export function* segmentOrder({
   owners,
   rowCount,
 }: Pick<FrozenRows, "owners" | "rowCount">): Generator<void, Uint32Array<ArrayBuffer>> {
   /**
-   * Owners are numbered in the order in which they appear. Counts and positions use that number.
+   * Owners are numbered in order of appearance. `counts` and positions are indexed by that number.
    */
   const numbers = new Map<number, number>();
   const numberOf = new Uint32Array(rowCount);
@@ -67,7 +66,7 @@ export function* segmentOrder({
   return order;
 }
 
-/** A frozen memtable as plain data, which a later ALTER TABLE does not affect. */
+/** A frozen memtable as plain data. A later ALTER TABLE does not affect it. */
 export interface FrozenRows {
   readonly columns: readonly FrozenColumn[];
   readonly rowCount: number;
@@ -82,7 +81,7 @@ interface FrozenColumn extends SegmentColumn {
   readonly vector: Vector;
 }
 
-/** Returns the rows of a memtable that no longer grows. The rows alias the memtable. */
+/** Returns the rows of a memtable that no longer grows. They share the memtable's memory. */
 export function frozenRowsOf(memtable: Memtable): FrozenRows {
   const { commitSeqs, deleted, owners, prevs, rowCount, seqs } = memtable;
   const columns = memtable.columns.map((column) => {
@@ -93,8 +92,8 @@ export function frozenRowsOf(memtable: Memtable): FrozenRows {
 }
 
 /**
- * Yields the bytes of the segment in order. Many of the yielded pieces are empty, so that other
- * work can run in between.
+ * Yields the bytes of the segment in order. Many of the pieces are empty, to let other work run in
+ * between.
  *
  * @param order The result of `segmentOrder`.
  */
@@ -122,16 +121,17 @@ export function* frozenPieces(
 }
 
 /**
- * Tracks the replacements of a memtable's rows, by their row in the segment, while the segment is
- * being written. In that time, newer versions may replace rows of the frozen memtable.
+ * Tracks replacements of a frozen memtable's rows while its segment is being written. Newer
+ * versions may replace these rows in that time. Each replacement is recorded under the row's
+ * number in the segment.
  */
 export class ReplacementCopy {
   readonly #memtable: Memtable;
   readonly #order: Uint32Array;
   readonly #all: DeletionVector;
-  /** The last known replacement of each memtable row. */
+  /** For each memtable row, its last known replacement. */
   readonly #seen: Float64Array;
-  /** The memtable's change count before the last pass over all rows. */
+  /** The memtable's `replacementChanges` before the last pass over all rows. */
   #seenChanges = -1;
 
   constructor(memtable: Memtable, order: Uint32Array, options: DeletionVectorOptions) {
@@ -141,7 +141,7 @@ export class ReplacementCopy {
     this.#seen = new Float64Array(order.length);
   }
 
-  /** Copies the replacements that are still missing, one batch of rows per step. */
+  /** Copies replacements that are still missing, one batch of rows per step. */
   *refreshSteps(): Generator<void, void> {
     const seenChanges = this.#memtable.replacementChanges;
     for (let row = 0; row < this.#order.length; row += BATCH_ROWS_MAX) {
@@ -151,7 +151,7 @@ export class ReplacementCopy {
     this.#seenChanges = seenChanges;
   }
 
-  /** Copies all replacements that are still missing, in this tick. */
+  /** Copies all replacements that are still missing, within this tick. */
   refresh(): void {
     const { replacementChanges } = this.#memtable;
     if (this.#seenChanges === replacementChanges) return;
@@ -174,7 +174,7 @@ export class ReplacementCopy {
     }
   }
 
-  /** Returns all replacements that have been seen so far. */
+  /** Returns all replacements seen so far. */
   get deletions(): DeletionVector {
     return this.#all;
   }
@@ -197,7 +197,7 @@ function groupRows(frozen: FrozenRows, rows: Uint32Array, vectors: readonly Vect
 function rowsOf(vector: Vector, rows: Uint32Array): Vector {
   const first = rows[0] ?? 0;
   const last = rows.at(-1) ?? 0;
-  // If a memtable has only one owner, the rows are contiguous, but they may still be permuted.
+  // In a memtable with a single owner, the rows are contiguous, but they may still be permuted.
   if (last - first === rows.length - 1 && isAscending(rows)) return slice(vector, first, last + 1);
   return take(vector, { rows, count: rows.length });
 }
@@ -214,7 +214,7 @@ function sliced(vectors: readonly Vector[], from: number, to: number): readonly 
   return vectors.map((vector) => slice(vector, from, to));
 }
 
-/** Returns the chosen numbers, in the order of `rows`. */
+/** Returns the numbers at the given rows, in the order of `rows`. */
 export function gathered<T extends Float64Array | Uint8Array>(
   from: T,
   into: T,

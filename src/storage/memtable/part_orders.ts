@@ -1,20 +1,20 @@
 /**
  * Divides the rows of a partition into parts, each of which is sorted by a column. The orders
- * themselves are in the chunk cache, like those of segments, so that one limit covers all orders.
- * If an order was evicted, it is computed again on demand. The orders of a flushed memtable are no
+ * themselves are in the chunk cache, as for segments, so a single limit covers all orders. An
+ * order that was evicted is computed again on demand. The orders of a flushed memtable are no
  * longer used, so they are evicted first.
  */
 import { type ChunkCache, sharedCache } from "../segment/chunk_cache.ts";
 import type { ColumnOrder } from "../segment/column_order.ts";
 
 /**
- * Rows `start` (inclusive) to `end` (exclusive) of a partition's list. Row numbers in the order
- * count from `start`.
+ * Rows `start` (inclusive) to `end` (exclusive) of a partition's list. The part's order counts
+ * rows from `start`.
  */
 export interface MemPart {
   readonly start: number;
   readonly end: number;
-  /** The number that identifies the part's order in the cache. */
+  /** Identifies the part's order in the cache. */
   readonly cacheKey: number;
 }
 
@@ -23,7 +23,7 @@ const ORDER_INDEX = 0;
 
 export class PartOrders {
   readonly #cache: ChunkCache;
-  /** The parts by column; "none" once a row was found that cannot be sorted. */
+  /** For each column, its parts; "none" once a row has been found that cannot be sorted. */
   #columns: Map<number, MemPart[] | "none"> | undefined;
 
   constructor(cache: ChunkCache = sharedCache) {
@@ -52,7 +52,7 @@ export class PartOrders {
     if (part !== undefined) this.#forget(part);
   }
 
-  /** Records that some row cannot be sorted by a column. */
+  /** Records that not all rows can be sorted by a column. */
   refuse(columnId: number): void {
     this.#forgetAll(this.partsOf(columnId));
     this.#columns ??= new Map();
@@ -65,7 +65,7 @@ export class PartOrders {
     this.#columns = undefined;
   }
 
-  /** Returns the order of a part; undefined if it has not been computed or was evicted. */
+  /** Returns the order of a part; undefined if it has not been computed or has been evicted. */
   orderOf({ cacheKey }: MemPart): ColumnOrder | undefined {
     return this.#cache.order(cacheKey, ORDER_INDEX);
   }

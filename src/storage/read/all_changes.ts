@@ -1,16 +1,16 @@
 /**
- * Reads the changes of all owners of a table in ascending seq order, so that topics can count their
+ * Reads the changes of all owners of a table in ascending seq order, which lets topics count their
  * messages.
  *
  *     segments and history segments ──window by window──► memtables, oldest first
  *     sorted by owner, then seq                           in the order of seqs
  *
  * A segment is sorted by owner, so rows with consecutive seqs may be anywhere in it. The changes
- * are therefore read in windows, each of which consists of the next {@linkcode WINDOW_ROWS}
- * versions by seq from all segments: one pass over the seqs of the segments finds these versions,
- * and their values are then read one by one. A pass skips row groups by their zone maps, so it is
- * short if few segments have versions within the range. If all rows of a table have the same owner,
- * the scan for that owner is used, which reads whole columns.
+ * are therefore read in windows. A window consists of the next {@linkcode WINDOW_ROWS} versions by
+ * seq from all segments: one pass over the segments' seqs finds these versions, and their values
+ * are then read one by one. A pass skips row groups by their zone maps, so it is short if few
+ * segments have versions within the range. If all rows of a table have the same owner, the scan
+ * for a single owner is used instead, which reads whole columns.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -32,20 +32,19 @@ import { memtableColumn } from "./memtable_scan.ts";
 import { foundUnlessLost, oldVersions } from "./old_versions.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** The maximum number of versions in a window. Each version takes 20 bytes. */
+/** The maximum number of versions in a window. Each takes 20 bytes. */
 const WINDOW_ROWS = 262_144;
 
-/**
- * The number of row groups that are examined in one step of a pass, which takes a few milliseconds.
- */
+/** The number of row groups that one step of a pass examines, which takes a few milliseconds. */
 const GROUPS_PER_STEP = 4;
 
 /**
- * The maximum number of rows in a batch, which is small because segment values are read one by one.
+ * The maximum number of rows in a batch. It is small because values in segments are read one by
+ * one.
  */
 const BATCH_ROWS = 1024;
 
-/** Opens the scan that is fastest for the table. */
+/** Opens the scan that is the fastest for the table. */
 export function openAllChanges(
   table: StoredTable,
   options: AllChangesOptions,
@@ -57,8 +56,8 @@ export function openAllChanges(
 }
 
 /**
- * Returns the only owner of any changes; undefined if there may be several owners, or damage
- * prevents finding out.
+ * Returns the only owner with changes in the range; undefined if there may be several, or if
+ * damage prevents finding out.
  */
 function onlyOwnerOf(table: StoredTable, range: AllChangesOptions): number | undefined {
   if (table.allSegments.some(({ entry }) => entry.quarantined)) return undefined;
@@ -77,8 +76,8 @@ function onlyOwnerOf(table: StoredTable, range: AllChangesOptions): number | und
 }
 
 /**
- * Returns the segments that may contain changes within a range. Permanently damaged segments are
- * left out, since their rows are lost.
+ * Returns the segments that may contain changes within a range. Permanently damaged ones are left
+ * out, since their rows are lost.
  */
 function segmentsWithin(
   table: StoredTable,
@@ -238,7 +237,7 @@ function memoryBatch(
   };
 }
 
-/** Returns the first row of a memtable whose seq is above the given one. */
+/** Returns the first row of a memtable with a seq above `seq`. */
 function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   let low = 0;
   let high = rowCount;
@@ -250,7 +249,7 @@ function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   return low;
 }
 
-/** Returns the owner of a row by a binary search in the segment's list of owners. */
+/** Returns the owner of a row, found by bisecting the segment's list of owners. */
 function ownerOf(segment: OpenSegment, row: number): number {
   return segment.guard(() => {
     const { reader } = segment;
@@ -295,12 +294,15 @@ interface WindowOptions {
   readonly windowRows: number;
 }
 
-/** Collects the next versions, by seq, from some segments, in passes of many short steps. */
+/**
+ * Collects the next versions by seq from some segments, in passes that consist of many short
+ * steps.
+ */
 class SegmentWindows {
   readonly #segments: readonly OpenSegment[];
   readonly #upTo: number;
   readonly #windowRows: number;
-  /** All versions up to this seq were in earlier windows. */
+  /** All versions up to this seq have been in earlier windows. */
   #after: number;
   /** No version of the current window is above this seq. */
   #bound: number;
@@ -328,9 +330,7 @@ class SegmentWindows {
     return this.#after >= this.#upTo || this.#segments.length === 0;
   }
 
-  /**
-   * Continues the pass. Returns the window once it is complete and contains at least one version.
-   */
+  /** Continues the pass. Returns the window once it is complete and has at least one version. */
   step(): Window | undefined {
     assert(!this.isAtEnd, "a finished pass must not continue");
     for (let count = 0; count < GROUPS_PER_STEP; count += 1) {
@@ -341,7 +341,7 @@ class SegmentWindows {
     return undefined;
   }
 
-  /** Collects the versions of one row group, and moves on to the next. */
+  /** Collects the versions from the current row group, and moves on to the next. */
   #collect(segment: OpenSegment): void {
     const { reader } = segment;
     const group = this.#group;
@@ -365,7 +365,7 @@ class SegmentWindows {
     }
   }
 
-  /** Keeps the lower half of the versions, and lowers the bound to the last of them. */
+  /** Keeps the lower half of the versions, and lowers the bound to the last of these. */
   #cut(): void {
     const sorted = this.#seqs.subarray(0, this.#count).toSorted();
     this.#bound = sorted[this.#windowRows - 1] ?? this.#bound;
@@ -382,7 +382,7 @@ class SegmentWindows {
     this.#count = kept;
   }
 
-  /** Ends the pass and prepares the next one. */
+  /** Ends the pass, and prepares the next one. Returns the window; undefined if it is empty. */
   #finished(): Window | undefined {
     if (this.#count > this.#windowRows) this.#cut();
     const count = this.#count;
@@ -403,7 +403,7 @@ class SegmentWindows {
   }
 }
 
-/** Returns the index of a seq in a sorted array that contains it. */
+/** Returns the index of `seq` in a sorted array that contains it. */
 function rankOf(seqs: Float64Array, seq: number): number {
   let low = 0;
   let high = seqs.length - 1;

@@ -1,11 +1,11 @@
 /**
- * Reads changes: every version of one owner above a position, in ascending seq order, together with
- * the version that each one replaced. Subscriptions follow such scans, and a subscription that
- * resumes replays one.
+ * Reads changes: every version of one owner above a position, in ascending seq order, together
+ * with the version that each one replaced. Subscriptions follow such scans, and a subscription
+ * that resumes replays one.
  *
  * If a key is inserted again after its tombstone has moved to history, the new version does not
- * refer to the tombstone, because INSERT does not search history. On request, this scan finds such
- * tombstones.
+ * refer to the tombstone, because INSERT does not search history. This scan finds such tombstones
+ * on request.
  */
 
 import { defined } from "../../base/assert.ts";
@@ -89,7 +89,7 @@ export class StoreChangeScan implements ChangeScan {
   }
 
   /**
-   * Returns the seqs of the replaced versions, including tombstones that had moved to history
+   * Returns the seqs of the replaced versions. They include tombstones that had moved to history
    * before their keys were inserted again.
    */
   #prevsOf({ deleted, prevs, rowCount, seqs }: Versions): Float64Array {
@@ -107,7 +107,7 @@ export class StoreChangeScan implements ChangeScan {
   }
 }
 
-/** Merges the versions of segments and history segments, whose seqs overlap. */
+/** Merges the versions in segments and history segments, whose seqs overlap. */
 class MergedVersions implements VersionSource {
   readonly #table: StoredTable;
   readonly #columnIds: readonly number[];
@@ -184,7 +184,7 @@ class MemtableVersions implements VersionSource {
   }
 
   /**
-   * When the live layer wakes up, it usually reads a single version. Reading that version's values
+   * When the live layer wakes up, there is usually a single version to read. Reading its values
    * costs less than creating views.
    */
   #one(row: number): Versions {
@@ -223,7 +223,7 @@ class SegmentVersions implements VersionSource {
   #end = -1;
   #group = -1;
   #columns: GroupColumns | undefined;
-  /** The maximum number of rows to read at a time in the current group. */
+  /** How many rows may be read at a time in the current group. */
   #rowsMax = Infinity;
 
   constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {

@@ -1,6 +1,6 @@
 /**
  * Reads one owner's rows that secondary indexes select and that are current at a seq, each row
- * once. The rows of a segment or memtable are selected when the scan reaches it.
+ * once. The rows in a segment or memtable are selected when the scan reaches it.
  *
  *     choice ──► rows in this segment, ascending ──► those that are current ──► batch
  *                  keys:   the rows between two positions of a sorted index
@@ -36,10 +36,12 @@ import {
 import { requireIndex } from "./index_scan.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** The maximum number of rows that are visited in one step. */
+/** The maximum number of rows visited in one step. */
 const LOOKS_MAX = 16_384;
 
-/** Opens a scan. Returns undefined if an index is not ready, or some of the rows are in history. */
+/**
+ * Opens a scan. Returns undefined if an index is not ready, or if some of the rows are in history.
+ */
 export function openChosenScan(
   table: StoredTable,
   options: ChosenScanOptions,
@@ -66,10 +68,10 @@ function indexIdsOf(choice: RowChoice): number[] {
   }
 }
 
-/** For each memtable and segment, the rows whose primary keys are part of a choice. */
+/** For each memtable and segment, the rows selected by primary key. */
 type RowsOfKeys = ReadonlyMap<Memtable | OpenSegment, RowList>;
 
-/** Finds the rows whose primary keys are part of a choice. */
+/** Finds the rows that choices select by primary key. */
 function keyedRows(
   table: StoredTable,
   choice: RowChoice,
@@ -92,7 +94,7 @@ function primaryKeysIn(choice: RowChoice): readonly Row[] {
   return choice.kind === "primary" ? choice.keys : [];
 }
 
-/** A segment or a memtable in which the scan reads rows of one owner. */
+/** A segment or a memtable, as read by a scan for one owner. */
 interface ChosenPlace {
   /** Returns an upper bound on the number of rows that a choice selects. */
   countOf(choice: RowChoice): number;
@@ -115,8 +117,8 @@ class ChosenScan implements CountedScan {
   readonly #places: readonly ChosenPlace[];
   readonly #cursor = new VersionCursor();
   /**
-   * The index of the current memtable or segment, its selected rows, and the number of them that
-   * have been visited.
+   * The index of the current memtable or segment. `#rows` has its selected rows, and the number
+   * below counts those already visited.
    */
   #placeIndex = -1;
   #rows: RowList = new Uint32Array(0);
@@ -169,7 +171,7 @@ class ChosenScan implements CountedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Selects the rows of the next memtable or segment. Returns false if none is left. */
+  /** Selects the rows in the next memtable or segment. Returns false if there is none. */
   #openPlace(): boolean {
     if (this.#placeIndex + 1 >= this.#places.length) return false;
     this.#placeIndex += 1;
@@ -190,7 +192,7 @@ class ChosenScan implements CountedScan {
   }
 }
 
-/** The parameters of a scan that apply to all of its memtables and segments. */
+/** What the memtables and segments of a scan have in common. */
 interface ScanParts {
   readonly indexes: Indexes;
   readonly read: OwnerRead;
@@ -210,14 +212,14 @@ function placesOf(table: StoredTable, parts: ScanParts): ChosenPlace[] {
   return places;
 }
 
-/** Returns the index that a choice uses; it was opened together with the scan. */
+/** Returns the index that a choice uses. It was opened together with the scan. */
 function indexIn(indexes: Indexes, { indexId }: { readonly indexId: number }): TableIndex {
   const index = indexes.get(indexId);
   if (index !== undefined) return index;
   throw new Error(`index ${indexId} was not opened`);
 }
 
-/** Returns an upper bound on the number of rows that some pieces have in ranges of keys. */
+/** Returns an upper bound on the number of rows with keys in the given ranges. */
 function countInPieces(
   pieces: readonly IndexPiece[],
   { spans }: Extract<RowChoice, { kind: "keys" }>,
@@ -232,7 +234,7 @@ function countInPieces(
   return count;
 }
 
-/** Returns the rows of the given pieces whose keys lie in the chosen ranges, in ascending order. */
+/** Returns the rows with keys in the given ranges, in ascending order. */
 function rowsInPieces(
   pieces: readonly IndexPiece[],
   choice: Extract<RowChoice, { kind: "keys" }>,
@@ -310,7 +312,7 @@ class SegmentChoice implements ChosenPlace {
     return piecesInSegment(this.#segment, indexIn(this.#indexes, choice), this.#read);
   }
 
-  /** Returns the parts of an inverted index that may have rows of the owner. */
+  /** Returns the parts of an inverted index that may have rows of this owner. */
   #partsOf(choice: { readonly indexId: number }): readonly TermPart[] {
     const parts = this.#segment.terms(indexIn(this.#indexes, choice));
     const { end, start } = this.#span;
@@ -380,9 +382,7 @@ class MemtableChoice implements ChosenPlace {
     return this.#memtable.terms(stored.indexId, order.columns).rowsOf(choice.query);
   }
 
-  /**
-   * A memtable's inverted index also yields the rows of other owners, so the owner is checked here.
-   */
+  /** A memtable's inverted index covers all owners, so the row's owner is checked here. */
   isCurrent(row: number): boolean {
     const { bounds, owner } = this.#read;
     return this.#memtable.owners[row] === owner && isCurrentIn(this.#memtable, row, bounds);

@@ -1,6 +1,6 @@
 /**
- * Detects an ALTER TABLE that occurs between two steps of a scan. If a column that the scan reads
- * was dropped, or its stored form has changed, the scan ends with an error.
+ * Detects an ALTER TABLE between two steps of a scan. If it dropped a column that the scan reads,
+ * or changed its stored form, the scan ends with an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableDefinition } from "../contract/table_definition.ts";
@@ -19,9 +19,9 @@ export class DefinitionWatch {
   }
 
   /**
-   * Checks that no column that the scan reads was dropped or altered.
+   * Checks that no column that the scan reads has been dropped or altered.
    *
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if one was.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if one has.
    */
   check(): void {
     if (this.#table.definition !== this.#definition) this.#follow();

@@ -1,11 +1,11 @@
 /**
- * Scans one owner's rows in a history segment that were current at a seq. At the newest seq, the
- * scan finds no rows in history, except for tombstones, which are returned on request.
+ * Scans one owner's rows in a history segment that were current at a seq. At the newest seq,
+ * history contributes no rows, except for tombstones, which are returned on request.
  *
- * - If all rows of a row group had already been replaced at that seq, the group is skipped without
- *   being read.
+ * - A row group in which all rows had already been replaced at that seq is skipped without being
+ *   read.
  * - A tombstone that was never replaced is recorded as its own replacement. It is current unless
- *   its key was inserted again, which the segment does not record, so the key is looked up.
+ *   its key was inserted again. The segment does not record that, so the key is looked up.
  */
 
 import { takeLater } from "../../types/mod.ts";
@@ -21,7 +21,7 @@ import { GroupColumns, ownerSpan, rowsAtOnce } from "./segment_scan.ts";
 import { mayMatch } from "./zone_match.ts";
 
 /**
- * The maximum number of tombstones in a batch. Looking up the key of a single tombstone takes some
+ * The maximum number of tombstones in a batch. Looking up the key of each one takes some
  * microseconds.
  */
 const TOMBSTONES_MAX = 1024;
@@ -43,10 +43,10 @@ export class HistoryScan implements RowSource {
   readonly #filter: RowFilter;
   readonly #cursor = new VersionCursor();
   #isOpen = true;
-  /** The rows of the owner in the segment. */
+  /** The owner's rows in the segment. */
   #span: RowSpan | undefined;
   #group = -1;
-  /** The number of the row that is read next. */
+  /** The number of the next row to be read. */
   #row = 0;
   #rowEnd = 0;
   #batchRowsMax = Infinity;
@@ -128,7 +128,7 @@ export class HistoryScan implements RowSource {
     return mayMatch({ segment: this.#segment, table: this.#table }, ranges, group);
   }
 
-  /** Returns the current rows in a span of the segment within the current group. */
+  /** Returns the current rows from `start` to `end`, which lie within the current group. */
   #batch(start: number, end: number): ScanBatch | undefined {
     const columns = this.#columns;
     const kept = this.#current(start, end);
@@ -141,7 +141,7 @@ export class HistoryScan implements RowSource {
     return { rowCount: kept.length, columns: vectors };
   }
 
-  /** Returns the current rows, counted from `start`. */
+  /** Returns the current rows from `start` to `end`, numbered from `start`. */
   #current(start: number, end: number): Uint32Array {
     const { reader } = this.#segment;
     const { upTo, withTombstones } = this.#filter;
@@ -162,7 +162,7 @@ export class HistoryScan implements RowSource {
     return kept.subarray(0, count);
   }
 
-  /** Whether a tombstone is the newest version of its key up to the bound. */
+  /** Whether a tombstone is its key's newest version at the bound. */
   #isLast(row: number): boolean {
     const table = this.#table;
     const cursor = this.#cursor;

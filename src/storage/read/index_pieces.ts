@@ -1,4 +1,4 @@
-/** Presents one owner's rows in a segment or a memtable as lists that are sorted by an index. */
+/** Presents one owner's rows in a segment or a memtable as lists sorted by an index. */
 import { SEQ_ZERO } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
@@ -12,25 +12,28 @@ import type { StoredTable } from "../table/table.ts";
 import { isLiveAt, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** A list of rows sorted by key, at positions 0, 1, 2 … */
+/** A list of rows sorted by key. Positions in it count from 0. */
 export interface IndexPiece {
-  /** The range of positions that belong to the owner. */
+  /** The positions that belong to the owner. */
   readonly span: RowSpan;
-  /** Returns the first position at or above `from` whose key is at or above some values. */
+  /**
+   * Returns the first position, at or above `from`, whose key is at or above `values` or, if
+   * `isAfter` is set, above them.
+   */
   placeOf(values: Row, options: { isAfter: boolean; from: number }): number;
-  /** Compares the key at a position of the index with values for its first columns. */
+  /** Compares the key at a position with values for the index's leading columns. */
   compareAt(place: number, values: Row): number;
   prefixAt(place: number): number;
   keyAt(place: number): Row;
-  /** Returns the row whose key is at a position of the index. */
+  /** Returns the row at a position. */
   rowAt(place: number): number;
   isCurrent(place: number): boolean;
   /**
-   * Returns the seq that replaced the row at a position, if each row of the piece was committed
-   * before; otherwise 0, as for a tombstone.
+   * Returns the seq that replaced the row at a position, provided that all rows of the piece were
+   * committed before it. Otherwise, and for a tombstone, returns 0.
    */
   outlivedBySeq(place: number): number;
-  /** Moves a cursor to the row whose key is at a position of the index. */
+  /** Moves a cursor to the row at a position. */
   stand(cursor: VersionCursor, place: number): void;
 }
 
@@ -42,7 +45,7 @@ export function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
       ? span.start
       : piece.placeOf(min.values, { isAfter: !min.isInclusive, from: span.start });
   if (max === undefined || start === span.end) return { start, end: span.end };
-  // If the scan requests a single key, most pieces contain no row with this key and need no second
+  // When a single key is requested, most pieces have no row with it, and this check saves a second
   // search.
   const order = piece.compareAt(start, max.values);
   if (order > 0 || (order === 0 && !max.isInclusive)) return { start, end: start };
@@ -62,13 +65,16 @@ export function piecesOf(
   ];
 }
 
-/** The owner whose rows are read, and the bounds on the seqs of these rows. */
+/** The owner whose rows are read, and the bounds on their seqs. */
 export interface OwnerRead {
   readonly owner: number;
   readonly bounds: SeqBounds;
 }
 
-/** Returns the matching range of a segment's index, or no piece if no key is within the bounds. */
+/**
+ * Returns the owner's rows in a segment, sorted by an index. Returns no piece if none is within
+ * the bounds.
+ */
 export function piecesInSegment(
   segment: OpenSegment,
   index: TableIndex,
@@ -79,7 +85,7 @@ export function piecesInSegment(
   return [new SegmentRowsPiece({ segment, keys: segment.index(index), span, bounds })];
 }
 
-/** Returns an owner's rows in a segment, unless none of them is within the bounds. */
+/** Returns an owner's rows in a segment; undefined if none of them is within the bounds. */
 export function rowsWithin(
   segment: OpenSegment,
   { bounds, owner }: OwnerRead,
@@ -88,7 +94,11 @@ export function rowsWithin(
   return minSeq > bounds.upTo || maxSeq <= bounds.expiredSeq ? undefined : segment.rowsOf(owner);
 }
 
-/** @param end The row of the memtable at which the pieces end; absent for all rows. */
+/**
+ * Returns an owner's rows in a memtable, in runs sorted by an index.
+ *
+ * @param end The memtable row before which the pieces end; undefined for all rows.
+ */
 export function piecesInMemtable(
   memtable: Memtable,
   index: TableIndex,
@@ -104,12 +114,12 @@ export function piecesInMemtable(
 }
 
 export interface SeqBounds {
-  /** Rows with a seq up to this one have expired and are skipped. */
+  /** Rows at or below this seq have expired and are skipped. */
   readonly expiredSeq: number;
   readonly upTo: number;
 }
 
-/** Whether a row of a memtable is live within bounds. */
+/** Whether a row of a memtable is live within the bounds. */
 export function isCurrentIn(
   { deleted, replacedBy, seqs }: Memtable,
   row: number,

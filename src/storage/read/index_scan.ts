@@ -1,7 +1,7 @@
 /**
- * Reads one owner's rows that are current at a seq, sorted by a secondary index. The scan merges
- * the indexes of segments and the sorted runs of memtables through a heap of their next rows; it
- * processes one range of keys after another.
+ * Reads one owner's rows that are current at a seq, sorted by a secondary index. Key ranges are
+ * processed one after another. Within each, the scan merges the indexes of segments and the sorted
+ * runs of memtables through a heap of their next rows.
  *
  * Segments stay pinned until the scan is closed.
  */
@@ -22,24 +22,25 @@ import { type IndexPiece, piecesOf, placesIn } from "./index_pieces.ts";
 import { Overlaps } from "./overlaps.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** The maximum number of rows that are visited in one step. */
+/** The maximum number of rows visited in one step. */
 const LOOKS_MAX = 16_384;
 
-/** The maximum number of versions with one key that are looked up when a scan is opened. */
+/** The maximum number of versions of a single key that are looked up when a scan is opened. */
 const FOUND_MAX = 16;
 
-/** A piece, and the position that the merge has reached in it. */
+/** A piece, and the merge's position in it. */
 interface IndexHead {
   readonly piece: IndexPiece;
   place: number;
   readonly last: number;
   prefix: number;
-  /** The key at the position; set when it is first needed. */
+  /** The key at the position. It is read when first needed. */
   key: Row | undefined;
 }
 
 /**
- * Opens a scan. Returns undefined if the index is not ready, or some of the rows are in history.
+ * Opens a scan. Returns undefined if the index is not ready, or if some of the rows are in
+ * history.
  */
 export function openIndexScan(
   table: StoredTable,
@@ -54,7 +55,7 @@ export function openIndexScan(
   return new KnownRows(table, options, found);
 }
 
-/** If the scan requests a single whole key without NULL, returns that key. */
+/** If the scan requests a single, complete key without NULL, returns that key. */
 function onlyKeyIn(spans: readonly IndexSpan[], { order }: TableIndex): Row | undefined {
   const [{ max, min } = {}] = spans;
   if (spans.length !== 1 || min === undefined || max === undefined) return undefined;
@@ -68,7 +69,7 @@ function onlyKeyIn(spans: readonly IndexSpan[], { order }: TableIndex): Row | un
   return isOne ? values : undefined;
 }
 
-/** The few rows with one key, which were found when the scan was opened. */
+/** The few rows with a requested key, found when the scan was opened. */
 class KnownRows implements OrderedScan {
   readonly rowCount: number;
   rowsPassed = 0;
@@ -106,17 +107,16 @@ class KnownRows implements OrderedScan {
   }
 
   close(): void {
-    // There is nothing to release, because this scan pins no file.
+    // Nothing to release: this scan pins no file.
   }
 }
 
-/** The number of rows that are compared between two yields. */
+/** The number of rows compared between two yields. */
 const COMPARED_PER_STEP = 4096;
 
 /**
- * Searches for two live rows of an owner with the same key, where the key contains no NULL. Yields
- * the share of the rows that has been read so far. Returns the key, or undefined if all keys are
- * distinct.
+ * Searches for two live rows of an owner with the same key. Keys that contain NULL are ignored.
+ * Yields the share of the rows read so far. Returns the key; undefined if all keys are distinct.
  */
 export function* findDuplicate(
   table: StoredTable,
@@ -139,8 +139,8 @@ export function* findDuplicate(
 }
 
 /**
- * Requires that an index still exists.
- * @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped during a scan.
+ * Checks that an index still exists.
+ * @throws {DatabaseError} SERIALIZATION_FAILURE if it was dropped during a scan.
  */
 export function requireIndex({ definition, indexes }: StoredTable, indexId: number): void {
   if (indexes.some(({ stored }) => stored.indexId === indexId)) return;
@@ -163,13 +163,13 @@ class IndexScan implements OrderedScan {
   readonly #heads = new MergeHeap<IndexHead>((left, right) => this.#isBefore(left, right));
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
-  /** The range of positions in each piece, if there is only one range of keys. */
+  /** If there is a single key range, the positions in each piece that lie within it. */
   #known: readonly RowSpan[] = [];
-  /** The range of keys that is read next. */
+  /** The index of the key range to be read next. */
   #spanIndex: number;
-  /** The comparison of ranges; present if the index belongs to an exclusion constraint. */
+  /** Compares ranges; defined only if the index enforces an exclusion constraint. */
   readonly #overlaps: Overlaps | undefined;
-  /** The row that was compared most recently. */
+  /** The row compared most recently. */
   #last: { readonly piece: IndexPiece; readonly place: number } | undefined;
   #isOpen = true;
 
@@ -218,7 +218,10 @@ class IndexScan implements OrderedScan {
     return count === 0 && !isMore ? undefined : count;
   }
 
-  /** Searches for two adjacent rows with the same key. Returns undefined at the end. */
+  /**
+   * Searches for two adjacent rows with the same key. Returns "none yet" if the search has to
+   * continue, and undefined at the end.
+   */
   nextDuplicate(rowsMax: number): Row | "none yet" | undefined {
     let found: Row | undefined;
     const isMore = this.#walk(rowsMax, (piece, place) => {
@@ -251,7 +254,9 @@ class IndexScan implements OrderedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Visits the next current rows, a few in each step. Returns whether there may be more. */
+  /**
+   * Visits the next current rows, a bounded number per call. Returns whether there may be more.
+   */
   #walk(rowsMax: number, visit: (piece: IndexPiece, place: number) => void): boolean {
     this.#watch.check();
     requireIndex(this.#table, this.#options.indexId);
@@ -272,10 +277,7 @@ class IndexScan implements OrderedScan {
     return true;
   }
 
-  /**
-   * Fills the heap with the first rows of the next range of keys. Returns false if no range is
-   * left.
-   */
+  /** Fills the heap with the first rows of the next key range. Returns false if there is none. */
   #openSpan(): boolean {
     const span = this.#options.spans[this.#spanIndex];
     if (span === undefined) return false;
@@ -307,7 +309,7 @@ class IndexScan implements OrderedScan {
     return count;
   }
 
-  /** Moves to the next row of the first piece, and restores the heap. */
+  /** Moves the topmost piece to its next row, and restores the heap. */
   #advance(head: IndexHead): void {
     if (head.place === head.last) {
       this.#heads.removeFirst();

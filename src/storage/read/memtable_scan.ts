@@ -1,5 +1,5 @@
 /**
- * Scans one owner's rows in a memtable, and skips blocks that contain no live row. A contiguous run
+ * Scans one owner's rows in a memtable, skipping blocks without a live row. A contiguous run
  * without hidden rows is returned without being copied. Other rows are gathered into new arrays.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -20,7 +20,7 @@ export class MemtableScan implements RowSource {
   readonly #filter: RowFilter;
   #index = 0;
   #end = 0;
-  /** The end of the rows that this scan has claimed. */
+  /** Where the rows claimed by this scan end. */
   #claimedEnd = 0;
 
   constructor(table: StoredTable, memtable: Memtable, filter: RowFilter) {
@@ -57,7 +57,7 @@ export class MemtableScan implements RowSource {
     this.#end = this.#index;
   }
 
-  /** Claims the next row group's worth of rows. Returns false if no rows are left. */
+  /** Claims as many rows as a row group has. Returns false if no rows are left. */
   #claimRows(): boolean {
     while (this.#index < this.#end) {
       this.#claimedEnd = Math.min(this.#index + ROW_GROUP_ROWS_MAX, this.#end);
@@ -73,7 +73,7 @@ export class MemtableScan implements RowSource {
     return withTombstones ? rows.start : this.#memtable.firstAlive(partition, rows, upTo);
   }
 
-  /** Returns those rows from `start` to `end` of the partition's list that are current. */
+  /** Returns the rows from `start` to `end` of the partition's list that are current. */
   #current(partition: MemPartition, start: number, end: number): Uint32Array {
     const memtable = this.#memtable;
     const rows = partition.rows.subarray(start, end);
@@ -116,8 +116,8 @@ export class MemtableScan implements RowSource {
 }
 
 /**
- * Returns some rows of a table column or a system column. If possible, the result aliases the
- * memtable.
+ * Returns some rows of a table column or a system column. Where possible, the result shares the
+ * memtable's memory.
  */
 export function memtableColumn(
   table: StoredTable,
@@ -135,7 +135,8 @@ export function memtableColumn(
 }
 
 /**
- * Returns one value of a table column or a system column, which costs less than creating a view.
+ * Returns a single value of a table column or a system column. This costs less than creating a
+ * view.
  */
 export function memtableCell(
   table: StoredTable,

@@ -1,7 +1,7 @@
 /**
- * Reads one owner's live rows from the newest to the oldest, that is, in descending order of
- * `_seq`. The sources are read from the last to the first, and each source is read backwards.
- * Blocks and pages without a live row take almost no time.
+ * Reads one owner's live rows from newest to oldest, that is, in descending order of `_seq`. The
+ * sources are read from last to first, and each of them backwards. Blocks and pages without a live
+ * row take almost no time.
  *
  * Segments stay pinned until the scan is closed.
  */
@@ -97,7 +97,7 @@ export class NewestScan implements OrderedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Visits the live rows, and moves the cursor to each of them. */
+  /** Moves the cursor to each live row in turn. */
   *#walk(bounds: GroupBounds): Generator<void, void> {
     for (const memtable of this.#memtables.toReversed()) {
       for (const row of memtableRows(memtable, bounds)) {

@@ -1,5 +1,5 @@
 /**
- * Finds the versions that later versions have replaced, so that changes can include the old values.
+ * Finds the versions that later ones have replaced, so that changes can include the old values.
  */
 import { isDamage } from "../../base/errors.ts";
 import {
@@ -16,21 +16,21 @@ import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts"
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** The columns to read, and the owner of all rows or the owner of each row. */
+/** The columns to read, and either the owner of all rows or the owner of each row. */
 export interface OldVersionsOptions {
   readonly columnIds: readonly number[];
   readonly owner: number | Float64Array;
-  /** The function that finds a version. The default is {@linkcode found}. */
+  /** Finds a version. Defaults to {@linkcode found}. */
   readonly find?: typeof found;
 }
 
-/** Finds the version of a row with a given seq. @throws {DatabaseError} DATA_DAMAGED */
+/** Finds the version that has a given seq. @throws {DatabaseError} DATA_DAMAGED */
 function found(table: StoredTable, owner: number, seq: number): VersionCursor | undefined {
   return table.findSeq(owner, seq);
 }
 
 /**
- * Finds a version like {@linkcode found}, but returns undefined if the version is in a permanently
+ * Finds a version as {@linkcode found} does, but returns undefined if it is in a permanently
  * damaged segment.
  */
 export function foundUnlessLost(
@@ -53,7 +53,7 @@ export function foundUnlessLost(
 
 /**
  * Reads the replaced versions with the given seqs. A seq of 0 means that no version was replaced.
- * Tombstones yield no values.
+ * Tombstones have no values.
  */
 export function oldVersions(
   table: StoredTable,
@@ -85,8 +85,8 @@ export function oldVersions(
 }
 
 /**
- * Returns the type of a column; if the column was dropped, which a reader may not know yet, returns
- * TEXT.
+ * Returns the type of a column. For a column that has been dropped, which a reader may not know
+ * yet, returns TEXT.
  */
 function typeOf(table: StoredTable, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
@@ -94,7 +94,7 @@ function typeOf(table: StoredTable, columnId: number): DataType {
   return table.column(columnId)?.type ?? TEXT;
 }
 
-/** Whether all values are 0. A plain loop is used, because this runs for every single change. */
+/** Whether all values are 0. This is a plain loop because it runs for every single change. */
 function areZero(values: Float64Array): boolean {
   for (let index = 0; index < values.length; index += 1) if (values[index] !== 0) return false;
   return true;

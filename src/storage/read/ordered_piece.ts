@@ -1,7 +1,7 @@
 /**
  * Divides one owner's rows, for reads sorted by a column, into pieces that can be sorted
- * separately: the row groups of segments, whose bounds are known before they are sorted, and parts
- * of memtables.
+ * separately: row groups of segments, whose bounds are known before they are sorted, and parts of
+ * memtables.
  */
 import type { Value } from "../../types/mod.ts";
 import { formOf } from "../memtable/convert.ts";
@@ -19,18 +19,17 @@ import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
   /**
-   * An upper bound on the number of versions to examine. Once sorted, these versions also take
-   * space in the chunk cache.
+   * An upper bound on the number of versions to examine. Once sorted, they also take up space in
+   * the chunk cache.
    */
   readonly rowCount: number;
-  /** The bounds of the values, if they are known without reading rows. */
+  /** The bounds of the values, if known without reading rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
-  /** Whether `order` can return its result without sorting. */
+  /** Whether `order` can return without sorting first. */
   isReady(): boolean;
   /**
-   * Returns the sorted rows, with row numbers that count from 0; rows of other owners may be
-   * included. Returns undefined if the rows turn out not to be sortable, which is remembered for
-   * later requests.
+   * Returns the sorted rows, numbered from 0. Rows of other owners may be included. Returns
+   * undefined if the rows turn out not to be sortable, which is remembered for later requests.
    */
   order(): ColumnOrder | undefined;
   valueAt(row: number): Value;
@@ -39,12 +38,12 @@ export interface OrderedPiece {
   stand(cursor: VersionCursor, row: number): void;
 }
 
-/** Selects the rows, and the column that orders them. */
+/** Selects the rows, and the column to order them by. */
 export type PieceFilter = Pick<RowFilter, "owner" | "after" | "seqMax" | "upTo"> & {
   readonly columnId: number;
 };
 
-/** If an owner has less than this share of a group, only that owner's rows are sorted. */
+/** If an owner has less than this share of a group's rows, only that owner's rows are sorted. */
 const OWN_SHARE_MAX = 0.25;
 
 /** Returns all pieces of a table, oldest first; undefined if some rows cannot be sorted. */
@@ -52,14 +51,14 @@ export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[
   const { after, columnId, owner, seqMax } = filter;
   const column = table.column(columnId);
   if (column === undefined || !isOrderedKind(column.type)) return undefined;
-  // Rows of past states are in history segments, for which no orders exist.
+  // Rows of past states are in history segments, which have no orders.
   if (table.historyAt(filter.upTo).length > 0) return undefined;
   const pieces: OrderedPiece[] = [];
   for (const segment of table.segments) {
     if (segment.entry.minSeq > seqMax || segment.entry.maxSeq <= after) continue;
     const stored = segment.columnType(columnId);
-    // Values in a different stored form may have the same order, but they cannot be compared with
-    // the other values.
+    // Values in a different stored form may have the same order, but cannot be compared with the
+    // other values.
     if (stored === undefined || formOf(stored) !== formOf(column.type)) return undefined;
     const groups = segment.guard(() => groupPieces({ segment, table }, filter));
     if (groups === undefined) return undefined;
@@ -117,9 +116,9 @@ class GroupPiece implements OrderedPiece {
   readonly #segment: OpenSegment;
   readonly #group: number;
   readonly #filter: PieceFilter;
-  /** The row of the segment that has row number 0 in the order. */
+  /** The segment row that has number 0 in the order. */
   readonly #first: number;
-  /** The requested rows of the segment. */
+  /** The requested segment rows. */
   readonly #span: RowSpan;
   readonly #isWhole: boolean;
   readonly #hasTombstones: boolean;
@@ -196,7 +195,7 @@ interface MemPieceParts {
   readonly memtable: Memtable;
   readonly partition: MemPartition;
   readonly part: MemPart;
-  /** The rows of the partition's list that were requested. */
+  /** The requested rows of the partition's list. */
   readonly span: RowSpan;
   readonly filter: PieceFilter;
 }

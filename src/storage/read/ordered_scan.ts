@@ -1,9 +1,9 @@
 /**
- * Reads one owner's rows that are current at a seq, sorted by one column. The scan merges pieces
- * that are sorted separately (`ordered_piece.ts`) through a heap of their next rows.
+ * Reads one owner's rows that are current at a seq, sorted by one column. The scan merges
+ * separately sorted pieces (`ordered_piece.ts`) through a heap of their next rows.
  *
  * The order of a row group is computed when it is requested for the second time, and then stays in
- * the chunk cache. An order consists of sorted words, each with 48 bits of a value and the 16-bit
+ * the chunk cache. It consists of sorted 64-bit words, each with 48 bits of a value and the 16-bit
  * number of its row. If segments contained sorted indexes instead, every merge would have to sort.
  *
  * - In the heap, the key of an unsorted piece is the bound of its values, and the piece is sorted
@@ -32,18 +32,18 @@ import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
 /**
- * The minimum number of rows for an ordered scan. Fewer rows can be scanned just as quickly without
+ * The minimum number of rows for an ordered scan. Fewer rows can be scanned just as fast without
  * an order.
  */
 const ORDERED_ROWS_MIN = 4096;
 
 /**
- * The maximum number of rows that are skipped in one step. Versions that are not current take as
- * long to skip as current ones.
+ * The maximum number of rows skipped in one step. Skipping a version that is not current takes as
+ * long as skipping a current one.
  */
 const LOOKS_MAX = 16_384;
 
-/** A piece, and the position that the merge has reached in it. */
+/** A piece, and the merge's position in it. */
 interface OrderedHead {
   readonly piece: OrderedPiece;
   order: ColumnOrder | undefined;
@@ -52,7 +52,7 @@ interface OrderedHead {
   last: number;
   /**
    * The value at the next position. For an unsorted piece, the bound of its values; undefined if
-   * the bound is unknown.
+   * that is unknown.
    */
   value: Value | undefined;
 }
@@ -110,8 +110,8 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   /**
-   * Opens a scan. Returns undefined if the rows cannot be sorted, or if there are too few of them
-   * for sorting to pay off.
+   * Opens a scan. Returns undefined if the rows cannot be sorted, or if there are too few for
+   * sorting to pay off.
    */
   static open(table: StoredTable, options: OrderedScanOptions): StoreOrderedScan | undefined {
     const { after = 0, columnId, owner, upTo } = options;
@@ -154,7 +154,9 @@ class StoreOrderedScan implements OrderedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Visits the next current rows, a few in each step. Returns whether there may be more. */
+  /**
+   * Visits the next current rows, a bounded number per call. Returns whether there may be more.
+   */
   #walk(rowsMax: number, visit: (piece: OrderedPiece, row: number) => void): boolean {
     this.#watch.check();
     let count = 0;
@@ -182,8 +184,8 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   /**
-   * Whether an order of this piece would stay in the cache. If it would not, each scan would have
-   * to sort again.
+   * Whether an order of this piece would stay in the cache. Otherwise each scan would have to sort
+   * again.
    */
   #mayOrder({ rowCount }: OrderedPiece): boolean {
     this.#rowsOrdered += rowCount;
@@ -198,7 +200,7 @@ class StoreOrderedScan implements OrderedScan {
     this.rowsPassed = Number.POSITIVE_INFINITY;
   }
 
-  /** Sorts the first piece of the heap, and moves to its first row within the bounds. */
+  /** Sorts the topmost piece, and moves to its first row within the bounds. */
   #open(head: OrderedHead): void {
     const { isDescending } = this.#options;
     const order = head.piece.order();
@@ -212,14 +214,14 @@ class StoreOrderedScan implements OrderedScan {
       valueAt,
     });
     head.order = order;
-    // Starts one position before the first row, because the advance below moves to it.
+    // Starts one position before the first row, because `#advance` below moves on to it.
     head.place = isDescending ? end : first - 1;
     head.last = isDescending ? first : end - 1;
     if (first >= end) this.#heads.removeFirst();
     else this.#advance(head);
   }
 
-  /** Moves to the next row of the first piece, and restores the heap. */
+  /** Moves the topmost piece to its next row, and restores the heap. */
   #advance(head: OrderedHead): void {
     const order = defined(head.order, "a piece that is read must be in order");
     if (head.place === head.last) {
@@ -239,7 +241,7 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   #isBefore(left: OrderedHead, right: OrderedHead): boolean {
-    // If the first value of a piece is unknown, that piece is read first.
+    // A piece whose first value is unknown is read first.
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;

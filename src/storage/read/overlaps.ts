@@ -1,10 +1,10 @@
 /**
  * Finds live rows whose ranges overlap, for exclusion constraints. The index of such a constraint
- * is sorted by its other columns, in which the rows must be equal, and then by the range.
+ * is sorted first by its other columns, whose values must be equal, and then by the range.
  *
- * The live rows that already met the constraint do not overlap each other, so only the live
- * neighbours of a range in the order of the index can overlap it. Replaced rows between them are
- * skipped without reading their keys.
+ * Live rows that already satisfy the constraint do not overlap each other, so only the live
+ * neighbours of a range in index order can overlap it. Replaced rows between them are skipped
+ * without reading their keys.
  */
 import { defined } from "../../base/assert.ts";
 import {
@@ -23,10 +23,10 @@ import { memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { type IndexPiece, piecesInMemtable, piecesInSegment } from "./index_pieces.ts";
 
-/** The rows of one owner among which to search for overlapping ranges. */
+/** Which rows to search for overlapping ranges. */
 export interface OverlapSearch {
   readonly owner: number;
-  /** Rows up to this seq have expired. */
+  /** Rows at or below this seq have expired. */
   readonly expiredSeq: number;
 }
 
@@ -34,7 +34,7 @@ export class Overlaps {
   readonly #index: TableIndex;
   readonly #math: RangeMath;
   readonly #type: DataType;
-  /** The position of the range in each key. */
+  /** The position of the range within each key. */
   readonly #at: number;
 
   constructor(index: TableIndex) {
@@ -45,21 +45,24 @@ export class Overlaps {
     this.#math = new RangeMath(boundOf(this.#type));
   }
 
-  /** Whether a row with a key can violate the constraint: a NULL or an empty range never does. */
+  /**
+   * Whether a row with this key could violate the constraint at all. With a NULL or an empty
+   * range, it cannot.
+   */
   canOverlap(key: Row): boolean {
     return !key.includes(null) && this.#rangeIn(key) !== undefined;
   }
 
-  /** Whether two keys violate the constraint together. Both must be able to. */
+  /** Whether two rows with these keys violate the constraint. `canOverlap` must hold for both. */
   doOverlap(left: Row, right: Row): boolean {
     if (this.#index.order.compare(left.slice(0, this.#at), right) !== 0) return false;
     return this.#math.overlap(this.#mustHaveRange(left), this.#mustHaveRange(right));
   }
 
   /**
-   * Moves a cursor to each live row of a table that overlaps a key. Rows that the commit has added
-   * to a memtable, from `added.firstRow` on, are left out. Each position is valid until the next
-   * one.
+   * Moves a cursor to each live row of a table that overlaps `key`. Rows that the commit has added
+   * to a memtable, from `added.firstRow` on, are left out. The cursor is valid until the next row
+   * is requested.
    */
   *rowsOf(
     table: StoredTable,
@@ -81,7 +84,7 @@ export class Overlaps {
     }
   }
 
-  /** Does the same for the rows of a memtable before `end`. */
+  /** Does the same as {@linkcode rowsOf} for the rows of a single memtable before `end`. */
   rowsIn(
     memtable: Memtable,
     key: Row,
@@ -90,9 +93,7 @@ export class Overlaps {
     return this.#among(piecesInMemtable(memtable, this.#index, readOf(search), end), key);
   }
 
-  /**
-   * Returns a key of a new row that overlaps the key of another new row; undefined if none does.
-   */
+  /** Returns the key of a new row that overlaps another new row; undefined if there is none. */
   keyAmong(memtable: Memtable, rows: readonly number[]): Row | undefined {
     const indexed = memIndexOf(memtable, this.#index);
     const { order } = this.#index;
@@ -117,7 +118,7 @@ export class Overlaps {
     }
   }
 
-  /** Yields the positions of the neighbours of a key that overlap it, on both sides. */
+  /** Yields the positions of the key's neighbours, on both sides, that overlap it. */
   *#placesIn(piece: IndexPiece, key: Row): Generator<number, void> {
     const { from, middle, to } = this.#limitsIn(piece, key);
     for (let place = middle - 1; place >= from; place -= 1) {
@@ -134,8 +135,8 @@ export class Overlaps {
   }
 
   /**
-   * Returns where the rows with the equal values of a key begin, where its own place is, and where
-   * the rows end that begin before the end of its range.
+   * Returns three positions: where the rows with equal leading values begin, where the key itself
+   * belongs, and where the rows end whose ranges begin before the key's range ends.
    */
   #limitsIn(
     piece: IndexPiece,
@@ -156,19 +157,20 @@ export class Overlaps {
     return { from, middle, to: piece.placeOf(values, { isAfter: false, from: middle }) };
   }
 
-  /** Whether a live row with equal values does not overlap a key. */
+  /** Whether a live row with equal leading values does not overlap the key. */
   #isApart(piece: IndexPiece, place: number, key: Row): boolean {
     const found = piece.keyAt(place);
     return !this.canOverlap(found) || !this.doOverlap(found, key);
   }
 
   /**
-   * Whether a replaced row shows that no row before it overlaps a key. All rows of the piece were
-   * live together with it, so a range that begins before its range also ends before it.
+   * Whether a replaced row proves that no row before it overlaps the key. All rows of the piece
+   * were live at the same time as this row, so ranges that begin before its range also end before
+   * it.
    */
   #endsBefore(piece: IndexPiece, place: number, key: Row): boolean {
     const { enforcedSeq = 0, state } = this.#index.stored;
-    // Until the check of the existing rows has ended, some of them may overlap.
+    // Until the existing rows have been checked, some of them may overlap.
     if (state !== "ready" || piece.outlivedBySeq(place) <= enforcedSeq) return false;
     return this.#isApart(piece, place, key);
   }

@@ -1,12 +1,12 @@
 /** Defines a source of rows for a scan: a segment or a memtable. */
 import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/scans.ts";
 
-/** Selects the rows to read. The defaults of the scan options are filled in. */
+/** Selects the rows to read, with the defaults of the scan options filled in. */
 export interface RowFilter {
   readonly owner: number;
   readonly upTo: number;
   readonly after: number;
-  /** The inclusive upper bound on the seq of a row. At most `upTo`. */
+  /** The inclusive upper bound on a row's seq, at most `upTo`. */
   readonly seqMax: number;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
@@ -15,13 +15,13 @@ export interface RowFilter {
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
   readonly mayBeEmpty: boolean;
-  /** The row groups that this reader takes. Absent if it takes all of them. */
+  /** Decides which row groups this reader takes; undefined if it takes all of them. */
   readonly share?: ScanShare | undefined;
 }
 
 /**
- * The maximum number of batches without a current row that one step examines, which takes about
- * half a millisecond.
+ * How many batches without a current row a single step may examine. This takes about half a
+ * millisecond.
  */
 export const HIDDEN_BATCHES_MAX = 16;
 
@@ -30,8 +30,8 @@ export const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 /** The rows of one segment or memtable, in ascending seq order. */
 export interface RowSource {
   /**
-   * Returns 1 to `limit` rows; if batches may be empty, possibly none. Returns undefined at the
-   * end.
+   * Returns 1 to `limit` rows; undefined at the end. If batches may be empty, returns possibly no
+   * rows.
    */
   next(limit: number): ScanBatch | undefined;
   close(): void;

@@ -1,6 +1,6 @@
 /**
- * Scans one owner's rows in a segment, one row group at a time. If the zone maps of a group exclude
- * every requested row, or the group has no live row, the group is skipped without being read.
+ * Scans one owner's rows in a segment, one row group at a time. A group is skipped without being
+ * read if its zone maps exclude every requested row, or if it has no live row.
  */
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -33,17 +33,18 @@ import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./r
 import { mayMatch } from "./zone_match.ts";
 
 /**
- * If less than this share of a group is requested, only the requested rows are decoded instead of
+ * If less than this share of a group is requested, only the requested rows are decoded rather than
  * the whole chunk.
  */
 const PARTIAL_SHARE_MAX = 0.25;
 
 /**
- * The maximum number of selected rows in a batch. Reading a single value takes up to a microsecond.
+ * The maximum number of selected rows in a batch. Reading one value of such a row takes up to a
+ * microsecond.
  */
 const CHOSEN_MAX = 1024;
 
-/** The maximum number of bytes that are unpacked in one step, which blocks the event loop. */
+/** The maximum number of bytes unpacked in one step, because unpacking blocks the event loop. */
 const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
 
 export class SegmentScan implements RowSource {
@@ -55,12 +56,12 @@ export class SegmentScan implements RowSource {
   #isOpen = true;
   #group = -1;
   #groupEnd = -1;
-  /** The rows of the owner in the segment. */
+  /** The owner's rows in the segment. */
   #span: RowSpan | undefined;
-  /** The number of the row that is read next. */
+  /** The number of the next row to be read. */
   #row = 0;
   #rowEnd = 0;
-  /** The maximum number of rows in a batch of the current group. */
+  /** How many rows a batch of the current group may have. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
   /** The selected rows of the current group; undefined if all of its rows are read. */
@@ -118,14 +119,16 @@ export class SegmentScan implements RowSource {
     }
   }
 
-  /** Whether to let other work run, because many batches without a current row were examined. */
+  /**
+   * Whether to let other work run, because many batches without a current row have been examined.
+   */
   #isLong(hiddenCount: number): boolean {
     return this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX;
   }
 
   /**
-   * Skips rows that are not current. Because rows that are not current often occur in long runs, up
-   * to a batch of them is skipped in one call, even if the caller requests one row at a time.
+   * Skips rows that are not current. These often come in long runs, so up to a batch of them is
+   * skipped per call, even if the caller requests one row at a time.
    */
   #skipHidden(): void {
     const start = this.#firstAlive(this.#row, this.#rowEnd);
@@ -146,7 +149,7 @@ export class SegmentScan implements RowSource {
   }
 
   /**
-   * Moves to the next row group, which may contain no requested row. Returns false if no group is
+   * Moves to the next row group, which may have no requested row. Returns false if no group is
    * left.
    */
   #nextGroup(): boolean {
@@ -184,16 +187,13 @@ export class SegmentScan implements RowSource {
     return false;
   }
 
-  /** Skips pages without a live row. Returns the first row after them that may be live. */
+  /** Skips pages without a live row. Returns the first row beyond them that may be live. */
   #firstAlive(start: number, end: number): number {
     const { upTo, withTombstones } = this.#filter;
     return withTombstones ? start : this.#segment.livePages.firstAlive({ start, end }, upTo);
   }
 
-  /**
-   * Selects the rows of the group through the group's sorted order, if possible. Returns whether
-   * this was possible.
-   */
+  /** Selects rows through the group's sort order. Returns false if that is not possible. */
   #chooseRows(): boolean {
     const { keySpans, upTo, withTombstones } = this.#filter;
     if (keySpans === undefined || withTombstones) return false;
@@ -204,7 +204,7 @@ export class SegmentScan implements RowSource {
     return this.#chosen !== undefined;
   }
 
-  /** Reads selected rows value by value, since they are far apart. */
+  /** Reads the selected rows value by value, since they are far apart. */
   #chosenBatch(chosen: Uint32Array, limit: number): ScanBatch | undefined {
     while (this.#chosenAt < chosen.length) {
       const rows = chosen.subarray(this.#chosenAt, this.#chosenAt + Math.min(limit, CHOSEN_MAX));
@@ -231,7 +231,7 @@ export class SegmentScan implements RowSource {
     return withTombstones || !reader.hasTombstones(this.#group) || !reader.isTombstone(row);
   }
 
-  /** Returns the current rows in a span of the segment within the current group. */
+  /** Returns the current rows from `start` to `end`, which lie within the current group. */
   #batch(start: number, end: number): ScanBatch | undefined {
     const columns = this.#columns;
     if (columns === undefined) return undefined;
@@ -250,7 +250,10 @@ export class SegmentScan implements RowSource {
     return { rowCount: kept.length, columns: vectors };
   }
 
-  /** Returns the current rows, counted from `start`; undefined if all rows are current. */
+  /**
+   * Returns the current rows from `start` to `end`, numbered from `start`; undefined if all are
+   * current.
+   */
   #current(start: number, end: number): Uint32Array | undefined {
     const { deletions, livePages } = this.#segment;
     const { withTombstones, upTo } = this.#filter;
@@ -268,7 +271,7 @@ export class SegmentScan implements RowSource {
   }
 }
 
-/** Returns an owner's rows whose seqs are above `after` and at most `seqMax`. */
+/** Returns an owner's rows with seqs above `after` and at most `seqMax`. */
 export function ownerSpan(
   reader: SegmentReader,
   { owner, after, seqMax }: Pick<RowFilter, "owner" | "after" | "seqMax">,
@@ -286,8 +289,7 @@ export function columnTypeOf(table: StoredTable, columnId: number): DataType {
 }
 
 /**
- * Returns how many rows of a group to read at a time, so that one step does not unpack too many
- * bytes.
+ * Returns how many rows of a group to read at a time, so as not to unpack too many bytes per step.
  */
 export function rowsAtOnce(
   reader: SegmentReader,
@@ -303,25 +305,26 @@ export function rowsAtOnce(
   return Math.max(1, Math.floor((UNPACKED_BYTES_MAX / byteCount) * reader.groupRows(group)));
 }
 
-/** A range of requested rows, counted from the start of their group. */
+/** A range of requested rows, numbered from the start of their group. */
 export interface GroupRows {
   readonly group: number;
   readonly start: number;
   readonly end: number;
-  /** The buffers into which the columns of a segment are decoded. */
+  /** The buffers that the columns of a segment are decoded into. */
   readonly buffers?: Map<number, ColumnBuffer> | undefined;
-  /** Whether numbers are decoded into the buffers only on first access. */
+  /** Whether numbers are decoded into the buffers only when first accessed. */
   readonly isDeferred?: boolean;
 }
 
 /**
- * The columns of the requested rows of one row group. Each column is decoded once, on first access.
+ * The columns of one row group, restricted to the requested rows. Each column is decoded once,
+ * when it is first accessed.
  */
 export class GroupColumns {
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
   readonly #group: number;
-  /** The requested rows, counted from the start of the group. */
+  /** The requested rows, numbered from the start of the group. */
   readonly #start: number;
   readonly #end: number;
   readonly #isPartial: boolean;
@@ -345,8 +348,8 @@ export class GroupColumns {
   }
 
   /**
-   * Returns a range of rows of a column; row numbers count from the start of the group. The rows
-   * must be among those that were requested.
+   * Returns a range of a column's rows, numbered from the start of the group. They must be among
+   * the requested rows.
    */
   rows(columnId: number, from: number, to: number): Vector {
     if (this.#buffers !== undefined && columnId > 0 && this.#segment.reader.isNumeric(columnId)) {
@@ -366,8 +369,8 @@ export class GroupColumns {
   }
 
   /**
-   * Decodes numbers without the cache, because a cache that every scan passes through would not be
-   * faster.
+   * Decodes numbers without the cache: if every scan went through it, it would not make any of
+   * them faster.
    */
   #numbers(columnId: number, start: number, end: number): Vector {
     const span = { start, end, buffer: this.#bufferOf(columnId), isDeferred: this.#isDeferred };
@@ -390,8 +393,8 @@ export class GroupColumns {
   }
 
   /**
-   * Unpacks only the rows of this batch, because unpacking takes time. Text is unpacked on first
-   * access.
+   * Unpacks only the rows of this batch, because unpacking takes time. Text is unpacked when first
+   * accessed.
    */
   #unpacked(columnId: number, start: number, end: number): Vector {
     const segment = this.#segment;
@@ -434,20 +437,22 @@ export class GroupColumns {
   }
 }
 
-/** The maximum share of selected rows, because reading one takes as long as scanning 16. */
+/**
+ * The maximum share of rows that may be selected, because reading one takes as long as scanning
+ * 16.
+ */
 const CHOSEN_SHARE_MAX: number = 1 / 16;
 
 /**
- * An owner's requested rows must make up at least this share of a group for the group's order to be
- * used. Below this share, all requested rows are examined instead, because the order covers all
- * owners.
+ * A group's order is used only if the owner's requested rows make up at least this share of the
+ * group. The order covers all owners, so below this share all requested rows are examined instead.
  */
 const GROUP_SHARE_MIN = 0.25;
 
 /**
- * Returns those rows within a span of one group whose values lie within some ranges of a column, in
- * ascending order, using the group's sorted order instead of examining every row. Returns undefined
- * if too many rows match, or if the group has no order.
+ * Returns the rows within a span of one group whose values lie within given ranges of a column, in
+ * ascending order. It uses the group's sort order instead of examining every row. Returns
+ * undefined if too many rows match, or if the group has no order.
  *
  * If more than a sixteenth of a group matches, the group is scanned as usual. A text column has no
  * zone map, so each of its groups is sorted once. Orders are not computed if they would fill more
@@ -469,7 +474,7 @@ function chosenRows(
   const zone = reader.zone(columnId, group);
   const whole = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
   const live = livePages.liveRows(whole, upTo);
-  // If many rows are replaced, the zone map gives a poor estimate, since most replaced values are
+  // With many replaced rows, the zone map gives a poor estimate, since most replaced values are
   // outside the range of the live ones.
   const isDense = live.hiddenCount < groupRows / 2;
   if (isDense && zone !== undefined && expectedShare(zone, spans) > CHOSEN_SHARE_MAX) {
@@ -498,8 +503,7 @@ function chosenRows(
 }
 
 /**
- * Estimates which share of a group lies within the ranges, assuming that the numbers are evenly
- * distributed.
+ * Estimates the share of a group that lies within the ranges, assuming evenly distributed numbers.
  */
 function expectedShare(
   zone: { readonly min: number; readonly max: number },

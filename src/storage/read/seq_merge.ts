@@ -2,10 +2,9 @@
  * Merges rows from several sources in seq order. The sources may overlap, since the versions of a
  * history segment lie between those of other segments.
  *
- * - The rows of each source ascend by seq. A source is not opened before its first row may be the
+ * - The rows of each source ascend by seq. A source is opened only once its first row may be the
  *   next row.
- * - A step ends at the end of any batch, because the next batch of that source may contain the next
- *   row.
+ * - A step ends wherever a batch ends, because that source's next batch may contain the next row.
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -19,11 +18,11 @@ import {
 import { gathered } from "../memtable/memtable_segment.ts";
 
 export interface SeqSource<Rows> {
-  /** A lower bound on all seqs that the source will still return. */
+  /** A lower bound on all seqs that the source has yet to return. */
   readonly minSeq: number;
   /**
-   * Returns rows in ascending seq order; if batches may be empty, possibly none. Returns undefined
-   * at the end.
+   * Returns rows in ascending seq order; undefined at the end. If batches may be empty, returns
+   * possibly no rows.
    */
   next(limit: number): Rows | undefined;
 }
@@ -35,12 +34,13 @@ interface Piece<Rows> {
   readonly to: number;
 }
 
-/** Rows from several batches, ordered by seq; empty if some source had no row yet. */
+/** Rows from several batches in seq order; empty if some source had no row yet. */
 export class MergedRows<Rows> {
   readonly pieces: readonly Piece<Rows>[];
   readonly rowCount: number;
   /**
-   * The row indexes across all pieces, in seq order; undefined if the pieces are already in order.
+   * The rows' indexes across all pieces, in seq order; undefined if the pieces are already in
+   * order.
    */
   readonly #order: Selection | undefined;
 
@@ -85,7 +85,7 @@ function joined<Numbers extends Float64Array | Uint8Array>(
   return into;
 }
 
-/** An open source, and the remaining rows of its last batch. */
+/** An open source, and what remains of its last batch. */
 interface SeqHead<Rows> {
   readonly source: SeqSource<Rows>;
   rows: Rows | undefined;
@@ -95,13 +95,13 @@ interface SeqHead<Rows> {
 
 export class SeqMerge<Rows extends { readonly rowCount: number }> {
   readonly #seqsOf: (rows: Rows) => Float64Array;
-  /** The unopened sources, in descending order of their lowest seqs. */
+  /** The unopened sources, in descending order of their lowest seq. */
   readonly #unread: SeqSource<Rows>[];
   #heads: SeqHead<Rows>[] = [];
 
   /**
-   * Creates a merge of sources into one sequence of rows in ascending order of seq.
-   * @param seqsOf Returns an array that contains only the seqs of the rows in a batch.
+   * Merges sources into one sequence of rows in ascending order of seq.
+   * @param seqsOf Returns the seqs of a batch's rows, in an array of exactly that length.
    */
   constructor(sources: readonly SeqSource<Rows>[], seqsOf: (rows: Rows) => Float64Array) {
     this.#seqsOf = seqsOf;
@@ -120,8 +120,8 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Reads a batch from every source that may contain the next row. Returns whether all of them
-   * returned rows.
+   * Reads a batch from every source that may contain the next row. Returns false if one of them
+   * returned no rows.
    */
   #fill(limit: number): boolean {
     for (;;) {
@@ -145,8 +145,8 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Chooses which head provides each next row, until some head may have run out of rows. Returns
-   * the indexes of the chosen rows.
+   * Chooses the head that provides each next row, until one of them may have run out of rows.
+   * Returns the indexes of the chosen rows.
    */
   #pick(limit: number): Uint32Array {
     const heads = this.#heads;
@@ -176,7 +176,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
 
   #merged(firsts: readonly number[], picked: Uint32Array): MergedRows<Rows> {
     const pieces: Piece<Rows>[] = [];
-    // The position of each head's next row, counted over all pieces.
+    // For each head, the position of its next row, counted over all pieces.
     const places = new Uint32Array(firsts.length);
     let count = 0;
     for (const [index, { next: to, rows }] of this.#heads.entries()) {

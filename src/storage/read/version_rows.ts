@@ -1,6 +1,5 @@
 /**
- * Reads row versions by their seqs, wherever they are stored, so that topics can build messages
- * from them.
+ * Reads row versions by seq, wherever they are stored, from which topics build messages.
  */
 import type { Value } from "../../types/mod.ts";
 import type { VersionRows, VersionsOptions } from "../contract/changes.ts";

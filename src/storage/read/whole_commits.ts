@@ -2,8 +2,8 @@
  * Finds states of a partition that contain each commit either completely or not at all.
  *
  * A seq in the middle of a commit is not a state that any reader has seen. The rows of a commit
- * have consecutive seqs, and each version records the last seq of its commit, so the newest version
- * up to a seq shows whether that seq lies within a commit.
+ * have consecutive seqs, and each version records the last seq of its commit. The newest version
+ * up to a seq therefore tells whether that seq lies within a commit.
  */
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
@@ -15,7 +15,7 @@ interface PartitionBound {
   readonly upTo: number;
 }
 
-/** One owner's versions in one memtable or segment, up to a seq, in ascending order. */
+/** One owner's versions in a memtable or segment, up to a seq, in ascending order. */
 interface OwnVersions {
   readonly count: number;
   seqAt(index: number): number;
@@ -23,8 +23,8 @@ interface OwnVersions {
 }
 
 /**
- * Returns the highest seq up to a bound at which a partition contains only complete commits.
- * Discarded versions are not taken into account.
+ * Returns the highest seq, up to a bound, at which a partition contains only complete commits.
+ * Discarded versions are ignored.
  */
 export function wholeCommitsUpTo(table: StoredTable, bound: PartitionBound): number {
   const places = versionsUpTo(table, bound);
@@ -46,8 +46,8 @@ export function wholeCommitsUpTo(table: StoredTable, bound: PartitionBound): num
 }
 
 /**
- * Returns the seq of the newest commit up to a bound that changed a partition; 0 if there is none.
- * Discarded versions are not taken into account.
+ * Returns the seq of the newest commit, up to a bound, that changed a partition; 0 if there is
+ * none. Discarded versions are ignored.
  */
 export function lastCommitUpTo(table: StoredTable, bound: PartitionBound): number {
   let commitSeq = 0;
@@ -57,7 +57,7 @@ export function lastCommitUpTo(table: StoredTable, bound: PartitionBound): numbe
   return Math.min(commitSeq, bound.upTo);
 }
 
-/** Returns the index of the first version of a commit; if there is none, the number of versions. */
+/** Returns the index of a commit's first version; if there is none, the number of versions. */
 function firstOfCommit(versions: OwnVersions, commitSeq: number): number {
   let low = 0;
   let high = versions.count;

@@ -1,4 +1,4 @@
-/** Uses zone maps to decide whether a row group may contain a row within some ranges. */
+/** Uses zone maps to decide whether a row group may contain a row within given ranges. */
 import type { Value } from "../../types/mod.ts";
 import type { ColumnRange } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
@@ -19,7 +19,7 @@ export function mayMatch(
       if (!isWithin(column?.missing ?? null, min, max)) return false;
       continue;
     }
-    // A DECIMAL cannot be compared if the column now has more digits than in the file.
+    // A DECIMAL cannot be compared if its column now has more decimal places than in the file.
     const isSameForm =
       column === undefined || stored === undefined || formOf(column.type) === formOf(stored);
     if (!isSameForm) continue;

@@ -34,8 +34,8 @@ export class LocalSharing implements SharingStore<KnownTables> {
 
   share(known: KnownTables, tableIds: readonly number[], bounds: ShareBounds): TableShares {
     const { files, seqs, tables } = this.#parts;
-    // If a table has been dropped in the meantime, it is not shared. The reader then reports that
-    // the table no longer exists.
+    // A table dropped in the meantime is not shared. The reader then reports that it no longer
+    // exists.
     const found = tableIds.flatMap((tableId) => tables.get(tableId)?.requireAvailable() ?? []);
     const segments = found.flatMap((table) => table.segments);
     // Damage must be detected before anything is recorded as known to the reader.

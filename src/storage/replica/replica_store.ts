@@ -1,8 +1,8 @@
 /**
- * Implements the store that a reader in another thread uses. It contains the tables that were
- * shared for one statement, and reads them with the same scans as the event loop.
+ * Implements the store used by a reader in another thread. It contains the tables shared for one
+ * statement, and reads them with the same scans as the event loop.
  *
- * - Segment files are mapped once, and kept until the event loop reports them as dropped.
+ * - Segment files are mapped once, and stay mapped until the event loop reports them as dropped.
  * - A reader never writes. If it finds damage, it throws an error, and the event loop quarantines
  *   the segment.
  */
@@ -56,14 +56,14 @@ import { StoredTable } from "../table/table.ts";
 import { lookupIndex } from "../table/table_index.ts";
 import { countLiveRows } from "../table/table_stats.ts";
 
-/** A segment that the reader has opened, and the path of its file. */
+/** A segment opened by the reader, and the path of its file. */
 interface KnownSegment {
   readonly segment: OpenSegment;
-  /** The deletion vector of the segment; undefined for a history segment. */
+  /** The segment's deletion vector; undefined for a history segment. */
   readonly deletions: DeletionVector | undefined;
 }
 
-/** A table that was opened for one statement. */
+/** A table opened for one statement. */
 interface OpenTable {
   readonly table: StoredTable;
   readonly expiredSeq: number;
@@ -81,9 +81,9 @@ export class ReplicaStore implements ReadStore {
   #times = new SeqTimes({ eras: [] });
 
   /**
-   * Creates the store of a reader thread, which opens no table yet.
-   * @param options.cacheBytes The maximum size of the cache of unpacked segment parts.
-   * @param options.nextId Requests an id from the store that issues ids.
+   * Creates the store of a reader thread, without any tables.
+   * @param options.cacheBytes The maximum size in bytes of the cache for unpacked segment parts.
+   * @param options.nextId Requests an id from the store that issues them.
    */
   constructor(disk: Disk, { cacheBytes, nextId }: { cacheBytes: number; nextId: () => number }) {
     this.#disk = disk;
@@ -95,17 +95,17 @@ export class ReplicaStore implements ReadStore {
     return this.#upTo;
   }
 
-  /** The size of the cached unpacked segment parts in bytes. */
+  /** The size in bytes of the unpacked segment parts in the cache. */
   get cachedBytes(): number {
     return this.#cache.byteCount;
   }
 
-  /** Drops the unpacked parts of segments from the cache. */
+  /** Drops the unpacked segment parts from the cache. */
   giveBackMemory(): void {
     this.#cache.clear();
   }
 
-  /** Replaces the open tables with the tables of another statement. */
+  /** Replaces the open tables with those of another statement. */
   open(
     tables: readonly SharedTable[],
     { eras, upTo }: { readonly eras: readonly SeqEra[]; readonly upTo: Seq },
@@ -136,7 +136,8 @@ export class ReplicaStore implements ReadStore {
   scan(tableId: number, options: ScanOptions): Scan {
     const { expiredSeq, table } = this.#table(tableId);
     const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
-    // A tombstone in history is current if its key has not been inserted again.
+    // A tombstone in history is current only if its key has not been inserted again, which a key
+    // lookup decides.
     if (options.withTombstones === true) indexKeys(table, options.owner);
     return new StoreScan(table, { ...options, after });
   }
@@ -148,7 +149,7 @@ export class ReplicaStore implements ReadStore {
   }
 
   /**
-   * Supports only the order by seq, which requires no sorting. Any other order would take as much
+   * Supports only the order by seq, which needs no sorting. Any other order would take as much
    * memory as the column.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
@@ -260,7 +261,8 @@ export class ReplicaStore implements ReadStore {
       try {
         return openListedIndex(this.#disk, path, { entry, indexId, open });
       } catch (error) {
-        // Safe: the index is built from the rows instead, and the event loop reports the damage.
+        // Safe: the caller builds the index from the rows instead, and the event loop reports the
+        // damage.
         if (error instanceof CorruptionError) return undefined;
         throw error;
       }
@@ -283,7 +285,7 @@ export class ReplicaStore implements ReadStore {
   }
 }
 
-/** Makes an owner's keys searchable in the memtables of a table. */
+/** Makes an owner's keys searchable in a table's memtables. */
 function indexKeys(table: StoredTable, owner: number): void {
   for (const memtable of table.memtables()) {
     if (memtable instanceof KeyedMemtable) memtable.indexKeys(owner, table.keyPositions);
@@ -292,7 +294,7 @@ function indexKeys(table: StoredTable, owner: number): void {
 
 /** A memtable whose keys are indexed when they are first searched. */
 class KeyedMemtable extends Memtable {
-  /** For each owner, the number of rows whose keys are indexed. */
+  /** For each owner, how many rows have their keys indexed. */
   readonly #indexed = new Map<number, number>();
 
   indexKeys(owner: number, keyPositions: readonly number[]): void {

@@ -1,10 +1,10 @@
 /**
  * Shares tables with one reader in another thread: describes the rows that a statement may read
- * there, and tracks which rows the reader already has.
+ * there, and keeps track of the rows that the reader already has.
  *
- * Invariant: the part of a share at or below its bound never changes. The arrays of a memtable may
- * be replaced by larger ones in the meantime, but the rows of the share stay in the old arrays. A
- * replacement that is recorded later has a seq above the bound.
+ * Invariant: the part of a share at or below its bound never changes. A memtable's arrays may be
+ * replaced by larger ones in the meantime, but the rows of the share stay in the old arrays. A
+ * replacement recorded later has a seq above the bound.
  */
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type {
@@ -24,9 +24,9 @@ import { isHistoryAt, type StoredTable } from "../table/table.ts";
 interface KnownMemtable {
   readonly id: number;
   readonly table: StoredTable;
-  /** The number of rows of the memtable that the reader already has. */
+  /** How many of the memtable's rows the reader already has. */
   rowCount: number;
-  /** For each column in a plain array, the number of values that the reader already has. */
+  /** For each column in a plain array, how many values the reader already has. */
   readonly plainCounts: Map<MemColumn, number>;
 }
 
@@ -36,7 +36,7 @@ export interface ShareOptions extends ShareBounds {
 }
 
 export class KnownTables implements TableSharing {
-  /** For each segment, the version of the deletion vector that the reader already has. */
+  /** For each segment, the version of its deletion vector that the reader already has. */
   readonly #segments = new Map<OpenSegment, number>();
   readonly #memtables = new Map<Memtable, KnownMemtable>();
   #lastId = 0;
@@ -58,10 +58,7 @@ export class KnownTables implements TableSharing {
     };
   }
 
-  /**
-   * Returns the objects that the reader has but that no longer belong to any table, and clears this
-   * list.
-   */
+  /** Returns what the reader has but no table uses any more, and clears this list. */
   takeDropped(): DroppedShares {
     const segmentIds: number[] = [];
     const memtableIds: number[] = [];
@@ -81,7 +78,7 @@ export class KnownTables implements TableSharing {
   #segment(segment: OpenSegment, pathOf: ShareOptions["pathOf"]): SharedSegment {
     const { entry } = segment;
     const path = pathOf(entry);
-    // The reader detects the quarantine itself and reports it correctly.
+    // The reader itself notices the quarantine and reports it.
     if (entry.quarantined) return { entry, path, pages: [] };
     if (segment.isHistory) {
       this.#segments.set(segment, 0);
@@ -94,8 +91,8 @@ export class KnownTables implements TableSharing {
   }
 
   #memtable(memtable: Memtable, table: StoredTable, upTo: number): SharedMemtable[] {
-    // A statement may read at an older seq than the previous statement. The reader keeps the rows
-    // that it has, and scans omit rows above their bound.
+    // A statement may read at an older seq than the one before it. The reader keeps the rows that
+    // it has, and scans omit those above their bound.
     const knownCount = this.#memtables.get(memtable)?.rowCount ?? 0;
     const rowCount = Math.max(knownCount, rowsUpTo(memtable, upTo));
     if (rowCount === 0) return [];
@@ -142,7 +139,7 @@ function sharedColumn(
   return { columnId, type, vector: { kind: "any", length: values.length, values }, from };
 }
 
-/** Counts the rows of a memtable at or below a seq; seqs ascend with the rows. */
+/** Counts a memtable's rows at or below a seq. Seqs ascend with the rows. */
 function rowsUpTo({ rowCount, seqs }: Memtable, upTo: number): number {
   if (rowCount === 0 || (seqs[rowCount - 1] ?? 0) <= upTo) return rowCount;
   let low = 0;

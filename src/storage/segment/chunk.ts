@@ -1,6 +1,6 @@
 /**
  * Represents one column of one row group in a mapped segment file. Views of its parts are created
- * on first use (see `encodings.ts`).
+ * when first used (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -22,7 +22,7 @@ import {
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
 import type { Runs } from "./number_decoder.ts";
 
-/** The properties that determine how the bytes of a chunk are read. */
+/** What is needed to read the bytes of a chunk. */
 export interface ChunkShape {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
@@ -44,13 +44,13 @@ export interface Blocks {
   readonly bytes: Buffer;
 }
 
-/** The rows `start` (inclusive) to `end` (exclusive) of a chunk. */
+/** The rows from `start` (inclusive) to `end` (exclusive) of a chunk. */
 export interface ChunkRows {
   readonly start: number;
   readonly end: number;
 }
 
-/** A verified chunk, with the views of the memory-mapped file through which its values are read. */
+/** A verified chunk. Its values are read through views of the mapped file. */
 export class Chunk {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
@@ -71,19 +71,19 @@ export class Chunk {
     this.#file = file;
   }
 
-  /** The first part of the encoding: stored numbers, codes, or bits. */
+  /** The first part of the encoding: numbers, codes, or bits. */
   get array(): StoredArray {
     this.#array ??= this.#viewOfArray();
     return this.#array;
   }
 
-  /** The offsets and bytes of the rows, or of the values of a dictionary. */
+  /** The offsets and bytes of the rows or, for a dictionary, of its values. */
   get blocks(): Blocks {
     this.#blocks ??= this.#viewOfBlocks();
     return this.#blocks;
   }
 
-  /** The numbers of a column, stored as runs. */
+  /** The numbers of a column stored as runs. */
   get runs(): Runs {
     this.#runs ??= this.#viewOfRuns();
     return this.#runs;
@@ -93,7 +93,7 @@ export class Chunk {
     return this.#file.buffer;
   }
 
-  /** The offset in the map at which the parts begin, after the null bits. */
+  /** The offset in the map where the parts begin, after the null bits. */
   get partsAt(): number {
     const { entry, rowCount } = this;
     return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);
@@ -103,7 +103,7 @@ export class Chunk {
     return this.entry.hasNulls && bitAt(this.#nullBits(), row) === 1;
   }
 
-  /** Returns one byte per row, 1 if the row's value is NULL; undefined if no value is NULL. */
+  /** Returns one byte per row, which is 1 if the row's value is NULL; undefined if no value is. */
   nulls({ start, end }: ChunkRows): Uint8Array | undefined {
     return this.entry.hasNulls ? unpackBits(this.#nullBits(), start, end) : undefined;
   }

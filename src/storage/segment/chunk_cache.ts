@@ -1,8 +1,8 @@
 /**
- * Caches decoded chunks, unpacked blocks of chunks, and sorted orders of rows. When the cache is
+ * Caches decoded chunks, unpacked blocks of chunks, and sort orders of rows. When the cache is
  * full, the least recently used entry is evicted.
  *
- * All readers of a thread use the same cache, so that a single limit covers all open segments.
+ * All readers of a thread use the same cache, so a single limit covers all open segments.
  */
 import { assert } from "../../base/assert.ts";
 import type { Vector } from "../../types/mod.ts";
@@ -14,7 +14,7 @@ const CACHE_BYTES_MAX: number = 64 * 1024 * 1024;
 /** The maximum number of chunks per reader, or of blocks per chunk. */
 const CHUNKS_MAX: number = 2 ** 24;
 
-/** The approximate memory that an entry takes in addition to its payload. */
+/** The approximate memory in bytes that an entry takes in addition to its payload. */
 const ENTRY_BYTES = 200;
 
 interface Entry {
@@ -22,10 +22,13 @@ interface Entry {
   readonly byteCount: number;
 }
 
-/** Maps a reader and a chunk to vectors and orders, and a chunk and a block to unpacked bytes. */
+/**
+ * Maps a reader and a chunk index to vectors and orders, and a chunk and a block index to unpacked
+ * bytes.
+ */
 export class ChunkCache {
   #bytesMax: number;
-  /** The entries, in the order in which they were last used. */
+  /** The entries, least recently used first. */
   readonly #entries = new Map<number, Entry>();
   #byteCount = 0;
   #readerCount = 0;
@@ -42,7 +45,7 @@ export class ChunkCache {
     return this.#bytesMax;
   }
 
-  /** Changes the size limit, and immediately evicts entries above the limit. */
+  /** Changes the size limit, and immediately evicts entries that exceed it. */
   bound(bytesMax: number): void {
     this.#bytesMax = bytesMax;
     this.#shrink();
@@ -69,7 +72,7 @@ export class ChunkCache {
 
   /**
    * Caches a decoded chunk.
-   * @param aliasedBytes Memory that the vector keeps alive in addition to its own.
+   * @param aliasedBytes The size of memory that the vector keeps alive in addition to its own.
    */
   put(reader: number, chunkIndex: number, item: Vector, aliasedBytes = 0): void {
     this.#put(keyOf(reader, chunkIndex), { item, byteCount: heapBytesOf(item) + aliasedBytes });
@@ -101,7 +104,7 @@ export class ChunkCache {
     this.#put(keyOf(reader, blockIndex), { item, byteCount: item.byteLength + ENTRY_BYTES });
   }
 
-  /** Removes the chunks of a reader whose file is being released. */
+  /** Removes the chunks of a reader that is about to release its file. */
   removeReader(reader: number, chunkCount: number): void {
     for (let index = 0; index < chunkCount; index += 1) this.#remove(keyOf(reader, index));
   }
@@ -115,7 +118,7 @@ export class ChunkCache {
   }
 
   #put(key: number, entry: Entry): void {
-    // An entry that fills a large part of the cache would evict too many others.
+    // An entry that takes up a large part of the cache would evict too many others.
     if (entry.byteCount * 4 > this.#bytesMax) return;
     this.#remove(key);
     this.#entries.set(key, entry);
@@ -142,7 +145,7 @@ function keyOf(reader: number, chunkIndex: number): number {
   return reader * CHUNKS_MAX + chunkIndex;
 }
 
-/** The cache that all segment readers of this thread use. */
+/** The cache used by all segment readers of this thread. */
 export const sharedCache: ChunkCache = new ChunkCache();
 
 /** Sets the size limit of this thread's cache, in bytes. */

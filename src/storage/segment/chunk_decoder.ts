@@ -1,8 +1,8 @@
 /**
  * Decodes a verified chunk into vectors, rows or single values (see `encodings.ts`).
  *
- * If the encoding has the same layout as the vector, the vector aliases the mapped file. Other
- * vectors have their own arrays, each of which is filled by one loop.
+ * If the encoding has the same layout as the vector, the vector shares the memory of the mapped
+ * file. Other vectors have arrays of their own, each filled by a single loop.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -37,7 +37,7 @@ import {
 import { padded } from "./format.ts";
 import { fillFromRuns, fillScaled, runValueAt } from "./number_decoder.ts";
 
-/** Allocates a new array for every vector. Nothing is shared, so the buffer has no state. */
+/** Allocates a new array for every vector. It has no state, because nothing is shared. */
 const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
   int32s: (length) => new Int32Array(length),
   float64s: (length) => new Float64Array(length),
@@ -46,9 +46,9 @@ const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
 type Arrays = typeof NEW_ARRAYS;
 
 /**
- * Decodes rows of a chunk into a vector, which aliases the file where possible.
+ * Decodes rows of a chunk into a vector that, where possible, shares the file's memory.
  *
- * @param buffer Receives decoded numbers. If absent, they get their own array.
+ * @param buffer Receives decoded numbers. If omitted, they get an array of their own.
  */
 export function decodeRows(
   chunk: Chunk,
@@ -88,7 +88,7 @@ export function decodeRows(
   }
 }
 
-/** Decodes one value without building a vector. */
+/** Decodes a single value without building a vector. */
 export function decodeValue(chunk: Chunk, row: number): Value {
   assert(row >= 0 && row < chunk.rowCount, "a row must be within its chunk");
   const { entry } = chunk;
@@ -112,7 +112,7 @@ export function decodeValue(chunk: Chunk, row: number): Value {
   }
 }
 
-/** Returns one number of a chunk of numbers. For NULL, the result is arbitrary. */
+/** Returns one number of a numeric chunk. In place of NULL, the result is arbitrary. */
 export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
   if (encoding === NONE) return 0;
@@ -124,8 +124,7 @@ export function decodeNumber(chunk: Chunk, row: number): number {
 }
 
 /**
- * Returns all numbers in a chunk as f64, with 0 for NULL. The array may alias the buffer of the
- * file.
+ * Returns all numbers in a chunk as f64, with 0 for NULL. The array may share the file's memory.
  */
 export function decodeNumbers(chunk: Chunk): Float64Array {
   const range = { start: 0, end: chunk.rowCount };
@@ -133,7 +132,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
   const numbers = float64sOf(chunk, range, NEW_ARRAYS);
   if (!chunk.entry.hasNulls) return numbers;
   const nulls = chunk.nulls(range) ?? new Uint8Array(0);
-  // The numbers must be copied, because the array may alias the bytes of the file.
+  // The numbers must be copied, because the array may share the file's memory.
   return numbers.map((value, row) => (nulls[row] === 1 ? 0 : value));
 }
 
@@ -160,7 +159,7 @@ export function decodeLengths(chunk: Chunk): Uint32Array {
 
 /**
  * Returns the lengths of consecutive blocks.
- * @param offsets The offsets of consecutive blocks, followed by the end of the last one.
+ * @param offsets The offset of each block, followed by the end of the last one.
  */
 export function lengthsOf(offsets: Uint32Array): Uint32Array {
   const lengths = new Uint32Array(offsets.length - 1);
@@ -171,7 +170,8 @@ export function lengthsOf(offsets: Uint32Array): Uint32Array {
 }
 
 /**
- * Returns the approximate heap memory that a vector keeps alive, which is used to limit a cache.
+ * Returns the approximate heap memory that a vector keeps alive, in bytes. Caches use it for their
+ * limits.
  */
 export function heapBytesOf(vector: Vector): number {
   const nullBytes = vector.kind === "any" || vector.kind === "const" ? 0 : vector.length;
@@ -189,7 +189,7 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
-/** Returns the divisor that is applied to a chunk's numbers after its base was added. */
+/** Returns the divisor to apply to a chunk's numbers once its base has been added. */
 export function divisorOf({ entry }: Chunk): number {
   return isScaled(entry.encoding) ? entry.auxiliary : 1;
 }
@@ -216,10 +216,7 @@ function numberVector(chunk: Chunk, range: ChunkRows, buffer: Arrays): Vector {
   return { kind: "bool", length, values, nulls };
 }
 
-/**
- * Returns the numbers of a chunk that decodes to i32. The number in the place of a NULL is
- * arbitrary.
- */
+/** Returns the numbers of a chunk that decodes to i32. In place of NULL, they are arbitrary. */
 export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Int32Array {
   const { encoding, base } = chunk.entry;
   const length = end - start;
@@ -232,10 +229,7 @@ export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays
   return addInt16(stored, base, buffer.int32s(length));
 }
 
-/**
- * Returns the numbers of a chunk that decodes to f64. The number in the place of a NULL is
- * arbitrary.
- */
+/** Returns the numbers of a chunk that decodes to f64. In place of NULL, they are arbitrary. */
 export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Float64Array {
   const { auxiliary, encoding, base, min, max } = chunk.entry;
   const length = end - start;
@@ -254,7 +248,8 @@ export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arra
   return addFloat32(stored, base, buffer.float64s(length));
 }
 
-// Each pair of array types gets a separate loop, since a polymorphic loop is several times slower.
+// Each pair of array types has a loop of its own, since a polymorphic loop is several times
+// slower.
 
 function widen(stored: Float32Array, into: Float64Array): Float64Array {
   for (let i = 0; i < into.length; i += 1) into[i] = stored[i] as number;

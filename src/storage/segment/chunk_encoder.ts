@@ -1,6 +1,6 @@
 /**
- * Encodes the vector of one column in one row group as a chunk, in the smallest encoding that a
- * scan can read at full speed (see `encodings.ts`).
+ * Encodes one column of one row group as a chunk, in the smallest encoding that a scan can read at
+ * full speed (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import { bytesOf } from "../../base/bytes.ts";
@@ -25,13 +25,13 @@ import { encodeBlocks, encodeText } from "./text_encoder.ts";
 export interface EncodedChunk {
   readonly header: ChunkHeader;
   /**
-   * The encoded bytes, whose length is a multiple of 8. The array is empty if the header contains
-   * the whole value.
+   * The encoded bytes. Their length is a multiple of 8. The array is empty if the whole value is
+   * in the header.
    */
   readonly bytes: Uint8Array;
 }
 
-/** The parts of an encoding, which are stored after the null bits. */
+/** The parts of an encoding, stored after the null bits. */
 export interface EncodedValues {
   readonly encoding: number;
   readonly parts: readonly Uint8Array[];
@@ -57,7 +57,7 @@ export function encodeChunk(type: DataType, vector: Vector): EncodedChunk {
   return assemble(values, { nulls: nullCount === 0 ? undefined : nulls, nullCount });
 }
 
-/** Encodes the integers of system columns, which contain no NULL and have no column type. */
+/** Encodes the integers of a system column. It has no column type and, by default, no NULLs. */
 export function encodeNumbers(values: Float64Array, nulls?: Uint8Array): EncodedChunk {
   const vector: Vector = { kind: "f64", length: values.length, values, nulls };
   return encodeChunk({ kind: "bigint" }, vector);
@@ -88,7 +88,7 @@ function encodeValues(
   }
 }
 
-/** Returns one byte per row, 1 for NULL; undefined if no row can be NULL. */
+/** Returns one byte per row, which is 1 for NULL; undefined if no row can be NULL. */
 function nullsOf(vector: Vector): Uint8Array | undefined {
   if (vector.kind === "const") {
     return vector.value === null ? new Uint8Array(vector.length).fill(1) : undefined;
@@ -178,11 +178,11 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     const value = numbers[row] ?? 0;
     if (value < min) min = value;
     if (value > max) max = value;
-    // Offsets and runs have a single zero, so they would lose the sign of -0.
+    // Offsets and runs have only one zero, so they would lose the sign of -0.
     if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
     if (Number.isNaN(value)) hasNan = true;
   }
-  // NaN is above all numbers, so its zone map has infinity as the upper bound.
+  // NaN sorts above all numbers, so the upper bound of the zone map is infinity.
   if (hasNan) return { min: Math.min(min, Infinity), max: Infinity, areWhole: false, hasNan };
   assert(min <= max, "a column without NaN must have bounds");
   return { min, max, areWhole: areWhole && max - min < Infinity, hasNan };
@@ -197,13 +197,13 @@ function encodeI32(
   if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
   const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
   if (runs !== undefined) return runs;
-  // An i32 array can alias the file, so 32-bit offsets would have no advantage.
+  // An i32 array can share the file's memory, so 32-bit offsets would have no advantage.
   if (max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
   const values = numbers instanceof Int32Array ? numbers : Int32Array.from(numbers);
   return { encoding: I32, parts: [bytesOf(values)], min, max };
 }
 
-/** Whether all values are the same; 0 and -0 count as different. */
+/** Whether all values are the same. 0 and -0 are different here. */
 function isConstant({ areWhole, hasNan, max, min }: ChunkRange): boolean {
   return min === max && (min !== 0 || areWhole) && !hasNan;
 }
@@ -249,7 +249,7 @@ function encodeOffsets(
   const narrow = span <= SPAN_8 ? new Uint8Array(count) : new Uint16Array(count);
   const offsets = span <= SPAN_16 ? narrow : new Uint32Array(count);
   for (let row = 0; row < count; row += 1) {
-    // The value in the place of a NULL may be out of range.
+    // In place of NULL, the value may be out of range.
     if (nulls === undefined || nulls[row] === 0) offsets[row] = (numbers[row] ?? 0) - min;
   }
   const encoding = span <= SPAN_8 ? OFFSET_8 : span <= SPAN_16 ? OFFSET_16 : OFFSET_32;
@@ -257,8 +257,8 @@ function encodeOffsets(
 }
 
 /**
- * Encodes numbers of which some exceed 2^53. Such a chunk gets no zone map, because the bounds of a
- * zone map are doubles.
+ * Encodes numbers some of which exceed 2^53. Such a chunk gets no zone map, because the bounds of
+ * a zone map are doubles.
  */
 function encodeWide(vector: Vector): EncodedValues {
   let areShort = true;

@@ -1,6 +1,6 @@
 /**
  * Reads the chunk directory of an open segment. The whole directory is verified when the file is
- * opened, and is then read from the map.
+ * opened. After that, it is read from the map.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -31,7 +31,7 @@ import {
 } from "./format.ts";
 import type { SegmentFile } from "./segment_file.ts";
 
-/** The contents of the directory. Its typed arrays and views alias the map. */
+/** The contents of the directory. Its typed arrays and views share the memory of the map. */
 export interface Directory {
   readonly format: number;
   readonly segmentId: number;
@@ -43,17 +43,17 @@ export interface Directory {
   readonly minSeq: number;
   readonly maxSeq: number;
   readonly keyColumnIds: readonly number[];
-  /** All columns in chunk order, with the system columns first. */
+  /** The ids of all columns in chunk order, system columns first. */
   readonly columnIds: readonly number[];
   readonly columnIndexes: ReadonlyMap<number, number>;
   /** The types of the columns in the table. */
   readonly types: ReadonlyMap<number, DataType>;
   layoutOf(columnId: number): Layout;
-  /** The first row of each group, followed by the row count. */
+  /** The first row of each group, followed by the total row count. */
   readonly groupStarts: Uint32Array;
   readonly chunkEntries: DataView;
   readonly sections: Readonly<Record<SectionName, Section>>;
-  // The owners section. As in every section, each page is verified before it is read.
+  // The owners section. As in every section, a page is verified before it is first read.
   readonly owners: Float64Array;
   readonly ownerStarts: Uint32Array;
   readonly keyHashes: Uint32Array;
@@ -88,7 +88,7 @@ export function readDirectory(file: SegmentFile): Directory {
     hash: directoryHash,
     what: "the checksum of the directory",
   });
-  // The checksums are correct, so `SegmentWriter` wrote the contents, and they are valid.
+  // The checksums are correct, so the contents are as `SegmentWriter` wrote them, and valid.
   return parseDirectory(file, header, trailer);
 }
 
@@ -186,15 +186,15 @@ interface SectionPlace {
   readonly section: SectionName;
   readonly offset: number;
   readonly byteCount: number;
-  /** The file offset at which the hashes of the section's pages begin. */
+  /** The file offset where the hashes of the section's pages begin. */
   readonly hashesOffset: number;
 }
 
-/** A section of a mapped segment file. Each page is verified on first use (see `format.ts`). */
+/** A section of a mapped segment file. Each page is verified when first used (see `format.ts`). */
 class Section {
   readonly place: SectionPlace;
   readonly #file: SegmentFile;
-  /** One byte per page, which is 1 once its checksum has been verified. */
+  /** One byte per page. It is 1 once the page's checksum has been verified. */
   readonly #isChecked: Uint8Array;
 
   constructor(file: SegmentFile, place: SectionPlace) {
@@ -204,7 +204,7 @@ class Section {
   }
 
   /**
-   * Verifies the page that contains a byte of the section.
+   * Verifies the page that contains the given byte of the section.
    *
    * @throws {CorruptionError} If its checksum does not match.
    */
@@ -224,7 +224,7 @@ class Section {
     this.#isChecked[pageIndex] = 1;
   }
 
-  /** Verifies one page per step. Each step yields the offset at which the section begins. */
+  /** Verifies one page per step. Each step yields the offset where the section begins. */
   *touchSteps(): Generator<number> {
     for (let start = 0; start < this.place.byteCount; start += PAGE_BYTES) {
       this.touch(start);

@@ -1,13 +1,13 @@
 /**
  * Sorts rows of a column by value, for readers that need the first few rows or a range of values.
- * At most one row group is sorted at a time, so that a row number fits into 16 bits and a value
- * prefix and a row number fit into one 64-bit word.
+ * At most one row group is sorted at a time, so a row number fits into 16 bits, and a value prefix
+ * together with a row number fits into one 64-bit word.
  *
  *     a 64-bit word for each row   48 bits of its value │ 16 bits: the row
  *
- * Sorting these words takes about a millisecond. Rows with equal 48-bit prefixes are then sorted by
- * the rest of their values: strings 40 bits at a time, numbers by their full value. Rows with equal
- * values stay in row order.
+ * Sorting these words takes about a millisecond. Rows with equal 48-bit prefixes are then sorted
+ * by the rest of their values: strings 40 bits at a time, numbers by their full value. Rows with
+ * equal values stay in row order.
  */
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -30,41 +30,38 @@ const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
 /**
- * If sorting the strings of a group needs more than this many 40-bit passes on average, it is
- * abandoned. A pass takes some milliseconds.
+ * Sorting a group's strings is abandoned if it needs more than this many 40-bit passes on average.
+ * A pass takes some milliseconds.
  */
 const PASSES_MAX = 8;
 
 /**
- * The number of bytes of a string that a word contains. The remaining bits of the 48 contain the
- * number of bytes.
+ * How many bytes of a string a word contains. The remaining 8 of the 48 bits contain the number of
+ * bytes.
  */
 const WORD_BYTES = 5;
 
 /**
- * The maximum average length of strings that are sorted. Sorting longer strings would take longer
- * than a tick should.
+ * The maximum average length of strings to sort, in bytes. Longer strings would take longer than a
+ * tick should.
  */
 export const TEXT_BYTES_MAX = 512;
 
 assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group must fit its bits");
 
-/** Selects the rows of a part that a read still needs after many rows were replaced. */
+/** Selects the rows of a part that a read still needs once many rows have been replaced. */
 export interface LiveRows {
-  /** The seq at which the ordered read takes place. */
+  /** The seq of the ordered read. */
   readonly upTo: number;
-  /** The approximate number of rows that have been replaced so far. */
+  /** The approximate number of rows replaced so far. */
   readonly hiddenCount: number;
-  /**
-   * Returns the rows that are current at `upTo` or may become current later; undefined for all
-   * rows.
-   */
+  /** Returns the rows that reads at `upTo` or later may need; undefined for all rows. */
   rows(): Uint16Array | undefined;
 }
 
 /**
- * The minimum number of obsolete rows for which a new order is computed. With fewer, skipping them
- * is just as fast.
+ * The minimum number of obsolete rows for which a new order is computed. With fewer, it is just as
+ * fast to skip them.
  */
 const OUTGROWN_ROWS_MIN = 512;
 
@@ -74,14 +71,14 @@ const ALL_ROWS = { hiddenCount: 0, liveFrom: 0 };
 export class ColumnOrder {
   readonly rowCount: number;
   /**
-   * The lowest seq at which the order is complete. A read below this seq may need rows that were
-   * omitted.
+   * The lowest seq at which the order is complete. A read below it may need rows that were left
+   * out.
    */
   readonly liveFrom: number;
   readonly #hiddenCount: number;
-  /** The rows in ascending order of their values. Undefined if they are already in that order. */
+  /** The rows in ascending order of value; undefined if they are already in that order. */
   readonly #rows: Uint16Array | undefined;
-  /** The sorted values of the column, if they are numbers. */
+  /** The column's values in sorted order, if they are numbers. */
   readonly #numbers: Float64Array | undefined;
 
   constructor(
@@ -96,15 +93,15 @@ export class ColumnOrder {
     this.#numbers = numbers;
   }
 
-  /** Whether the order contains all rows that a read needs, and few others. */
+  /** Whether the order contains all rows that a read needs, and not too many others. */
   isFor({ hiddenCount, upTo }: LiveRows): boolean {
     const hiddenMax = Math.max(OUTGROWN_ROWS_MIN, this.rowCount / 2);
     return this.liveFrom <= upTo && hiddenCount - this.#hiddenCount <= hiddenMax;
   }
 
   /**
-   * Converts an order whose positions count only the selected rows into an order whose positions
-   * count all rows of the segment.
+   * Converts an order of selected rows, numbered among themselves, to an order with the row
+   * numbers that they have among all rows.
    */
   among(chosen: Uint16Array | undefined, { hiddenCount, upTo }: LiveRows): ColumnOrder {
     const numbers = this.#numbers;
@@ -125,7 +122,7 @@ export class ColumnOrder {
     return this.#rows === undefined ? place : (this.#rows[place] ?? 0);
   }
 
-  /** Returns the value at a position if the values are numbers. */
+  /** Returns the value at a position; undefined if the values are not numbers. */
   numberAt(place: number): number | undefined {
     return this.#numbers?.[place];
   }
@@ -136,7 +133,7 @@ export interface PlacedValues {
   readonly valueAt: (place: number) => Value;
 }
 
-/** Returns the positions from `start` to `end` whose values lie within inclusive bounds. */
+/** Returns the positions from `start` to `end` at which values lie within inclusive bounds. */
 export function placesWithin(
   order: ColumnOrder,
   { max, min }: { readonly min?: Value | undefined; readonly max?: Value | undefined },
@@ -158,7 +155,7 @@ export function placesWithin(
 }
 
 /**
- * Whether columns of a type can be sorted: this includes numbers, and text, which is sorted by its
+ * Whether columns of a type can be sorted. Numbers can, and so can text, which is sorted by its
  * bytes.
  */
 export function isOrderedKind(type: DataType): boolean {
@@ -166,10 +163,7 @@ export function isOrderedKind(type: DataType): boolean {
   return kind === "i32" || kind === "f64" || isTextType(type);
 }
 
-/**
- * Whether all strings in a vector are short enough to sort. The result is true for every other
- * type.
- */
+/** Whether all strings in a vector are short enough to sort. True for vectors of other types. */
 export function areTextsShort(vector: Vector): boolean {
   if (vector.kind !== "utf8") return true;
   const { length, offsets } = vector;
@@ -177,9 +171,9 @@ export function areTextsShort(vector: Vector): boolean {
 }
 
 /**
- * Sorts the rows of a vector. Returns undefined if some value is NULL, NaN or infinite, if the type
- * cannot be sorted, or if so many strings share long prefixes that sorting would take longer than a
- * tick should.
+ * Sorts the rows of a vector. Returns undefined if a value is NULL, NaN or infinite, if the type
+ * cannot be sorted, or if so many strings share long prefixes that sorting would take longer than
+ * a tick should.
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
@@ -213,7 +207,7 @@ export function orderOf(vector: Vector): ColumnOrder | undefined {
   }
 }
 
-/** Sorts only the rows that a read may need. The rows keep their row numbers. */
+/** Sorts only the rows that a read may need. They keep their row numbers. */
 export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undefined {
   const chosen = live.rows();
   const wanted =
@@ -223,7 +217,7 @@ export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undef
   return orderOf(wanted)?.among(chosen, live);
 }
 
-/** Sorts strings. Returns each string's position in the sorted order. */
+/** Sorts strings. Returns the position of each string in the sorted order. */
 function ranksOf(texts: readonly string[]): Float64Array {
   const ranks = new Float64Array(texts.length);
   const order = texts.map((_, i) => i);
@@ -282,7 +276,7 @@ function orderOfTexts(vector: Utf8Vector): ColumnOrder | undefined {
   return new ColumnOrder(length, { rows: rowsOf(words), numbers: undefined });
 }
 
-/** Sorts the rows in a range of words by their strings. Returns false if sorting was abandoned. */
+/** Sorts the rows in `all` by their strings. Returns false if sorting was abandoned. */
 function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
   const { bytes } = textSourceOf(vector.bytes);
   const { offsets } = vector;
@@ -306,8 +300,7 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
     }
     sortWords(words);
     for (const { start, end } of equalRuns(words)) {
-      // Strings that end within the bytes of the word are equal, so only longer strings are
-      // compared further.
+      // Strings that end within the word are equal, so only longer ones are compared further.
       const isLonger = (((words[2 * start] ?? 0) >>> ROW_BITS) & 0xff) > WORD_BYTES;
       if (!isLonger) continue;
       pending.push({ words: words.subarray(2 * start, 2 * end), depth: depth + WORD_BYTES });
@@ -317,8 +310,8 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
 }
 
 /**
- * Returns the length of the longest common prefix of some strings that are known to share `known`
- * bytes.
+ * Returns the length in bytes of the longest common prefix of some strings. They are known to
+ * share the first `known` bytes.
  */
 function commonBytes({ bytes, offsets }: Utf8Vector, words: Uint32Array, known: number): number {
   const first = (words[0] ?? 0) & ROW_MASK;
@@ -340,14 +333,14 @@ function wordsOf(rowCount: number): Uint32Array {
 }
 
 /**
- * Sorts pairs of u32 by the second number, and then by the first: in little-endian order, such a
+ * Sorts pairs of u32 by the second number, and then by the first: read as little-endian, such a
  * pair is a u64.
  */
 function sortWords(words: Uint32Array): void {
   new BigUint64Array(words.buffer, words.byteOffset, words.length / 2).sort();
 }
 
-/** Returns the runs of two or more words that have equal values. */
+/** Returns the runs of two or more words with equal values. */
 function equalRuns(words: Uint32Array): { start: number; end: number }[] {
   const runs: { start: number; end: number }[] = [];
   const count = words.length / 2;

@@ -1,6 +1,6 @@
 /**
- * Manages the sorted orders of a segment's row groups, one order for each requested column. An
- * order is computed on demand, and stays in the chunk cache while it is used.
+ * Manages the sort orders of a segment's row groups, one per requested column and group. An order
+ * is computed on demand, and stays in the chunk cache while it is in use.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -15,13 +15,16 @@ import {
 import { layoutOf } from "./format.ts";
 import type { RowSpan, SegmentReader } from "./reader.ts";
 
-/** The memory that an order takes for each row, including the row number. */
+/** The memory in bytes that an order takes per row, including the row number. */
 const ROW_BYTES = 10;
 
-/** The maximum share of the cache for the orders of one column. */
+/** The maximum share of the cache that the orders of one column may take up. */
 const CACHE_SHARE_MAX = 0.5;
 
-/** Whether orders with this many rows would stay in the cache until they are requested again. */
+/**
+ * Whether orders with this many rows in total would stay in the cache until they are requested
+ * again.
+ */
 export function areOrdersKept(rowCount: number, cache: ChunkCache = sharedCache): boolean {
   return rowCount * ROW_BYTES <= cache.bytesMax * CACHE_SHARE_MAX;
 }
@@ -30,7 +33,7 @@ export class ColumnOrders {
   readonly #reader: SegmentReader;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Numbers the columns in the order of their first use, to identify their orders in the cache. */
+  /** Numbers the columns in order of first use, to identify their orders in the cache. */
   readonly #columnNumbers = new Map<number, number>();
 
   constructor(reader: SegmentReader, cache: ChunkCache = sharedCache) {
@@ -39,7 +42,7 @@ export class ColumnOrders {
     this.#cacheKey = cache.addReader();
   }
 
-  /** Whether the rows of a group can be sorted. Finding out reads no rows. */
+  /** Whether the rows of a group can be sorted. Determined without reading rows. */
   has(columnId: number, group: number): boolean {
     const type = this.#reader.columnType(columnId);
     const entry = this.#reader.chunkEntry(columnId, group);
@@ -66,15 +69,15 @@ export class ColumnOrders {
     if (known?.isFor(live) === true) return known;
     const rows = { start: 0, end: this.#reader.groupRows(group), live };
     const order = this.ofRows(columnId, group, rows);
-    // An order computed for newer reads is kept, since newer reads are the majority.
+    // Only the order for the newest bound is kept, since most reads are at the newest seq.
     const isOlder = known !== undefined && known.liveFrom > live.upTo;
     if (order !== undefined && !isOlder) this.#cache.putOrder(this.#cacheKey, number, order);
     return order;
   }
 
   /**
-   * Sorts a range of rows in a group; row numbers count from the first row of the range. The result
-   * is not cached.
+   * Sorts a range of rows in a group, numbered from the first row of the range. The result is not
+   * cached.
    */
   ofRows(
     columnId: number,

@@ -1,7 +1,7 @@
 /**
- * Decodes the numbers of a chunk on first access. By that time, a filter may have discarded most
- * rows, so that only a few have to be decoded. In measurements, this reduced the CPU time of a sum
- * over a tenth of a table's rows to about two thirds.
+ * Decodes the numbers of a chunk when they are first accessed. By then, a filter may have
+ * discarded most rows, and only the remaining few have to be decoded. In measurements, this cut
+ * the CPU time of a sum over a tenth of a table's rows to about two thirds.
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -46,15 +46,15 @@ const DEFERRED: ReadonlySet<number> = new Set([
 ]);
 
 export interface DecodeOptions {
-  /** The buffer into which numbers are decoded. If it is absent, they get a new array. */
+  /** The buffer that numbers are decoded into. If undefined, they get a new array. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether numbers are decoded into the buffer only on first access. */
+  /** Whether numbers are decoded into the buffer only when first accessed. */
   readonly isDeferred?: boolean | undefined;
 }
 
 /**
- * Decodes rows like `decodeRows`, or defers the decoding. Deferred numbers are valid until the
- * buffer is used again.
+ * Decodes rows like `decodeRows`, or defers that. Deferred numbers are valid until the buffer is
+ * used again.
  */
 export function decodeNowOrLater(
   chunk: Chunk,
@@ -69,7 +69,7 @@ export function decodeNowOrLater(
   return layout === "i32" ? new DeferredInt32s(rows) : new DeferredFloat64s(rows);
 }
 
-/** Rows of a chunk of numbers, and the buffer into which they are decoded. */
+/** Rows of a numeric chunk, and the buffer that they are to be decoded into. */
 class UnreadRows {
   readonly chunk: Chunk;
   readonly range: ChunkRows;
@@ -95,7 +95,7 @@ class UnreadRows {
   }
 }
 
-// Each array type has its own vector class, so that loops over the values stay monomorphic.
+// Each array type has a vector class of its own, to keep loops over the values monomorphic.
 
 class DeferredInt32s implements Int32Vector {
   readonly kind = "i32";
@@ -177,7 +177,8 @@ function chosenFloat64s({ chunk, range }: UnreadRows, chosen: Selection): Float6
   return divideLongs(stored, rows, scale);
 }
 
-// Each pair of array types gets a separate loop, since a polymorphic loop is several times slower.
+// Each pair of array types has a loop of its own, since a polymorphic loop is several times
+// slower.
 
 interface RunningSums {
   readonly base: number;

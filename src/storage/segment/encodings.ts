@@ -1,11 +1,11 @@
 /**
  * Defines the encodings of chunks: how the file stores the values of one column in one row group.
  *
- * A chunk consists of null bits, if there are any, followed by the parts of its encoding. Each part
- * begins at a multiple of 8 and is padded with zeros to a multiple of 8. `n` is the number of rows
- * in the group. There are n null bits, low bit first, which are 1 where the value is NULL; the
- * parts contain an arbitrary value there, which is never read. The whole chunk may be packed (see
- * `packing.ts`).
+ * A chunk consists of null bits, if there are any, followed by the parts of its encoding. Each
+ * part begins at a multiple of 8 and is padded with zeros to a multiple of 8. `n` is the number of
+ * rows in the group. There are n null bits, low bit first, which are 1 where the value is NULL. In
+ * its place, the parts contain an arbitrary value that is never read. The whole chunk may be
+ * packed (see `packing.ts`).
  *
  *     ENCODING     PARTS                                  AUXILIARY   BASE
  *     none                                                                     every row is NULL
@@ -27,16 +27,16 @@
  *     scaled32     u32 × n                                divisor     added    doubles
  *
  * Codes are u8 for up to 256 values, u16 for more, and absent for a single value. `wide` numbers
- * are in two's complement with 2 or 4 words. Embeddings are blocks of f32. Arrays and intervals are
- * blocks, each with one value in the format of `types/value_codec.ts`.
+ * are in two's complement with 2 or 4 words. Embeddings are blocks of f32. Arrays and intervals
+ * are blocks, each with one value in the format of `types/value_codec.ts`.
  *
  * A run consists of its first row, its first number, and the step from each number to the next.
- * Scaled values are (offset + added) / divisor. Runs and scaled values were introduced in format 2,
- * so a file of format 1 contains neither.
+ * Scaled values are (offset + added) / divisor. Runs and scaled values were introduced in format
+ * 2, so a file in format 1 contains neither.
  *
- * f64, i32, text and dictionary codes have the same layout as vectors, so vectors of these alias
- * the mapped file. Offsets cost one addition per row, and at least halve the number of bytes that a
- * scan reads.
+ * f64, i32, text and dictionary codes are laid out like vectors, so vectors of these share the
+ * memory of the mapped file. Offsets cost one addition per row, and at least halve the number of
+ * bytes that a scan reads.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -58,7 +58,7 @@ export const SCALED_8 = 14;
 export const SCALED_16 = 15;
 export const SCALED_32 = 16;
 
-/** The display names of the encodings, by number. */
+/** The names of the encodings for display, by number. */
 export const ENCODING_NAMES: readonly string[] = [
   "none",
   "constant",
@@ -79,15 +79,18 @@ export const ENCODING_NAMES: readonly string[] = [
   "scaled32",
 ];
 
-/** The maximum number of values in a dictionary, which a reader decodes as a whole and caches. */
+/**
+ * The maximum number of values in a dictionary. A reader decodes a dictionary as a whole and
+ * caches it.
+ */
 export const DICTIONARY_VALUES_MAX = 4096;
 
-/** Returns the size of one code in bytes. */
+/** Returns the size of a dictionary code in bytes. */
 export function codeBytes(valueCount: number): 0 | 1 | 2 {
   return valueCount <= 1 ? 0 : valueCount <= 256 ? 1 : 2;
 }
 
-/** Packs one byte per row into one bit per row. */
+/** Packs flags, one byte per row, into one bit per row. */
 export function packBits(flags: Uint8Array): Uint8Array {
   const bits = new Uint8Array(Math.ceil(flags.length / 8));
   for (let row = 0; row < flags.length; row += 1) {
@@ -96,7 +99,7 @@ export function packBits(flags: Uint8Array): Uint8Array {
   return bits;
 }
 
-/** Unpacks one bit per row into one byte per row, for rows `start` to `end`. */
+/** Unpacks one bit per row into one byte per row, for the rows from `start` to `end`. */
 export function unpackBits(bits: Uint8Array, start: number, end: number): Uint8Array {
   const flags = new Uint8Array(end - start);
   let row = start;

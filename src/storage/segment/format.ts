@@ -82,15 +82,15 @@ export const DIRECTORY_FIXED_BYTES = 120;
 export const CHUNK_ENTRY_BYTES = 56;
 export const PAGE_BYTES = 65536;
 
-/** The maximum size of a segment, which is the largest file that the runtime can map. */
+/** The maximum size of a segment in bytes, which is the largest file that the runtime can map. */
 export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 
 /** The number of bytes in a header or trailer before its own hash. */
 const SEALED_BYTES = 56;
 
 /**
- * The header has the same layout in every format, so that a newer file can be distinguished from a
- * damaged one.
+ * The format number. The header has the same layout in every format, which makes a newer file
+ * distinguishable from a damaged one.
  */
 export const SEGMENT_FORMAT = 6;
 
@@ -107,8 +107,8 @@ export const HISTORY_FORMAT = 4;
 export const PACKED_FORMAT = 3;
 
 /**
- * The format of a file that is neither history nor packed, which programs without the newer formats
- * can also read.
+ * The format of a file that is neither history nor packed. Programs that do not know the newer
+ * formats can read it, too.
  */
 export const PLAIN_FORMAT = 2;
 
@@ -119,12 +119,18 @@ export function isHistoryFormat(format: number): boolean {
 
 const MAGIC_NAME = "TIDESEG";
 
-/** The oldest format that can be read. Later formats up to SEGMENT_FORMAT only add encodings. */
+/**
+ * The oldest format that can be read. The formats after it, up to SEGMENT_FORMAT, only add
+ * encodings.
+ */
 const OLDEST_FORMAT = 1;
 
 /** The id of the column with the seq of the version that each row replaced, or 0. */
 export const PREV_COLUMN_ID = -3;
-/** The id of the column with the commit seq minus the seq, which is usually 0. */
+/**
+ * The id of the column with the difference between the commit's last seq and the row's seq,
+ * usually 0.
+ */
 export const COMMIT_COLUMN_ID = -4;
 export const SYSTEM_COLUMN_IDS: readonly number[] = [
   SEQ_COLUMN_ID,
@@ -139,7 +145,7 @@ export const SYSTEM_COLUMN_IDS: readonly number[] = [
 export const REPLACING_COLUMN_ID = -5;
 export const HISTORY_COLUMN_IDS: readonly number[] = [...SYSTEM_COLUMN_IDS, REPLACING_COLUMN_ID];
 
-/** The column ids in the checksum seeds of parts of the file that are not chunks. */
+/** Stand in for column ids in the checksum seeds of parts of the file that are not chunks. */
 const HEADER_PLACE = -100;
 const TRAILER_PLACE = -101;
 const DIRECTORY_PLACE = -102;
@@ -147,24 +153,24 @@ const SECTION_PLACE = -110;
 
 /** The sections, in the order in which they are stored. */
 export const SECTION_NAMES = [
-  /** One f64 per entry, ascending: the owners that have rows in the segment. */
+  /** One f64 per entry, ascending: the owners with rows in the segment. */
   "owners",
   /** One u32 per entry: the first row of each owner, followed by the row count. */
   "ownerStarts",
   /** One u32 per entry, ascending: the hashes of (owner, key). */
   "keyHashes",
   /**
-   * One u32 per entry: the row to which each hash belongs. Among equal hashes, rows are in
+   * One u32 per entry: the row that each hash belongs to. Among equal hashes, rows are in
    * descending order.
    */
   "keyRows",
-  /** The Bloom filter of the keys, with 64 bytes per block; see `key_places.ts`. */
+  /** The Bloom filter for the keys, in blocks of 64 bytes; see `key_places.ts`. */
   "keyFilter",
 ] as const;
 
 export type SectionName = (typeof SECTION_NAMES)[number];
 
-/** The properties that determine how a column's chunks are decoded into vectors. */
+/** How a column's chunks are decoded into vectors. */
 export type Layout = "bool" | "i32" | "f64" | "text" | "bytes" | "embedding" | "values";
 
 export function layoutOf(type: DataType): Layout {
@@ -189,7 +195,7 @@ export interface ChunkHeader {
   readonly encoding: number;
   readonly hasNulls: boolean;
   readonly nullCount: number;
-  /** A number whose meaning depends on the encoding of the chunk. */
+  /** A number whose meaning depends on the chunk's encoding. */
   readonly auxiliary: number;
   readonly min: number;
   readonly max: number;
@@ -204,12 +210,12 @@ export interface ChunkEntry extends ChunkHeader {
   readonly hash: Hash64;
 }
 
-/** The maximum number of bytes that are hashed in one call. Few chunks are longer. */
+/** The maximum number of bytes hashed in one call. Few chunks are longer. */
 export const HASH_BYTES_MAX: number = 1 << 20;
 
 /**
  * Computes the checksum of bytes, seeded with their location. Long input is hashed in pieces, each
- * seeded with the previous hash, so that a reader never needs more than one piece in memory.
+ * seeded with the previous hash, so a reader never needs more than one piece in memory.
  */
 export class PlaceHash {
   #hash: Hash64;
@@ -218,7 +224,7 @@ export class PlaceHash {
     this.#hash = { low: seed, high: 0 };
   }
 
-  /** Adds the next piece, which has HASH_BYTES_MAX bytes or is the last one. */
+  /** Adds the next piece. All but the last must have HASH_BYTES_MAX bytes. */
   add(piece: Uint8Array): void {
     assert(piece.length <= HASH_BYTES_MAX, "a piece must have at most HASH_BYTES_MAX bytes");
     this.#hash = xxHash3(piece, (this.#hash.low ^ this.#hash.high) >>> 0);
@@ -302,13 +308,13 @@ function seal(writer: ByteWriter, seed: number): Uint8Array {
   return writer.copy();
 }
 
-/** Reads two u32 as one integer; undefined if it exceeds 53 bits. */
+/** Reads two u32 as a single integer; undefined if it exceeds 53 bits. */
 function u53At(view: DataView, offset: number): number | undefined {
   const high = view.getUint32(offset + 4, true);
   return high >= 2097152 ? undefined : high * 4294967296 + view.getUint32(offset, true);
 }
 
-/** Reads a header. Returns undefined if the header is damaged or of a different kind. */
+/** Reads a segment header; undefined if it is damaged or not a segment header. */
 export function decodeHeader(bytes: Uint8Array): Header | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
   const segmentId = u53At(view, 8);
@@ -321,8 +327,7 @@ export function decodeHeader(bytes: Uint8Array): Header | undefined {
 }
 
 /**
- * Returns the format recorded in the header of a segment; undefined if the header is damaged or
- * missing.
+ * Returns the format stated in a segment's header; undefined if the header is damaged or missing.
  */
 export function segmentFormatOf(header: Uint8Array): number | undefined {
   if (header.length < HEADER_BYTES) return undefined;
@@ -398,7 +403,7 @@ assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table must begin 8-aligned")
 assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries must be 8-aligned");
 assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page must be hashed as a single piece");
 
-/** The bounds of the values in a chunk of numbers. If all values are NULL, `min` is above `max`. */
+/** The bounds of the values in a numeric chunk. If all values are NULL, `min` is above `max`. */
 export interface Zone {
   readonly min: number;
   readonly max: number;

@@ -1,5 +1,5 @@
 /**
- * Decides where a row group ends: after ROW_GROUP_ROWS_MAX rows, or earlier, before it exceeds a
+ * Decides where a row group ends: after ROW_GROUP_ROWS_MAX rows, or earlier if it would exceed a
  * size limit.
  */
 import { assert } from "../../base/assert.ts";
@@ -7,10 +7,10 @@ import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { isArrayValue, type Value, type Vector } from "../../types/mod.ts";
 
 /**
- * The maximum size of the text and binary values in one row group; a single row may exceed it. A
- * thread that writes or reads a chunk has several copies of it in memory: its parts, the whole
- * chunk, and the packed chunk. With a limit of 64 MiB, a merge of wide rows alone exceeded the
- * minimum memory of a server.
+ * The maximum size in bytes of the text and binary values in one row group. Only a single row may
+ * exceed it. A thread that writes or reads a chunk has several copies of it in memory: its parts,
+ * the whole chunk, and the packed chunk. With a limit of 64 MiB, a merge of wide rows alone
+ * exceeded the minimum memory of a server.
  */
 export const GROUP_BYTES_MAX: number = 8 * 1024 * 1024;
 
@@ -24,7 +24,7 @@ export function groupEnd(vectors: readonly Vector[], start: number, rowCount: nu
   return end;
 }
 
-/** Returns the total size, in some rows, of all values that are not numbers. */
+/** Returns the total size in bytes of all values other than numbers in a range of rows. */
 export function bytesWithin(vectors: readonly Vector[], start: number, end: number): number {
   let byteCount = 0;
   for (const vector of vectors) {

@@ -1,6 +1,6 @@
 /**
- * Determines the range of the seqs that replaced the rows of a history segment from its zone maps,
- * without reading a chunk.
+ * Determines, from a history segment's zone maps, the range of the seqs that replaced its rows. No
+ * chunk is read.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";

@@ -1,5 +1,5 @@
 /**
- * Defines the file of one secondary index of one segment, which lists the rows of the segment in
+ * Defines the file of one secondary index of one segment. It lists the rows of the segment in
  * index order.
  *
  *     OFFSET SIZE   little-endian
@@ -8,13 +8,13 @@
  *         64   8n   f64 prefix of each key (`index_order.ts`)
  *      64+8n   4n   u32 row of each key; zeros to a multiple of 8
  *
- * - Rows are sorted by owner, then by key, then by row number. An owner's rows therefore occupy the
- *   same positions here as in the segment.
+ * - Rows are sorted by owner, then by key, then by row number. An owner's rows therefore occupy
+ *   the same positions here as in the segment.
  * - The prefix of a string omits the bytes that all strings have in common.
  * - The file contains every row of the segment, including replaced rows, tombstones, and rows with
  *   NULL.
- * - The contents depend only on the segment and the definition of the index. Neither of them ever
- *   changes, so a missing or damaged file can be rebuilt.
+ * - The contents depend only on the segment and the definition of the index. Neither ever changes,
+ *   so a missing or damaged file can be rebuilt.
  */
 import { assert } from "../../base/assert.ts";
 import { bytesOf } from "../../base/bytes.ts";
@@ -36,13 +36,13 @@ const FORM: IndexForm = {
   bodyPlace: -201,
 };
 
-/** The rows of a segment, sorted by owner and key. */
+/** A segment's rows, sorted by owner and key. */
 export interface IndexEntries {
-  /** The beginning of each index key, as a fixed number of bytes. */
+  /** The prefix of each key (`index_order.ts`). */
   readonly prefixes: Float64Array;
-  /** The row to which each index key belongs. */
+  /** The row that each key belongs to. */
   readonly rows: Uint32Array;
-  /** The number of bytes that all strings in the first column have as a common prefix. */
+  /** The length in bytes of the prefix that all strings in the first column have in common. */
   readonly commonBytes: number;
 }
 
@@ -86,9 +86,7 @@ export function openIndexFile(
   };
 }
 
-/**
- * Divides the concatenation of some byte arrays into pieces that can be hashed one after another.
- */
+/** Divides the concatenation of some byte arrays into pieces that can be hashed one by one. */
 function* cut(parts: readonly Uint8Array[]): Generator<Uint8Array> {
   let rest: Uint8Array = new Uint8Array(0);
   for (const part of parts) {

@@ -1,5 +1,5 @@
 /**
- * Defines the header with which the files of all secondary indexes begin, and opens such files.
+ * Defines the header that the files of all secondary indexes begin with, and opens such files.
  *
  *     OFFSET SIZE   little-endian
  *          0    8   magic, whose last digit is the format
@@ -25,21 +25,19 @@ export const INDEX_HEADER_BYTES = 64;
 
 const SEALED_BYTES = 56;
 
-/**
- * The constants that distinguish the files of sorted indexes from the files of inverted indexes.
- */
+/** What distinguishes the files of sorted indexes from those of inverted indexes. */
 export interface IndexForm {
   readonly magicName: string;
   readonly format: number;
   /**
-   * The locations of the header and the body, as used in checksum seeds. There, the id of the index
-   * takes the place of a column id.
+   * The locations of header and body in the checksum seeds. There, the index id takes the place of
+   * a column id.
    */
   readonly headerPlace: number;
   readonly bodyPlace: number;
 }
 
-/** The ids by which an index file is identified. */
+/** The ids that identify an index file. */
 export interface IndexFilePlace {
   readonly segmentId: number;
   readonly tableId: number;
@@ -47,14 +45,14 @@ export interface IndexFilePlace {
   readonly rowCount: number;
 }
 
-/** The fields of a header other than the ids that identify the file. */
+/** The fields of a header other than those ids. */
 export interface IndexHeader {
   readonly detail: number;
   readonly bodyHash: Hash64;
   readonly bodyBytes: number;
 }
 
-/** Returns the seed for the checksum of everything after the header. */
+/** Returns the seed of the checksum over everything after the header. */
 export function bodySeed({ bodyPlace }: IndexForm, { indexId, segmentId }: IndexFilePlace): number {
   return placeSeed(segmentId, bodyPlace, indexId);
 }
@@ -80,7 +78,7 @@ export function encodeIndexHeader(
   return writer.copy();
 }
 
-/** A file whose bytes have been verified against its checksums. */
+/** A file whose bytes match its checksums. */
 export interface VerifiedIndexFile {
   readonly file: SegmentFile;
   readonly header: IndexHeader;
@@ -89,7 +87,7 @@ export interface VerifiedIndexFile {
 /**
  * Opens an index file, and verifies all of its bytes.
  *
- * @param bodyBytes The bytes after the header; absent if the header states them.
+ * @param bodyBytes The number of bytes after the header; undefined if the header states it.
  * @throws {CorruptionError} If it is damaged or belongs elsewhere.
  * @throws {DiskError} If it is missing or cannot be read.
  */
@@ -124,7 +122,7 @@ export function openVerified(
   }
 }
 
-/** Reads a header. Returns undefined if the header is damaged or belongs to a different file. */
+/** Reads a header; undefined if it is damaged or belongs to a different file. */
 function decodeHeader(
   bytes: Uint8Array,
   form: IndexForm,

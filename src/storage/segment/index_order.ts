@@ -1,11 +1,11 @@
 /**
- * Defines the order of keys in a secondary index: by the columns of the index, ascending, with NULL
- * last.
+ * Defines the order of keys in a secondary index: by the columns of the index, ascending, with
+ * NULL last.
  *
  * Each key has a **prefix**, a number that depends only on the first value of the key. Prefixes
- * have the same order as the keys, but different keys may have equal prefixes, in which case their
- * values are compared. A number is its own prefix. The prefix of a string or of bytes is the first
- * 48 bits, and the prefix of NULL is Infinity.
+ * sort in the same order as keys, but different keys may have equal prefixes; their values are
+ * then compared. A number is its own prefix. The prefix of a string or of bytes is its first 48
+ * bits, and the prefix of NULL is Infinity.
  */
 import {
   type Comparator,
@@ -19,7 +19,7 @@ import {
 } from "../../types/mod.ts";
 import type { IndexColumn } from "../contract/key_expressions.ts";
 
-/** The number of bytes of a string that are part of its prefix. */
+/** How many bytes of a string its prefix contains. */
 const PREFIX_BYTES = 6;
 
 const encoder = new TextEncoder();
@@ -27,7 +27,7 @@ const encoder = new TextEncoder();
 export class IndexOrder {
   /** The columns of the index, in key order. */
   readonly columns: readonly IndexColumn[];
-  /** Whether NULLs are equal in a comparison of whole keys. */
+  /** Whether NULLs are equal when whole keys are compared. */
   readonly #equalNulls: boolean;
   readonly #comparators: readonly Comparator[];
   readonly #areNumbers: readonly boolean[];
@@ -39,12 +39,12 @@ export class IndexOrder {
     this.#areNumbers = columns.map(({ type }) => isNumber(type));
   }
 
-  /** Whether another row can have a key that counts as equal to the given one. */
+  /** Whether another row can have a key equal to this one. */
   canRecur(key: Row): boolean {
     return this.#equalNulls || !key.includes(null);
   }
 
-  /** Compares two keys by as many values as both of them have. */
+  /** Compares two keys, over as many values as both of them have. */
   compare(left: Row, right: Row): number {
     const count = Math.min(left.length, right.length);
     for (let at = 0; at < count; at += 1) {
@@ -54,33 +54,31 @@ export class IndexOrder {
     return 0;
   }
 
-  /** Compares two values of one column. */
+  /** Compares two values of the column at index `at`. */
   compareAt(at: number, left: Value, right: Value): number {
     if (left === null || right === null) return Number(left === null) - Number(right === null);
     return this.#comparators[at]?.(left, right) ?? 0;
   }
 
-  /**
-   * Converts a value that is searched for in the first column to the form in which keys contain it.
-   */
+  /** Converts a value to be searched for in the first column to the form that keys contain. */
   firstFormOf(value: Value): Value {
     const [first] = this.columns;
     return first === undefined ? value : keyFormOf(first.type, value);
   }
 
-  /** Converts a whole key to the form in which the index contains it. */
+  /** Converts a whole key to the form that the index contains. */
   formOf(values: Row): Row {
     const { columns } = this;
     if (!columns.some(({ type }) => hasKeyForm(type))) return values;
     return columns.map(({ type }, at) => keyFormOf(type, values[at] ?? null));
   }
 
-  /** Whether all keys with a prefix are equal. */
+  /** Whether keys with this prefix are all equal. */
   isExact(prefix: number): boolean {
     return this.columns.length === 1 && this.isExactAt(0, prefix);
   }
 
-  /** Whether all values of a column with a prefix are equal. */
+  /** Whether values with this prefix in the column at index `at` are all equal. */
   isExactAt(at: number, prefix: number): boolean {
     return this.#areNumbers[at] === true && Math.abs(prefix) <= Number.MAX_SAFE_INTEGER;
   }
@@ -89,7 +87,7 @@ export class IndexOrder {
 export function prefixOf(value: Value): number {
   switch (typeof value) {
     case "number":
-      // NaN is greater than every number. The addition turns -0 into 0.
+      // NaN is greater than every number. Adding 0 turns -0 into 0.
       return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value + 0;
     case "bigint":
       return Number(value);
@@ -105,8 +103,8 @@ export function prefixOf(value: Value): number {
 }
 
 /**
- * Returns the prefix of a value. The prefix of a string omits the bytes that all strings have in
- * common.
+ * Returns the prefix of a value. For a string, it starts after the `commonBytes` bytes that all
+ * strings have in common.
  */
 export function prefixAfter(value: Value, commonBytes: number): number {
   if (commonBytes === 0 || typeof value !== "string") return prefixOf(value);
@@ -129,8 +127,8 @@ export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): nu
 let scratch: Uint8Array = new Uint8Array(0);
 
 /**
- * Returns the prefix of a string from position `start` on. The characters before that position must
- * be ASCII.
+ * Returns the prefix of a string from position `start` on. All characters before that must be
+ * ASCII.
  */
 export function prefixOfText(text: string, start = 0): number {
   let high = 0;
@@ -146,12 +144,12 @@ export function prefixOfText(text: string, start = 0): number {
 
 function prefixOfUtf8(text: string, start: number): number {
   if (scratch.length === 0) scratch = new Uint8Array(3 * (PREFIX_BYTES + 1));
-  // One more code unit is included, so that a surrogate pair within the prefix is not split.
+  // Includes one more code unit, so as not to split a surrogate pair within the prefix.
   const { written } = encoder.encodeInto(text.slice(start, start + PREFIX_BYTES + 1), scratch);
   return prefixOfBytes(scratch, 0, written);
 }
 
-/** Whether the prefix of a value is the value itself, except for very large values. */
+/** Whether a value of this type is its own prefix, unless it is very large. */
 function isNumber(type: DataType): boolean {
   return isNumberType(type) || type.kind === "boolean";
 }

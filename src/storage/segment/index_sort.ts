@@ -1,26 +1,25 @@
 /**
- * Sorts numbers together with their row numbers. Short lists are sorted by insertion, longer lists
- * with a radix sort on the bits, from the least significant digit to the most significant one. Both
- * sorts are stable.
+ * Sorts numbers along with their row numbers. Short lists are sorted by insertion. Longer ones are
+ * radix-sorted on their bits, from the least to the most significant digit. Both sorts are stable.
  *
- * The bits of doubles have the same order as the numbers once the sign bit is inverted and, for
- * negative numbers, all other bits as well (Herf 2001, "Radix tricks").
+ * The bits of doubles sort like the numbers once the sign bit is inverted and, for negative
+ * numbers, all other bits as well (Herf 2001, "Radix tricks").
  */
 import { assert } from "../../base/assert.ts";
 
-/** The maximum length of a list that is sorted by insertion. */
+/** The maximum length of a list sorted by insertion. */
 const INSERTED_MAX = 32;
 
-/** For lists of at least this length, a digit has 11 bits, otherwise 8. */
+/** In lists of at least this length, a digit has 11 bits, otherwise 8. */
 const LARGE_MIN = 8192;
 
 const SIGN = 0x8000_0000;
 
 /**
- * Sorts keys in ascending order, and moves the rows with them. If there are many keys, yields after
- * each pass.
+ * Sorts keys in ascending order, and moves their rows with them. If there are many keys, yields
+ * after each pass.
  *
- * @param keys No NaN. Equal keys keep their order.
+ * @param keys Must not contain NaN. Equal keys keep their order.
  */
 export function* sortByKey(keys: Float64Array, rows: Uint32Array): Generator<void, void> {
   assert(keys.length === rows.length, "each key must have a row");
@@ -54,14 +53,14 @@ function insertSorted(keys: Float64Array, rows: Uint32Array): void {
   }
 }
 
-/** The keys as pairs of u32, low half first, and the rows of the keys. */
+/** The keys as pairs of u32, low half first, and their rows. */
 interface Sorted {
   readonly words: Uint32Array;
   readonly rows: Uint32Array;
 }
 
 interface Digit {
-  /** The half of a key that contains the digit: 0 for the low half, 1 for the high half. */
+  /** Which half of a key contains the digit: 0 for the low half, 1 for the high half. */
   readonly word: number;
   readonly shift: number;
   readonly mask: number;

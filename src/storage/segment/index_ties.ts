@@ -10,14 +10,14 @@ import {
 import { type IndexOrder, prefixAfter, prefixOf, prefixOfBytes } from "./index_order.ts";
 import { sortByKey } from "./index_sort.ts";
 
-/** The maximum number of rows that are sorted by value between two yields. */
+/** The maximum number of rows sorted by value between two yields. */
 const STEP_ROWS = 4096;
 
 /**
- * Fills in the prefixes of the values of some rows of a vector.
+ * Fills in the prefixes of the values in some rows of a vector.
  *
- * @param rows The rows, one for each prefix.
- * @param commonBytes The number of bytes to leave out at the beginning of each string.
+ * @param rows The rows, one per prefix.
+ * @param commonBytes How many bytes to skip at the beginning of each string.
  */
 export function fillPrefixes(
   prefixes: Float64Array,
@@ -49,15 +49,15 @@ export function fillPrefixes(
 }
 
 /**
- * The first string in a column, and the length of the prefix that all strings seen so far share
- * with it.
+ * The first string in a column, and the length of the prefix that all strings so far share with
+ * it.
  */
 export interface CommonBytes {
   readonly first: Uint8Array;
   readonly count: number;
 }
 
-/** Returns the length of the prefix that all strings up to the end of a vector have in common. */
+/** Returns the length of the common prefix of all strings up to the end of a vector. */
 export function commonWith(
   before: CommonBytes | undefined,
   vector: Vector,
@@ -70,7 +70,7 @@ export function commonWith(
     const bytes = Buffer.from(value);
     if (common === undefined) common = { first: bytes, count: bytes.length };
     else common = { first: common.first, count: sameBytes(common, bytes) };
-    // All rows of a constant vector contain the same value.
+    // All rows of a constant vector have the same value.
     if (vector.kind === "const") break;
   }
   return common;
@@ -89,8 +89,8 @@ export class TieSorter {
   readonly #valueAt: (at: number, row: number) => Value;
 
   /**
-   * Creates a comparison of rows whose key prefixes are equal.
-   * @param valueAt Returns the value of a row in a column, counted within the key.
+   * Creates a sorter for rows whose key prefixes are equal.
+   * @param valueAt Returns a row's value for the key column at index `at`.
    */
   constructor(order: IndexOrder, valueAt: (at: number, row: number) => Value) {
     this.#order = order;
@@ -98,9 +98,10 @@ export class TieSorter {
   }
 
   /**
-   * Sorts each run of equal keys.
+   * Sorts each run of rows with equal prefixes.
    *
-   * @param keys The prefixes of column `at`, ascending. Earlier columns are equal in all rows.
+   * @param keys The prefixes of column `at`, ascending. In all earlier columns, the rows are
+   *   equal.
    */
   *sort(keys: Float64Array, rows: Uint32Array, at: number): Generator<void, void> {
     let start = 0;
@@ -114,7 +115,7 @@ export class TieSorter {
     }
   }
 
-  /** Sorts rows that have the same prefix of column `at`. */
+  /** Sorts rows that have the same prefix in column `at`. */
   *#sortRun(rows: Uint32Array, at: number, isExact: boolean): Generator<void, void> {
     if (isExact) {
       yield* this.#sortByNext(rows, at);
@@ -137,7 +138,7 @@ export class TieSorter {
     }
   }
 
-  /** Sorts rows whose values are equal in all columns up to `at`, by the columns that follow. */
+  /** Sorts rows whose values are equal in all columns up to `at` by the columns after it. */
   *#sortByNext(rows: Uint32Array, at: number): Generator<void, void> {
     const next = at + 1;
     // Rows with equal keys are already in row order, since every sort is stable.
@@ -153,7 +154,7 @@ export class TieSorter {
   }
 }
 
-/** Sorts rows by their values. Reorders both arrays in the same way. */
+/** Sorts rows by their values, reordering both arrays alike. */
 function sortWithValues(
   rows: Uint32Array,
   values: Value[],

@@ -1,24 +1,23 @@
 /**
  * Computes the hash of (owner, primary key) by which a segment's key index is sorted.
  *
- * The hash has 32 bits, mixed as in MurmurHash3 (Austin Appleby, public domain). Text and bytes are
- * represented by their xxHash32. Equal keys have equal hashes, whatever kind of vector contains
- * them. Different keys may have the same hash, so a reader also compares the values.
+ * The hash has 32 bits, mixed as in MurmurHash3 (Austin Appleby, public domain). Text and bytes
+ * are represented by their xxHash32. Equal keys have equal hashes, whichever kind of vector they
+ * are in. Different keys may have the same hash, so a reader also compares the values.
  */
 import { assert } from "../../base/assert.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 
 /**
- * The two words of one number, as signed integers. Signed words let loops work on integers instead
- * of doubles.
+ * The two halves of a number, as signed integers, which keep loops on integers instead of doubles.
  */
 const words: Int32Array = new Int32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
 
-/** The number of rows that are hashed between two yields. */
+/** The number of rows hashed between two yields. */
 const STEP_ROWS = 16384;
 
-/** Hashes the keys of rows, with frequent yields. */
+/** Hashes the keys of rows, yielding often. */
 export function* hashKeys(
   owners: Float64Array,
   keyVectors: readonly Vector[],
@@ -39,7 +38,7 @@ export function* hashKeys(
   return new Uint32Array(hashes.buffer);
 }
 
-/** Mixes values into the hashes of some rows. */
+/** Mixes a vector's values into the hashes of some rows. */
 function mixVector(hashes: Int32Array, vector: Vector, start: number): void {
   if (vector.kind === "i32" || vector.kind === "f64") {
     mixNumbers(hashes, vector.values, start);
@@ -56,7 +55,7 @@ function mixNumbers(hashes: Int32Array, values: Int32Array | Float64Array, start
   }
 }
 
-/** Returns the hash of one key, equal to that of {@linkcode hashKeys}. */
+/** Returns the hash of a single key, the same as {@linkcode hashKeys} computes. */
 export function hashOfKey(owner: number, key: Row): number {
   let hash = mixNumber(0, owner);
   for (const value of key) hash = mixValue(hash, value);
@@ -80,7 +79,7 @@ function mixValue(hash: number, value: Value): number {
 }
 
 function mixNumber(hash: number, value: number): number {
-  // 0 and -0 are the same key, and so are all forms of NaN.
+  // 0 and -0 are the same key, and so are all bit patterns of NaN.
   number[0] = Number.isNaN(value) ? Number.NaN : value + 0;
   return mix(mix(hash, words[0] ?? 0), words[1] ?? 0);
 }

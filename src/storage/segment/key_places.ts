@@ -1,16 +1,16 @@
 /**
  * Implements the key index of a segment, which finds the rows in the mapped file that may have a
- * key.
+ * given key.
  *
  * Two arrays have one entry per row version: `hashes`, in ascending order, and `rows`, in
- * descending order among equal hashes. The newest version of a key therefore comes first, since the
- * rows of an owner ascend by seq. Hashes are uniformly distributed, so the position of a hash is
- * estimated by interpolation, and the search proceeds from that estimate.
+ * descending order among equal hashes. The newest version of a key therefore comes first, since an
+ * owner's rows ascend by seq. Hashes are uniformly distributed, so the position of a hash is
+ * estimated by interpolation, and the search starts from there.
  *
- * A Bloom filter is checked before the arrays. For most absent keys, reading 64 bytes of the filter
- * is enough to exclude them. The filter consists of blocks of 512 bits, with 10 bits per key, and
- * each key sets 6 bits (blocked as in Putze, Sanders and Singler 2007). About 1 in 100 absent keys
- * is not excluded.
+ * A Bloom filter is checked before the arrays. For most absent keys, reading 64 bytes of the
+ * filter is enough to exclude them. The filter consists of blocks of 512 bits, with 10 bits per
+ * key, and each key sets 6 bits (blocked as in Putze, Sanders and Singler 2007). About 1 in 100
+ * absent keys is not excluded.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -28,8 +28,8 @@ export interface KeyEntries {
 }
 
 /**
- * The entries of a filter as signed integers. A loop over u32 values turns entries of 2^31 and more
- * into doubles, which made the filter several times slower in measurements.
+ * Key entries as signed integers. A loop over u32 values turns those of 2^31 and above into
+ * doubles, which made building the filter several times slower in measurements.
  */
 interface SignedEntries {
   readonly hashes: Int32Array;
@@ -40,11 +40,11 @@ function signed(numbers: Uint32Array): Int32Array {
   return new Int32Array(numbers.buffer, numbers.byteOffset, numbers.length);
 }
 
-/** The number of entries that are processed between two yields. */
+/** The number of entries processed between two yields. */
 const STEP_ENTRIES = 65536;
 
 /**
- * Sorts the hashes of rows 0, 1, 2 … with a three-digit radix sort, with frequent yields.
+ * Sorts the hashes of rows 0, 1, 2 … with a three-digit radix sort, yielding often.
  *
  * @param hashes The function takes ownership of this array.
  */
@@ -52,7 +52,7 @@ export function* sortKeys(hashes: Uint32Array): Generator<void, KeyEntries> {
   const count = hashes.length;
   const rows = new Uint32Array(count);
   const reversed = new Uint32Array(count);
-  // The sort is stable, so rows that start in descending order stay in that order among equal
+  // The sort is stable. Rows that start out in descending order stay in that order among equal
   // hashes.
   for (let row = 0; row < count; row += 1) {
     rows[row] = count - 1 - row;
@@ -86,7 +86,7 @@ export function* sortKeys(hashes: Uint32Array): Generator<void, KeyEntries> {
   return from;
 }
 
-/** Counts each digit at the index after its own, in preparation for the running sum. */
+/** Counts each digit at the index after its own, where the running sum needs the count. */
 function countDigits(hashes: Int32Array, shift: number, places: Int32Array): void {
   for (let i = 0; i < hashes.length; i += 1) {
     const digit = ((hashes[i] as number) >>> shift) & (DIGIT_SPAN - 1);
@@ -110,19 +110,16 @@ function placeByDigit(
   }
 }
 
-/**
- * A callback that receives the byte offset of each entry before the entry is read, to verify its
- * page.
- */
+/** Called with the byte offset of each entry before the entry is read, to verify its page. */
 export interface Touched {
   touch(byteIndex: number): void;
 }
 
-/** Returns the first index of a hash in an ascending array, or -1 if it is absent. */
+/** Returns the first index of a hash in an ascending array; -1 if it is absent. */
 export function findHash(hashes: Uint32Array, wanted: number, pages: Touched): number {
   const count = hashes.length;
-  // Each of the two corrections subtracts the error of the previous estimate. Among 1 million
-  // hashes, the first estimate is off by about 500 entries and the next by about 20.
+  // Each of two rounds subtracts the error of the previous estimate. With 1 million hashes, the
+  // first estimate is off by about 500 entries and the next by about 20.
   let guess = clamp((wanted / SPAN_32) * count, count);
   for (let round = 0; round < 2; round += 1) {
     pages.touch(guess * 4);
@@ -191,7 +188,7 @@ function lowerBound(
   return low;
 }
 
-/** Builds the filter for some hashes, with frequent yields. */
+/** Builds the filter for some hashes, yielding often. */
 export function* buildFilter(hashes: Uint32Array): Generator<void, Uint8Array> {
   assert(hashes.length > 0, "a filter must have a key");
   const blockCount = Math.ceil((hashes.length * BITS_PER_KEY) / (BLOCK_BYTES * 8));
@@ -218,18 +215,18 @@ function addToFilter(words: Int32Array, hashes: Int32Array): void {
   }
 }
 
-/** Returns the offset of the 64 bytes of the filter that are relevant for a hash. */
+/** Returns the offset of the 64-byte block of the filter that a hash belongs to. */
 export function filterOffset(hash: number, filterBytes: number): number {
   return blockOf(hash, filterBytes / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
-/** Returns false if no key has this hash. */
+/** Returns false if it is certain that no key has this hash. */
 export function filterHas(filter: Uint8Array, hash: number): boolean {
   const block = filterOffset(hash, filter.byteLength);
   let bits = scatter(hash | 0);
   for (let round = 0; round < 6; round += 1) {
     if (round === 3) bits = scatter(~hash);
-    // Reads the 32-bit words that the writer stored byte by byte, with low bytes first.
+    // Reads from the 32-bit words that the writer stored with low bytes first.
     const at = block + ((bits >>> 3) & 63);
     if ((((filter[at] as number) >> (bits & 7)) & 1) === 0) return false;
     bits >>>= 9;
@@ -238,12 +235,11 @@ export function filterHas(filter: Uint8Array, hash: number): boolean {
 }
 
 function blockOf(hash: number, blockCount: number): number {
-  // The hash is mixed again, because adjacent hashes in the sorted list would otherwise share a
-  // block.
+  // The hash is mixed again. Otherwise adjacent hashes in the sorted list would share a block.
   return Math.floor(((scatter(hash ^ 0x9e3779b9) >>> 1) / SPAN_31) * blockCount);
 }
 
-/** Derives another 32 bits from a hash, as a signed integer. */
+/** Derives 32 different bits from a hash, as a signed integer. */
 function scatter(value: number): number {
   let mixed = Math.imul(value ^ (value >>> 15), 0x2c1b3c6d);
   mixed = Math.imul(mixed ^ (mixed >>> 12), 0x297a2d39);

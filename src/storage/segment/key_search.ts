@@ -9,13 +9,13 @@ import type { Directory } from "./chunk_list.ts";
 import { hashOfKey } from "./key_hash.ts";
 import { filterHas, filterOffset, findHash } from "./key_places.ts";
 
-/** The smallest and the largest key, for keys of a single numeric column. */
+/** The smallest and largest key, if the key is a single numeric column. */
 interface KeyBounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** The rows to search, provided by the reader of the segment. */
+/** The rows to search, provided by the segment's reader. */
 export interface KeyedRows {
   readonly groupCount: number;
   readonly maxSeq: number;
@@ -30,7 +30,7 @@ const ANY_KEY: KeyBounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE
 export class KeySearch {
   readonly #directory: Directory;
   readonly #rows: KeyedRows;
-  /** The bounds of the segment's keys. Undefined until they are first needed. */
+  /** The bounds of the segment's keys; undefined until first needed. */
   #bounds: KeyBounds | undefined;
 
   constructor(directory: Directory, rows: KeyedRows) {
@@ -71,14 +71,14 @@ export class KeySearch {
   }
 
   /**
-   * Whether a key is outside the bounds of the segment's keys. Most keys ascend with time, so a new
-   * key is usually above the bounds.
+   * Whether a key lies outside the bounds of the segment's keys. Most keys ascend with time, so a
+   * new key usually does.
    */
   #isOutsideBounds(key: Row): boolean {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;
     const { max, min } = this.#boundsOfAll();
-    // Bounds represent NaN as infinity.
+    // In zone maps, infinity stands for NaN.
     const bound = Number.isNaN(value) ? Number.POSITIVE_INFINITY : value;
     return bound < min || bound > max;
   }

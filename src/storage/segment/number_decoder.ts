@@ -1,8 +1,10 @@
 /**
- * Decodes numbers that `number_encoder.ts` has encoded: all rows, a range of rows, or a single row.
+ * Decodes numbers encoded by `number_encoder.ts`: all rows, a range of rows, or a single row.
  */
 
-/** Runs of numbers: run i begins at row starts[i] with firsts[i] and increases by steps[i]. */
+/**
+ * Runs of numbers. Run i begins at row starts[i] with firsts[i] and increases by steps[i] per row.
+ */
 export interface Runs {
   readonly starts: Uint32Array;
   readonly firsts: Float64Array;
@@ -11,14 +13,14 @@ export interface Runs {
   readonly rowCount: number;
 }
 
-/** Returns the number that the runs contain for a row. */
+/** Returns the number of a row that is stored in runs. */
 export function runValueAt(runs: Runs, row: number): number {
   const index = runOf(runs.starts, row);
   const begin = runs.starts[index] ?? 0;
   return (runs.firsts[index] ?? 0) + (row - begin) * (runs.steps[index] ?? 0);
 }
 
-/** Fills an array with consecutive numbers of the runs, beginning at a row. */
+/** Fills an array with the numbers of consecutive rows stored in runs, starting at `start`. */
 export function fillFromRuns<T extends Int32Array | Float64Array>(
   runs: Runs,
   start: number,
@@ -42,7 +44,7 @@ export function fillFromRuns<T extends Int32Array | Float64Array>(
   return into;
 }
 
-/** Finds the run that contains a row. */
+/** Returns the index of the run that contains a row. */
 function runOf(starts: Uint32Array, row: number): number {
   let low = 0;
   let high = starts.length;
@@ -57,11 +59,11 @@ function runOf(starts: Uint32Array, row: number): number {
 interface RunPart {
   readonly first: number;
   readonly step: number;
-  /** The number of rows of the run that precede the requested range. */
+  /** How many rows of the run precede the requested range. */
   readonly begin: number;
 }
 
-// Each array type has a separate loop, since a polymorphic loop is several times slower.
+// Each array type has a loop of its own, since a polymorphic loop is several times slower.
 
 function fillInt32(into: Int32Array, { begin, first, step }: RunPart): void {
   for (let i = 0; i < into.length; i += 1) into[i] = first + (begin + i) * step;
@@ -71,7 +73,7 @@ function fillFloat64(into: Float64Array, { begin, first, step }: RunPart): void 
   for (let i = 0; i < into.length; i += 1) into[i] = first + (begin + i) * step;
 }
 
-/** The base that is added to each offset, and the divisor of the sum. */
+/** The base to be added to each offset, and the divisor of the sum. */
 export interface Scale {
   readonly base: number;
   readonly divisor: number;
@@ -79,10 +81,10 @@ export interface Scale {
   readonly span: number;
 }
 
-/** The maximum number of distinct offsets for which a table of quotients is computed. */
+/** The maximum number of distinct offsets for which a table of quotients is built. */
 const QUOTIENTS_MAX = 4096;
 
-/** Fills an array with the numbers that scaled offsets represent. */
+/** Fills an array with the numbers that scaled offsets stand for. */
 export function fillScaled(
   offsets: Uint8Array | Uint16Array | Uint32Array,
   { base, divisor, span }: Scale,
@@ -103,7 +105,7 @@ export function fillScaled(
   return into;
 }
 
-// In the place of a NULL, the offset is arbitrary but valid, usually 0.
+// In place of NULL, the offset is arbitrary but valid, usually 0.
 
 function lookUpBytes(offsets: Uint8Array, quotients: Float64Array, into: Float64Array): void {
   for (let i = 0; i < into.length; i += 1) into[i] = quotients[offsets[i] ?? 0] ?? 0;

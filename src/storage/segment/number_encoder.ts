@@ -1,15 +1,15 @@
 /**
- * Implements two encodings of numbers that take less space than an array and are just as fast to
- * read (see `encodings.ts`). Runs are numbers that ascend in equal steps, such as ids or the seqs
- * of one statement. Scaled doubles are integers divided by a small integer, such as prices and
- * measured values.
+ * Implements two encodings of numbers that take up less space than an array and can be read just
+ * as fast (see `encodings.ts`). Runs are numbers that ascend in equal steps, such as ids or the
+ * seqs of a statement. Scaled doubles are integers divided by a small integer, such as prices and
+ * measurements.
  *
- * Scaling follows ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression",
- * 2023), but divides instead of multiplying. A correctly rounded quotient of two exact numbers is
- * the nearest double, so each value is restored exactly.
+ * Scaling follows ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point
+ * Compression", 2023), but divides instead of multiplying. A correctly rounded quotient of two
+ * exact numbers is the nearest double, so each value is restored exactly.
  *
- * In measurements with these encodings, a row of five columns took less than half the bytes of
- * plain arrays, and the division cost about 1 ns for each double that was read.
+ * In measurements with these encodings, a row of five columns took less than half the bytes that
+ * it takes in plain arrays, and the division cost about 1 ns per double read.
  */
 import { bytesOf } from "../../base/bytes.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
@@ -17,14 +17,14 @@ import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
 
 /**
  * The minimum average number of rows per run. Shorter runs are slower to read than offsets, which
- * take two bytes per row in that case.
+ * then take two bytes per row.
  */
 const ROWS_PER_RUN_MIN = 256;
 
-/** The possible divisors for doubles. The smallest divisor that fits is used. */
+/** The possible divisors of doubles. The smallest one that fits is used. */
 const SCALES: readonly number[] = [2, 4, 8, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 
-/** A divisor is tested on this many values before it is tested on all of them. */
+/** How many values a divisor is tried on before it is tried on all of them. */
 const SAMPLE_ROWS = 64;
 
 type EncodableNumbers = Int32Array | Float64Array;
@@ -34,12 +34,12 @@ interface NumberBounds {
   readonly max: number;
 }
 
-/** Encodes integers without NULLs as runs; undefined if there would be too many runs. */
+/** Encodes integers without NULLs as runs; undefined if that would take too many runs. */
 export function encodeRuns(
   numbers: EncodableNumbers,
   { min, max }: NumberBounds,
 ): EncodedValues | undefined {
-  // Beyond this bound, a step between two numbers may be rounded.
+  // Beyond this bound, the step between two numbers may be inexact.
   if (max - min > Number.MAX_SAFE_INTEGER) return undefined;
   const count = numbers.length;
   const runCountMax = Math.floor(count / ROWS_PER_RUN_MIN);
@@ -74,7 +74,7 @@ function endOfRun(numbers: EncodableNumbers, start: number, step: number): numbe
   return row;
 }
 
-/** Encodes doubles as offsets with one divisor; undefined if no divisor fits. */
+/** Encodes doubles as offsets with a common divisor; undefined if no divisor fits. */
 export function encodeScaled(
   numbers: Float64Array,
   nulls: Uint8Array | undefined,
@@ -104,14 +104,14 @@ function newOffsets(span: number, count: number): Uint8Array | Uint16Array | Uin
   return span <= 0xffff ? new Uint16Array(count) : new Uint32Array(count);
 }
 
-/** Computes the offsets. Returns whether every value is restored exactly. */
+/** Computes the offsets. Returns false if some value would not be restored exactly. */
 function fillOffsets(
   numbers: Float64Array,
   into: Uint8Array | Uint16Array | Uint32Array | undefined,
   { low, nulls, scale }: { low: number; nulls: Uint8Array | undefined; scale: number },
 ): boolean {
   for (let row = 0; row < numbers.length; row += 1) {
-    // In the place of a NULL, the value may be out of range.
+    // In place of NULL, the value may be out of range.
     if (nulls !== undefined && nulls[row] === 1) continue;
     const value = numbers[row] ?? 0;
     const whole = Math.round(value * scale);

@@ -1,9 +1,9 @@
 /**
  * Reads a packed chunk (see `packing.ts`). The blocks that contain the requested rows are unpacked
- * and kept in the chunk cache. The parts of the encoding that belong to the requested rows are
- * copied into a smaller chunk, the window, which is then read like any other chunk.
+ * and kept in the chunk cache. The parts of the encoding that belong to these rows are copied into
+ * a smaller chunk, the window, which is then read like any other chunk.
  *
- * If the blocks contradict the description of their chunk, the chunk counts as damaged.
+ * If the blocks contradict the description of their chunk, the chunk is treated as damaged.
  */
 import { assert } from "../../base/assert.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -50,7 +50,7 @@ interface Rows {
 }
 
 /**
- * A part of the encoding that is copied into a window. All positions are bytes of the unpacked
+ * A part of the encoding to be copied into a window. Positions are byte offsets in the unpacked
  * chunk.
  */
 interface EncodedPart {
@@ -58,26 +58,24 @@ interface EncodedPart {
   readonly byteCount: number;
 }
 
-/** Some rows of the chunk, copied to separate memory. */
+/** Some rows of the chunk, copied into memory of their own. */
 interface ChunkWindow {
   readonly chunk: Chunk;
-  /** The row of the chunk with which the window begins. */
+  /** The chunk row at which the window begins. */
   readonly first: number;
 }
 
-/**
- * If selected rows are at least this far apart on average, each of them is looked up separately.
- */
+/** If selected rows are at least this far apart on average, each is looked up separately. */
 const ROWS_PER_CHOSEN_MIN = 16;
 
 interface ChunkWindowOptions {
-  /** The buffer in which the window is created. */
+  /** The buffer to build the window in. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether to include the strings to which the codes of a dictionary refer. */
+  /** Whether to include the strings that a dictionary's codes refer to. */
   readonly withTexts?: boolean;
 }
 
-/** For each encoding that has an array of values, the size of one value in the first part. */
+/** For each encoding with an array of values, the size in bytes of one value in its first part. */
 const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
   [F64, 8],
   [F32, 4],
@@ -95,17 +93,16 @@ export class PackedChunk {
   readonly #file: SegmentFile;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The size of the unpacked chunk, in bytes. */
+  /** The size of the unpacked chunk in bytes. */
   readonly byteCount: number;
   readonly #blockCount: number;
-  /** The end of each block, relative to #blocksAt, which is an offset in the file. */
+  /** The end of each block, relative to #blocksAt, which is a file offset. */
   readonly #blockEnds: Uint32Array;
   readonly #blocksAt: number;
 
   /**
    * Opens a packed chunk, and checks the table of its blocks.
-   * @throws {CorruptionError} If the blocks do not fit their chunk although its checksum is
-   *   correct.
+   * @throws {CorruptionError} If the blocks do not fit the chunk although its checksum is correct.
    */
   constructor(shape: ChunkShape, file: SegmentFile, cache: ChunkCache) {
     const { byteCount, offset } = shape.entry;
@@ -127,9 +124,9 @@ export class PackedChunk {
   }
 
   /**
-   * Reads the value of one row.
+   * Reads the value of a row.
    *
-   * @throws {CorruptionError} If a block is damaged; this also applies to all methods below.
+   * @throws {CorruptionError} If a block is damaged. The same applies to all methods below.
    */
   value(row: number): Value {
     assert(row >= 0 && row < this.#shape.rowCount, "a row must be within its chunk");
@@ -138,13 +135,13 @@ export class PackedChunk {
     return chunk.isNull(row - first) ? null : this.#dictionaryText(chunk.array[row - first] ?? 0);
   }
 
-  /** Reads one number of a chunk of numbers. */
+  /** Reads one number of a numeric chunk. */
   number(row: number): number {
     const { chunk, first } = this.#window({ start: row, end: row + 1 });
     return decodeNumber(chunk, row - first);
   }
 
-  /** Decodes rows into a vector, which never aliases the file. */
+  /** Decodes rows into a vector that never shares the file's memory. */
   rows({ start, end }: Rows, buffer?: ColumnBuffer): Vector {
     assert(start >= 0 && end <= this.#shape.rowCount, "rows must be within their chunk");
     const { chunk, first } = this.#window({ start, end }, { buffer });
@@ -152,8 +149,8 @@ export class PackedChunk {
   }
 
   /**
-   * Reads the text of selected rows, counted from `start`. Returns undefined if the selected rows
-   * are so close together that `rows` takes less work.
+   * Reads the text of selected rows, numbered from `start`. Returns undefined if these are so
+   * close together that `rows` is less work.
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;
@@ -191,7 +188,7 @@ export class PackedChunk {
     return lengthsOf(offsets);
   }
 
-  /** Returns the chunk in its unpacked form, in separate memory. */
+  /** Returns the unpacked chunk, in memory of its own. */
   whole(): Chunk {
     const bytes = new Uint8Array(this.byteCount);
     for (let index = 0; index < this.#blockCount; index += 1) {
@@ -200,7 +197,7 @@ export class PackedChunk {
     return this.#chunkOf(bytes, this.#shape.rowCount);
   }
 
-  /** Unpacks every block, without caching it, to verify the chunk. */
+  /** Verifies the chunk by unpacking every block. Nothing is cached. */
   check(): void {
     for (let index = 0; index < this.#blockCount; index += 1) this.#unpacked(index);
   }
@@ -211,8 +208,8 @@ export class PackedChunk {
   }
 
   /**
-   * Whether the number of blocks matches the size of the chunk, and the last block ends with the
-   * chunk.
+   * Whether the number of blocks matches the size of the chunk, and the last block ends where the
+   * chunk does.
    */
   #fits(blocksBytes: number): boolean {
     let last = 0;
@@ -228,7 +225,7 @@ export class PackedChunk {
     { buffer, withTexts = true }: ChunkWindowOptions = {},
   ): ChunkWindow {
     const { entry, rowCount } = this.#shape;
-    // There are few runs, so they are copied as a whole. Bits start at a byte boundary.
+    // Runs are few, so they are copied as a whole. Bits have to start at a byte boundary.
     const first = entry.encoding === RUNS ? 0 : start - (start % 8);
     const last = entry.encoding === RUNS ? rowCount : end;
     const parts = entry.hasNulls ? [bitsPart(0, first, last)] : [];
@@ -242,7 +239,7 @@ export class PackedChunk {
     return { chunk: this.#chunkOf(bytes, last - first), first };
   }
 
-  /** Copies the parts of an encoding for some rows, in the order of the encoding. */
+  /** Returns the parts of the encoding to copy for some rows, in the order of the encoding. */
   #valueParts(rows: Rows, withTexts: boolean): EncodedPart[] {
     const { entry, rowCount } = this.#shape;
     const at = this.#partsAt;
@@ -285,7 +282,7 @@ export class PackedChunk {
     return entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0;
   }
 
-  /** The offset at which the string offsets of a dictionary begin. */
+  /** The offset where the string offsets of a dictionary begin. */
   get #dictionaryAt(): number {
     const { entry, rowCount } = this.#shape;
     return this.#partsAt + padded(codeBytes(entry.auxiliary) * rowCount);
@@ -307,7 +304,7 @@ export class PackedChunk {
     return new Chunk({ entry: own, layout, rowCount }, bytes);
   }
 
-  /** Joins parts of the unpacked chunk, each of which begins at a multiple of 8. */
+  /** Joins parts of the unpacked chunk. Each part begins at a multiple of 8 in the result. */
   #gathered(parts: readonly EncodedPart[], buffer?: ColumnBuffer): Uint8Array {
     let byteCount = 0;
     for (const part of parts) byteCount += padded(part.byteCount);
@@ -332,7 +329,7 @@ export class PackedChunk {
     }
   }
 
-  /** Reads a number, such as a block offset, at an offset that is a multiple of 4. */
+  /** Reads a u32, such as a block offset. Its offset must be a multiple of 4. */
   #u32(at: number): number {
     assert(at + 4 <= this.byteCount, "offsets must be within their chunk");
     const block = this.#block(Math.floor(at / BLOCK_BYTES));
@@ -340,7 +337,7 @@ export class PackedChunk {
     return new DataView(buffer, byteOffset + (at % BLOCK_BYTES), 4).getUint32(0, true);
   }
 
-  /** Reads a bit of the first part. */
+  /** Reads a row's bit in the first part. */
   #bit(row: number): number {
     return bitAt(this.#block(Math.floor(row / 8 / BLOCK_BYTES)), row % (8 * BLOCK_BYTES));
   }
@@ -372,7 +369,7 @@ function arrayPart(at: number, { start, end }: Rows, width: number): EncodedPart
   return { from: at + start * width, byteCount: (end - start) * width };
 }
 
-/** Copies the bits of a range of rows. The number of the first row must be a multiple of 8. */
+/** Returns the part with the bits of some rows. The first row's number must be a multiple of 8. */
 function bitsPart(at: number, start: number, end: number): EncodedPart {
   return { from: at + start / 8, byteCount: Math.ceil((end - start) / 8) };
 }

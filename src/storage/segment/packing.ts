@@ -1,10 +1,10 @@
 /**
  * Packs chunks, that is, compresses their bytes in the file. Packing does not change the encoding
- * of a chunk; the directory entry says whether the chunk is packed. Packed chunks were introduced
- * in format 3, so files of older formats contain none.
+ * of a chunk; its directory entry says whether it is packed. Packed chunks were introduced in
+ * format 3, so files in older formats contain none.
  *
- * The encoded bytes are divided into blocks of 16 KiB; the last block may be shorter. Each block is
- * a separate Zstandard frame, so that a few rows can be read without unpacking the others.
+ * The encoded bytes are divided into blocks of 16 KiB; the last block may be shorter. Each block
+ * is a separate Zstandard frame, so a few rows can be read without unpacking the others.
  *
  *     packed    OFFSET SIZE
  *     chunk        0    4   u32 bytes of the chunk when unpacked, 1 or more
@@ -15,8 +15,8 @@
  *
  * With COMPRESSION = 'auto', text, JSON, bytes and arrays are packed if they have at least 100
  * bytes per value and 64 KiB per chunk, and shrink to less than 60 %. Numbers and short text stay
- * mapped. Packing slows down writes, first scans, and reads by key, but hardly affects scans that
- * are served from the cache.
+ * mapped. Packing slows down writes, first scans, and reads by key, but hardly affects scans
+ * served from the cache.
  */
 
 import { zstdPack } from "../../base/zstd.ts";
@@ -26,29 +26,29 @@ import { BLOCKS, TEXT } from "./encodings.ts";
 import { type Layout, padded } from "./format.ts";
 
 /**
- * The size of a block before compression. Larger blocks would compress only a little better and
- * take longer to unpack.
+ * The size in bytes of a block before compression. Larger blocks would compress only slightly
+ * better and take longer to unpack.
  */
 export const BLOCK_BYTES = 16384;
 
 /**
- * The minimum size of a chunk for packing. Packing a smaller chunk is not worthwhile, since it is
- * likely to be merged soon.
+ * The minimum size of a chunk for packing, in bytes. Packing a smaller chunk is not worthwhile,
+ * since it is likely to be merged soon.
  */
 export const AUTO_CHUNK_BYTES_MIN: number = 64 * 1024;
 
 /**
- * The minimum average size of a value for packing, including its offset. Scans and aggregations
- * read large numbers of shorter values.
+ * The minimum average size of a value for packing, in bytes, including its offset. Scans and
+ * aggregations read large numbers of shorter values.
  */
 export const AUTO_VALUE_BYTES_MIN = 100;
 
-/** Packing is worthwhile only if the packed size is at most this share of the original size. */
+/** Packing pays off only if the packed size is at most this share of the original size. */
 export const AUTO_SHARE_MAX = 0.6;
 
 /**
- * The number of blocks, spread over the chunk, that are packed as a sample to see whether packing
- * pays off.
+ * The number of blocks, spread over the chunk, that are packed as a sample to find out whether
+ * packing pays off.
  */
 const SAMPLE_BLOCKS = 4;
 
@@ -58,7 +58,7 @@ const SAMPLE_BLOCKS = 4;
  */
 const SAMPLED_BLOCKS_MIN = 32;
 
-/** A chunk, and the properties that determine whether it is packed. */
+/** A chunk, and what determines whether it is packed. */
 export interface PackedCandidate {
   readonly chunk: EncodedChunk;
   readonly layout: Layout;
@@ -66,8 +66,8 @@ export interface PackedCandidate {
 }
 
 /**
- * Packs the bytes of a chunk; undefined if the chunk is to stay unpacked. Each step between yields
- * takes well below a millisecond.
+ * Packs the bytes of a chunk; undefined if it is to stay unpacked. Each step between yields takes
+ * well below a millisecond.
  */
 export function* packedBytes(
   { chunk, layout, rowCount }: PackedCandidate,
@@ -95,7 +95,7 @@ export function* packedBytes(
   return assembled(bytes.length, frames, byteCount);
 }
 
-/** Returns the size in bytes of the table that precedes the blocks. */
+/** Returns the size in bytes of the table before the blocks. */
 export function tableBytes(blockCount: number): number {
   return 4 + 4 * blockCount;
 }
@@ -106,7 +106,7 @@ export function blockCountOf(byteCount: number): number {
 
 /**
  * Whether the values of a chunk are long enough for packing. Dictionaries are already compact.
- * Embeddings and numbers hardly shrink, and they are scanned often.
+ * Embeddings and numbers hardly shrink, and are scanned often.
  */
 function isLong({ bytes, header }: EncodedChunk, layout: Layout, valueCount: number): boolean {
   const isText = header.encoding === TEXT;
@@ -120,7 +120,7 @@ function mayShrink(blocks: readonly Uint8Array[]): boolean {
   let byteCount = 0;
   let packedCount = 0;
   for (let sample = 0; sample < SAMPLE_BLOCKS; sample += 1) {
-    // The middle block of each quarter is taken, since offsets come first and the last block may be
+    // Takes the middle block of each quarter, since offsets come first and the last block may be
     // short.
     const block = blocks[Math.floor(((sample + 0.5) * blocks.length) / SAMPLE_BLOCKS)];
     if (block === undefined) continue;

@@ -2,11 +2,13 @@
  * Reads a segment file through a memory map (see `format.ts`).
  *
  * - Opening a segment verifies the header, the trailer and the directory, and keeps almost nothing
- *   on the heap. Chunks and pages are verified on first use. A verified chunk takes some 300 bytes.
+ *   on the heap. Chunks and pages are verified when first used. A verified chunk takes some 300
+ *   bytes.
  * - If bytes are damaged, a CorruptionError is thrown before any of them is used. Properties that
  *   the writer guarantees are asserted once the checksum has been verified.
- * - Vectors and arrays may alias the map. Such views are read-only and valid until `close`;
- *   afterwards their length is 0. Code that shares a reader has to count the references to it.
+ * - Vectors and arrays may share the memory of the map. Such views are read-only and valid until
+ *   `close`; afterwards their length is 0. Code that shares a reader has to count the references
+ *   to it.
  * - Packed chunks have a separate code path, so that they do not slow down the other chunks.
  */
 import { assert, defined } from "../../base/assert.ts";
@@ -63,7 +65,7 @@ export class SegmentReader {
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The chunks that have been verified, by index. */
+  /** The unpacked chunks that have been verified, by index. */
   readonly #chunks: (Chunk | undefined)[];
   /** The packed chunks that have been verified, by index. */
   readonly #packed = new Map<number, PackedChunk>();
@@ -90,8 +92,8 @@ export class SegmentReader {
   /**
    * Opens a published segment file.
    *
-   * @param expectedBytes The file length according to the manifest, which is checked before
-   *   anything is mapped.
+   * @param expectedBytes The file length according to the manifest. It is checked before anything
+   *   is mapped.
    * @throws {CorruptionError} If the length, header, trailer or directory is damaged.
    * @throws {DiskError} If the file is missing or cannot be read.
    */
@@ -116,19 +118,19 @@ export class SegmentReader {
   }
 
   /**
-   * Whether this is a history segment, for which `replacingSeqs` returns the seq that replaced each
+   * Whether this is a history segment. If so, `replacingSeqs` returns the seq that replaced each
    * row.
    */
   get isHistory(): boolean {
     return isHistoryFormat(this.format);
   }
 
-  /** The number of owners that have rows in the segment. */
+  /** The number of owners with rows in the segment. */
   get ownerCount(): number {
     return this.#directory.ownerCount;
   }
 
-  /** The ids of the table columns that the segment contains. */
+  /** The ids of the table columns in the segment. */
   get columnIds(): readonly number[] {
     return this.#directory.types.keys().toArray();
   }
@@ -137,7 +139,9 @@ export class SegmentReader {
     return this.#directory.keyColumnIds;
   }
 
-  /** Returns the type with which a column was written; undefined if the file lacks the column. */
+  /**
+   * Returns the type with which a column was written; undefined if the column is not in the file.
+   */
   columnType(columnId: number): DataType | undefined {
     return this.#directory.types.get(columnId);
   }
@@ -156,8 +160,8 @@ export class SegmentReader {
   groupOf(row: number): number {
     assert(row >= 0 && row < this.rowCount, "a row must be within its segment");
     const starts = this.#directory.groupStarts;
-    // The estimate is exact while groups are full, and too low after a group that reached its size
-    // limit first.
+    // This estimate is exact while groups are full. After a group that ended early because of its
+    // size, it is too low.
     let low = Math.min(Math.floor(row / ROW_GROUP_ROWS_MAX), this.groupCount - 1);
     if ((starts[low + 1] as number) > row) return low;
     let high = this.groupCount;
@@ -169,14 +173,14 @@ export class SegmentReader {
     return low;
   }
 
-  /** Returns the rows of an owner, ascending by seq; undefined if the owner has no rows. */
+  /** Returns an owner's rows, which ascend by seq; undefined if there are none. */
   ownerRange(owner: number): RowSpan | undefined {
     return rowsOfOwner(this.#directory, owner);
   }
 
   /**
-   * Returns an owner and the owner's rows at an index of the partition directory, from 0 to
-   * `ownerCount` - 1. Owners are in ascending order.
+   * Returns the owner at an index of the partition directory, from 0 to `ownerCount` - 1, and that
+   * owner's rows. Owners are in ascending order.
    */
   ownerAt(index: number): RowSpan & { readonly owner: number } {
     return ownerAt(this.#directory, index);
@@ -184,7 +188,7 @@ export class SegmentReader {
 
   /**
    * Returns a column (possibly SEQ_COLUMN_ID or DELETED_COLUMN_ID) of a whole row group; undefined
-   * if the file lacks the column.
+   * if the column is not in the file.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -198,8 +202,8 @@ export class SegmentReader {
   }
 
   /**
-   * Whether a column in a group is packed, so that `columnRows` has to unpack it, which costs more
-   * than a view of the map. If so, its checksum has been verified.
+   * Whether a column is packed in a group. If so, `columnRows` has to unpack it, which costs more
+   * than a view of the map, and its checksum has been verified.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -213,9 +217,9 @@ export class SegmentReader {
   }
 
   /**
-   * Reads rows of one group, counted from its start, without decoding the other rows. If a buffer
-   * is given, the result is valid until the buffer is used again. Rows of a packed chunk are never
-   * decoded later.
+   * Reads rows of one group, numbered from its start, without decoding the others. If a buffer is
+   * passed, the result is valid until the buffer is used again. Rows of a packed chunk are never
+   * deferred.
    */
   columnRows(
     columnId: number,
@@ -232,8 +236,8 @@ export class SegmentReader {
   }
 
   /**
-   * Reads selected rows of a packed text column, counted from `start` in their group. Returns
-   * undefined if `columnRows` takes less work.
+   * Reads selected rows of a packed text column. They are numbered from `start` in their group.
+   * Returns undefined if `columnRows` is less work.
    */
   chosenTexts(
     columnId: number,
@@ -246,8 +250,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the size in bytes of each row of a group in a column of text or bytes; undefined if the
-   * file lacks the column. For packed text, only the offsets are unpacked.
+   * Returns the size in bytes of each row of a group in a text or binary column; undefined if the
+   * column is not in the file. For packed text, only the offsets are unpacked.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -258,7 +262,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeLengths(chunk) : chunk.lengths();
   }
 
-  /** Whether a column is stored as numbers. The result is false if the file lacks the column. */
+  /** Whether a column is stored as numbers. False if the column is not in the file. */
   isNumeric(columnId: number): boolean {
     if (!this.#directory.columnIndexes.has(columnId)) return false;
     const layout = this.#directory.layoutOf(columnId);
@@ -269,45 +273,45 @@ export class SegmentReader {
     return numbersOf(this.#system(SEQ_COLUMN_ID, groupIndex));
   }
 
-  /** Returns the seqs of the versions that the rows of a group replaced, with 0 for none. */
+  /** For each row of a group, returns the seq of the version that it replaced, or 0. */
   prevs(groupIndex: number): Float64Array {
     return numbersOf(this.#system(PREV_COLUMN_ID, groupIndex));
   }
 
   /**
-   * Returns the seq that replaced each version of a history segment. For a tombstone, this may be
+   * For each version of a history segment, returns the seq that replaced it. A tombstone may have
    * its own seq.
    */
   replacingSeqs(groupIndex: number): Float64Array {
     return numbersOf(this.#system(REPLACING_COLUMN_ID, groupIndex));
   }
 
-  /** Returns, for each version, the last seq of its commit. */
+  /** For each version of a group, returns the last seq of its commit. */
   commitSeqs(groupIndex: number): Float64Array {
     const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
     const { base, max } = this.#entry(chunkIndex);
-    // In most groups, every row was committed separately, so its seq is also the last seq of its
+    // In most groups, every row was committed on its own, so its seq is also the last seq of its
     // commit.
     if (base === 0 && max === 0) return this.seqs(groupIndex);
     return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
   }
 
-  /** Returns, for each row of a group, 1 if it is a tombstone and 0 otherwise. */
+  /** For each row of a group, returns 1 if it is a tombstone, otherwise 0. */
   deleted(groupIndex: number): Uint8Array {
     const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
     assert(vector.kind === "bool", "tombstone flags must be booleans");
     return vector.values;
   }
 
-  /** Whether any row of a group is a tombstone, without reading the rows. */
+  /** Whether any row of a group is a tombstone. Determined without reading the rows. */
   hasTombstones(groupIndex: number): boolean {
     const entry = this.#entry(this.#systemChunkIndex(DELETED_COLUMN_ID, groupIndex));
     return entry.byteCount > 0 || entry.base === 1;
   }
 
   /**
-   * Returns the bounds of a number column or of SEQ_COLUMN_ID without reading the chunk. Undefined
-   * if the file lacks the column, the column has no numbers, or a number exceeds 2^53.
+   * Returns the bounds of a numeric column or of SEQ_COLUMN_ID without reading the chunk. Returns
+   * undefined if the column is not in the file or not numeric, or if a number exceeds 2^53.
    */
   zone(columnId: number, groupIndex: number): Zone | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -320,8 +324,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the row of a key's newest version up to a seq, including tombstones; -1 if the key has
-   * no such version.
+   * Returns the row of a key's newest version at or below `upTo`, including tombstones; -1 if
+   * there is none.
    *
    * @param key Values in the order of the key columns.
    */
@@ -329,12 +333,12 @@ export class SegmentReader {
     return this.#keys.find(owner, key, upTo);
   }
 
-  /** An upper bound on all keys that are a single number; Infinity if no bound is known. */
+  /** An upper bound on all keys that consist of a single number; Infinity if none is known. */
   get highestKey(): number {
     return this.#keys.highest;
   }
 
-  /** Returns the row of a version; -1 if it is not in this segment. */
+  /** Returns the row of a version; -1 if the version is not in this segment. */
   rowOfSeq(owner: number, seq: number): number {
     if (seq < this.minSeq || seq > this.maxSeq) return -1;
     const range = this.ownerRange(owner);
@@ -344,8 +348,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the first row, within a span of one owner's rows, whose seq is at least `seq`; the end
-   * of the span if there is none.
+   * Returns the first row, within a span of one owner's rows, with a seq of at least `seq`; the
+   * end of the span if there is none.
    */
   firstRowAtOrAbove({ start, end }: RowSpan, seq: number): number {
     let low = start;
@@ -385,7 +389,7 @@ export class SegmentReader {
     return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex)) === true;
   }
 
-  /** Copies one value; undefined if the file lacks the column. */
+  /** Copies a single value; undefined if the column is not in the file. */
   valueAt(columnId: number, row: number): Value | undefined {
     const groupIndex = this.groupOf(row);
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -393,7 +397,7 @@ export class SegmentReader {
     return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex));
   }
 
-  /** Describes a chunk without reading it, for tools; undefined if the file lacks it. */
+  /** Describes a chunk without reading it, for tools; undefined if it is not in the file. */
   chunkEntry(columnId: number, groupIndex: number): ChunkEntry | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     return chunkIndex === undefined ? undefined : this.#entry(chunkIndex);
@@ -412,7 +416,8 @@ export class SegmentReader {
   }
 
   /**
-   * Verifies all bytes of the file that have not been verified yet, and unpacks every packed chunk.
+   * Verifies all bytes of the file that have not been verified yet. This includes unpacking every
+   * packed chunk.
    *
    * @throws {CorruptionError}
    */
@@ -422,8 +427,8 @@ export class SegmentReader {
   }
 
   /**
-   * Verifies the file in steps of one chunk or one page, so that callers can do other work in
-   * between. Each step yields an offset up to which the whole file has been read.
+   * Verifies the file in steps of one chunk or one page, between which callers can do other work.
+   * Each step yields an offset up to which the whole file has been read.
    */
   *verifySteps(): Generator<number> {
     for (let index = 0; index < this.#chunks.length; index += 1) {
@@ -435,7 +440,7 @@ export class SegmentReader {
     for (const section of Object.values(this.#directory.sections)) yield* section.touchSteps();
   }
 
-  /** Unmaps the file. Existing views have length 0 afterwards. */
+  /** Unmaps the file. From then on, existing views have length 0. */
   close(): void {
     assert(this.#isOpen, "a segment may be closed only once");
     this.#isOpen = false;
@@ -464,15 +469,15 @@ export class SegmentReader {
   }
 
   /**
-   * Returns an unpacked chunk that was already verified; as this is the most common case, it takes
-   * a single lookup.
+   * Returns an unpacked chunk that has already been verified. This is by far the most common case,
+   * so it takes a single lookup.
    */
   #known(chunkIndex: number): Chunk | undefined {
     assert(this.#isOpen, "a closed segment must not be read");
     return this.#chunks[chunkIndex];
   }
 
-  /** Verifies and returns a chunk, whether packed or not. */
+  /** Returns a chunk, packed or not, verifying it if necessary. */
   #load(chunkIndex: number): Chunk | PackedChunk {
     const known = this.#known(chunkIndex) ?? this.#packed.get(chunkIndex);
     if (known !== undefined) return known;
@@ -527,7 +532,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeValue(chunk, row) : chunk.value(row);
   }
 
-  /** Converts a system column to the form in which the reader always returns it. */
+  /** Converts a system column to the one form in which the reader returns it. */
   #system(columnId: number, groupIndex: number): Vector {
     const chunkIndex = this.#systemChunkIndex(columnId, groupIndex);
     return this.#wholeChunk(chunkIndex, (chunk) => {
@@ -559,7 +564,7 @@ function numbersOf(vector: Vector): Float64Array {
   return vector.values;
 }
 
-/** Returns the rows of an owner; undefined if the owner has no rows. @throws {CorruptionError} */
+/** Returns an owner's rows; undefined if there are none. @throws {CorruptionError} */
 function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
   const { ownerCount, sections, owners } = directory;
   let low = 0;
@@ -576,7 +581,7 @@ function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
 }
 
 /**
- * Returns an owner and the owner's rows at an index from 0 to `ownerCount` - 1. Owners are in
+ * Returns the owner at an index from 0 to `ownerCount` - 1, and that owner's rows. Owners are in
  * ascending order.
  * @throws {CorruptionError}
  */

@@ -1,10 +1,10 @@
 /**
- * Represents an open segment file, which is mapped for use, but is read without the map for
+ * Represents an open segment file, which is mapped for use but read without the map for
  * verification.
  *
- * The bytes to be verified are read through `read`, so that a failing disk is reported as damage
- * instead of killing the process. Only verified bytes are accessed through the map. The file stays
- * open while it is mapped, since its name may be removed earlier.
+ * Bytes to be verified are read through `read`, so a failing disk is reported as damage instead of
+ * killing the process. Only verified bytes are accessed through the map. The file stays open while
+ * it is mapped, since its name may be removed earlier.
  */
 
 import type { Hash64 } from "../../base/checksum.ts";
@@ -15,13 +15,13 @@ import { HASH_BYTES_MAX, PlaceHash } from "./format.ts";
 
 let scratch: Uint8Array | undefined;
 
-/** A range of bytes and the checksum that it must have. */
+/** A range of bytes, and the checksum that it must have. */
 export interface CheckedRange {
   readonly offset: number;
   readonly byteCount: number;
   readonly seed: number;
   readonly hash: Hash64;
-  /** The name of the range in error messages, for example "the checksum of the directory". */
+  /** What the error message calls the mismatch, for example "the checksum of the directory". */
   readonly what: string;
 }
 
@@ -32,7 +32,7 @@ export class SegmentFile {
 
   /**
    * Maps a segment file.
-   * @param expectedBytes The size that the file must have; absent if its header states it.
+   * @param expectedBytes The size that the file must have; undefined if its header states it.
    */
   constructor(disk: Disk, path: string, expectedBytes?: number) {
     this.path = path;
@@ -45,19 +45,19 @@ export class SegmentFile {
       }
       this.#map = disk.map(path);
     } catch (error) {
-      // Mapping the file needs another descriptor. If that fails, the file has to be closed here,
-      // because its descriptor would otherwise leak.
+      // Mapping the file takes another descriptor. If that fails, the file has to be closed here.
+      // Otherwise its descriptor would leak.
       this.#file.close();
       throw error;
     }
   }
 
-  /** The bytes of the mapped file; their length is 0 once the file is closed. */
+  /** The bytes of the mapped file. Their length is 0 once the file is closed. */
   get bytes(): Uint8Array {
     return this.#map.bytes;
   }
 
-  /** Reads bytes into a separate array, without using the map. */
+  /** Reads bytes into a new array, without using the map. */
   read(offset: number, byteCount: number): Uint8Array {
     const bytes = new Uint8Array(byteCount);
     this.#fill(bytes, offset);

@@ -1,6 +1,5 @@
 /**
- * Defines the file of one inverted index of one segment, which lists the rows that contain each
- * term.
+ * Defines the file of one inverted index of one segment. It lists the rows that contain each term.
  *
  *     OFFSET SIZE   little-endian
  *          0   64   header (`index_header.ts`) with magic "TIDETRM1", the bytes of the parts, and as
@@ -8,8 +7,8 @@
  *         64    …   parts (`term_part.ts`)
  *
  * - The rows listed for a term include replaced rows and tombstones.
- * - The contents depend only on the segment and the definition of the index. Neither of them ever
- *   changes, so a missing or damaged file can be rebuilt.
+ * - The contents depend only on the segment and the definition of the index. Neither ever changes,
+ *   so a missing or damaged file can be rebuilt.
  */
 import { numberInMagic } from "../../base/bytes.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
@@ -32,20 +31,19 @@ const FORM: IndexForm = {
   bodyPlace: -203,
 };
 
-/** The contents of an inverted index of one segment. */
+/** The contents of a segment's inverted index. */
 export interface TermEntries {
-  /** One part for each row group, in the order of the groups. */
+  /** One part per row group, in the order of the groups. */
   readonly parts: readonly TermPart[];
 }
 
-/** Writes the parts of a file as they are produced, and the header once all parts are written. */
+/** Writes the parts of a file as they are produced, and the header at the end. */
 export class TermFileWriter {
   readonly #file: DiskFile;
   readonly #place: IndexFilePlace;
   readonly #hash: PlaceHash;
   /**
-   * The bytes at the end that do not yet fill a whole piece, and have not been hashed and
-   * written.
+   * The last bytes, which do not fill a whole piece yet and have been neither hashed nor written.
    */
   #rest: Uint8Array = new Uint8Array(0);
   #offset = INDEX_HEADER_BYTES;
@@ -69,11 +67,11 @@ export class TermFileWriter {
       this.#writeRest();
       yield;
     }
-    // The bytes belong to the part, which the caller may discard, so they are copied.
+    // The part's bytes may be reused by the caller, so the rest is copied.
     this.#rest = this.#rest.slice();
   }
 
-  /** Writes the header, which completes the file. @throws {DiskError} */
+  /** Writes the header and thereby completes the file. @throws {DiskError} */
   finish(): void {
     if (this.#rest.length > 0) this.#writeRest();
     const header = encodeIndexHeader(FORM, this.#place, {
@@ -102,7 +100,7 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
 /**
  * Opens the file of an inverted index, and verifies all of its bytes.
  *
- * @throws {CorruptionError} If it is damaged or belongs elsewhere.
+ * @throws {CorruptionError} If the file is damaged or belongs elsewhere.
  * @throws {DiskError} If it is missing or cannot be read.
  */
 export function openTermFile(
@@ -114,7 +112,7 @@ export function openTermFile(
   return { parts: partsIn(file.bytes, header.detail), close: () => file.close() };
 }
 
-/** Opens an index file of either form, in order to verify it. */
+/** Opens an index file of either form in order to verify it. */
 export function openEitherFile(disk: Disk, path: string, place: IndexFilePlace): { close(): void } {
   const file = disk.open(path, { readOnly: true });
   const magic = new Uint8Array(8);

@@ -1,16 +1,16 @@
 /**
- * Finds the rows that match a query over terms, in ascending lists of rows, and estimates their
+ * Finds the rows that match a query over terms, using ascending lists of rows, and estimates their
  * number beforehand.
  */
 import type { TermQuery } from "../contract/terms.ts";
 import type { RowSpan } from "./reader.ts";
 
-/** An ascending list of the rows with a term. */
+/** The rows that contain a term, in ascending order. */
 export type RowList = Uint16Array | Uint32Array;
 
-/** Provides the lists of the rows that contain a term. */
+/** Provides the rows that contain a term. */
 export interface TermLists {
-  /** Returns the lists of all terms that equal the given one or, with `isPrefix`, begin with it. */
+  /** Returns the row lists of all terms that equal `term` or, with `isPrefix`, begin with it. */
   listsOf(term: string, isPrefix: boolean): readonly RowList[];
 }
 
@@ -23,8 +23,8 @@ export function countByTerms(lists: TermLists, query: TermQuery, range: RowSpan)
   const { least, parts } = query;
   if (parts.length < least) return 0;
   const counts = parts.map((part) => countByTerms(lists, part, range));
-  // A matching row lacks at most `parts.length - least` parts, so it contains at least one of this
-  // many rarest parts.
+  // A matching row lacks at most `parts.length - least` parts, so it has at least one of the
+  // `parts.length - least + 1` rarest parts.
   const rarest = counts.toSorted((left, right) => left - right).slice(0, parts.length - least + 1);
   return rarest.reduce((sum, count) => sum + count, 0);
 }
@@ -44,7 +44,7 @@ export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan):
       least,
     );
   }
-  // The rarest part is searched first, so that the search can end early.
+  // The rarest part comes first, so that the search can end early.
   const ordered = parts
     .map((part) => ({ part, count: countByTerms(lists, part, range) }))
     .toSorted((left, right) => left.count - right.count);
@@ -59,13 +59,13 @@ export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan):
 
 const NO_ROWS: RowList = new Uint32Array(0);
 
-/** Returns the section of a list that lies within a range. */
+/** Returns the portion of a list that lies within a range. */
 function within(list: RowList, { end, start }: RowSpan): RowList {
   const from = placeOf(list, start, 0);
   return list.subarray(from, placeOf(list, end, from));
 }
 
-/** Returns the first position at or after `from` whose row is at or above the given one. */
+/** Returns the first position, at or after `from`, with a row at or above `row`. */
 function placeOf(list: RowList, row: number, from: number): number {
   let low = from;
   let high = list.length;
@@ -104,7 +104,7 @@ function withoutRepeats(rows: Uint32Array): Uint32Array {
   return rows.subarray(0, count);
 }
 
-/** Returns the rows that are in at least `least` of the lists. */
+/** Returns the rows that occur in at least `least` of the lists. */
 function frequentIn(lists: readonly RowList[], least: number): RowList {
   const all = new Uint32Array(lists.reduce((sum, { length }) => sum + length, 0));
   let length = 0;
@@ -134,7 +134,7 @@ function commonOf(short: RowList, long: RowList): RowList {
   let place = 0;
   for (let at = 0; at < short.length && place < long.length; at += 1) {
     const row = short[at] as number;
-    // The steps begin small, because the next common row is expected to be near.
+    // The steps start small, because the next common row is likely to be near.
     let step = 1;
     while (place + step < long.length && (long[place + step] as number) < row) step *= 2;
     place = placeOf(long.subarray(0, Math.min(place + step + 1, long.length)), row, place);

@@ -1,6 +1,6 @@
 /**
- * Defines one part of an inverted index: the terms of one row group, and the rows that contain each
- * term.
+ * Defines one part of an inverted index: the terms of one row group, and the rows that contain
+ * each term.
  *
  *     OFFSET SIZE     little-endian
  *          0    4     u32 terms, t
@@ -52,7 +52,7 @@ export class TermPart implements TermLists {
   readonly #rows: Uint16Array;
   readonly #texts: Buffer;
 
-  /** Reads one part of an inverted index. @param bytes A whole part, 8-aligned. */
+  /** Reads a part of an inverted index. @param bytes A whole part, 8-aligned. */
   constructor(bytes: Uint8Array) {
     const { buffer, byteOffset } = bytes;
     const [termCount = 0, rowCount = 0, textBytes = 0, firstRow = 0] = new Uint32Array(
@@ -73,7 +73,7 @@ export class TermPart implements TermLists {
     this.#texts = Buffer.from(buffer, at, textBytes);
   }
 
-  /** Returns lists of rows; row numbers count from the first row of the group. */
+  /** Returns lists of rows, numbered from the first row of the group. */
   listsOf(term: string, isPrefix: boolean): RowList[] {
     const wanted = Buffer.from(term);
     const lists: RowList[] = [];
@@ -104,17 +104,17 @@ export class TermPart implements TermLists {
   }
 }
 
-/** Collects the terms of the rows of one group. */
+/** Collects the terms of the rows in one group. */
 export class TermPartBuilder {
   readonly #firstRow: number;
   readonly #numbers = new Map<string, number>();
-  /** For each term, the number of rows that contain it, and the last of these rows. */
+  /** For each term, how many rows contain it, and the last of these rows. */
   readonly #counts: number[] = [];
   readonly #lastRows: number[] = [];
-  /** The numbers of the terms of all rows, one row after another. */
+  /** The term numbers of all rows, one row after another. */
   #entries: Uint32Array = new Uint32Array(1024);
   #entryCount = 0;
-  /** For each row, the number of entries up to its end. */
+  /** For each row, the number of entries up to and including its own. */
   readonly #ends: number[] = [];
 
   constructor(firstRow: number) {
@@ -169,8 +169,8 @@ export class TermPartBuilder {
   }
 
   /**
-   * Computes where the list of each term begins. Returns, for each term, the position at which its
-   * next row is stored.
+   * Computes where each term's list begins. Returns, for each term, the position where its next
+   * row is to be stored.
    */
   #placeTerms(terms: readonly string[], starts: Uint32Array): Uint32Array {
     const places = new Uint32Array(terms.length);

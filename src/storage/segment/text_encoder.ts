@@ -18,12 +18,12 @@ import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
 import type { Layout } from "./format.ts";
 
-/** The number of rows that are sampled before a dictionary is built from all of them. */
+/** How many rows are sampled before a dictionary is built from all of them. */
 const SAMPLE_ROWS = 1024;
 
 export function encodeText(vector: Vector): EncodedValues {
-  // A sample shows whether a dictionary is worth building. Decoding all the UTF-8 for a dictionary
-  // that is then discarded would cost more than copying it.
+  // A sample shows whether a dictionary is worth building. Decoding all of the UTF-8 for a
+  // dictionary that is then discarded would cost more than copying it.
   if (vector.kind === "utf8" && !hasFewValues(vector, SAMPLE_ROWS)) return encodeUtf8(vector);
   if (vector.kind === "dict" && vector.values.length <= SAMPLE_ROWS) {
     const encoded = encodeCodes(vector);
@@ -41,8 +41,8 @@ function hasFewValues(vector: Vector, rowsMax: number): boolean {
 }
 
 /**
- * Encodes values as a dictionary. Returns undefined if there are too many distinct values for a
- * dictionary to pay off.
+ * Encodes values as a dictionary. Returns undefined if there are too many distinct values for that
+ * to pay off.
  */
 function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
   const codeByText = new Map<string, number>();
@@ -54,7 +54,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
     let code = codeByText.get(text);
     if (code === undefined) {
       code = codeByText.size;
-      // Building the dictionary does not pay off if there are at least half as many values as rows.
+      // A dictionary does not pay off with more than half as many values as rows.
       if (code >= DICTIONARY_VALUES_MAX) return undefined;
       if (code >= SAMPLE_ROWS && code * 2 > row) return undefined;
       codeByText.set(text, code);
@@ -66,7 +66,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
 
 /**
  * Builds a dictionary from strings that already have codes. Values that no row uses are dropped,
- * and the other values are renumbered.
+ * and the others are renumbered.
  */
 function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
   const newCodes = new Int32Array(values.length).fill(-1);
@@ -91,7 +91,7 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
 /**
  * Builds a dictionary. Returns undefined if there are too few rows for this many values.
  *
- * @param codes One code for each row.
+ * @param codes One code per row.
  */
 function dictionaryOf(texts: readonly Value[], codes: Uint16Array): EncodedValues | undefined {
   const valueCount = texts.length;
@@ -119,7 +119,7 @@ function encodeUtf8({ length, bytes, offsets }: Utf8Vector): EncodedValues {
   return { encoding: TEXT, parts: [bytesOf(rebased), bytes.subarray(start, end)] };
 }
 
-/** Concatenates strings as UTF-8. NULL is stored without bytes. */
+/** Concatenates strings as UTF-8. A NULL takes no bytes. */
 function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: Uint8Array } {
   const offsets = new Uint32Array(values.length + 1);
   const writer = new ByteWriter(values.length * 16);
@@ -135,7 +135,7 @@ function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: U
   return { offsets, bytes: writer.view() };
 }
 
-/** Concatenates bytes, embeddings, and the encoded values of the other types. */
+/** Concatenates bytes, embeddings, and the encoded values of other types. */
 export function encodeBlocks(vector: Vector, layout: Layout): EncodedValues {
   const offsets = new Uint32Array(vector.length + 1);
   const writer = new ByteWriter(vector.length * 32);

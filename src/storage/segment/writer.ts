@@ -1,7 +1,7 @@
 /**
  * Writes a segment file, one row group at a time (see `format.ts`).
  *
- * The bytes are produced in file order, so that the caller can write each piece immediately and do
+ * The bytes are produced in file order, so the caller can write each piece immediately and do
  * other work in between. Only the hash of each row's key, the first row of each owner, and the
  * entry of each chunk are kept until the end.
  */
@@ -48,7 +48,7 @@ import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
 import { packedBytes } from "./packing.ts";
 
-/** The number of bytes that are collected before they are written. */
+/** The number of bytes collected before they are written. */
 const WRITE_BYTES: number = 1 << 20;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
@@ -58,21 +58,21 @@ export interface SegmentColumn {
   readonly type: DataType;
 }
 
-/** The properties of a segment that are known before its rows. */
+/** What is known about a segment before its rows. */
 export interface SegmentOutline {
   readonly segmentId: number;
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly SegmentColumn[];
-  /** Decides which chunks are packed. Absent if no chunk may be packed. */
+  /** Decides which chunks are packed; undefined if none may be. */
   readonly compression?: Compression | undefined;
-  /** Whether this is a history segment, in which each row includes the seq that replaced it. */
+  /** Whether this is a history segment. Each of its rows includes the seq that replaced it. */
   readonly isHistory?: boolean;
 }
 
 /** Rows in ascending order of (owner, seq). */
 export interface SegmentRows {
-  /** The columns of the rows, in the order of the segment's columns. */
+  /** The rows' values, in the order of the segment's columns. */
   readonly vectors: readonly Vector[];
   readonly owners: Float64Array;
   readonly seqs: Float64Array;
@@ -80,7 +80,7 @@ export interface SegmentRows {
   readonly commitSeqs: Float64Array;
   /** For each row, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
-  /** For each row, the seq that replaced it. Present only for a history segment. */
+  /** For each row, the seq that replaced it. Only for a history segment. */
   readonly replacingSeqs?: Float64Array | undefined;
 }
 
@@ -89,20 +89,20 @@ export interface SegmentSummary {
   readonly rowCount: number;
   readonly minSeq: number;
   readonly maxSeq: number;
-  /** The compression of packed chunks, if the segment has any. */
+  /** How packed chunks are compressed; undefined if the segment has none. */
   readonly compression?: "zstd";
-  /** The range of the replacing seqs in a history segment. Absent for other segments. */
+  /** The range of the replacing seqs in a history segment; undefined for other segments. */
   readonly history?: HistoryBounds;
 }
 
-/** The facts about a segment that are known once it is written. */
+/** What is known about a segment once it has been written. */
 export interface SegmentEnd extends SegmentSummary {
-  /** The header that replaces the first one if the file turned out to need a newer format. */
+  /** A header to replace the first one with, if the file has turned out to need a newer format. */
   readonly header?: Uint8Array;
 }
 
 /**
- * Writes a complete segment file, and yields between steps of a few milliseconds. The caller syncs
+ * Writes a complete segment file, yielding between steps of a few milliseconds. The caller syncs
  * the file.
  *
  * @throws {DiskError}
@@ -118,7 +118,7 @@ export function* writeSegment(
     if (step.done !== true) gathered.raw(step.value);
     if (step.done === true || gathered.length >= WRITE_BYTES) {
       // A chunk of long strings is written in pieces, because a single large write would block the
-      // disk for a long time.
+      // disk for long.
       const bytes = gathered.view();
       for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
         file.write(bytes.subarray(at, at + WRITE_BYTES), offset + at);
@@ -135,14 +135,15 @@ export function* writeSegment(
   }
 }
 
-/** Writes one segment from groups of rows that arrive one after another. */
+/** Writes a segment from groups of rows that arrive one after another. */
 export class SegmentWriter {
   readonly #outline: SegmentOutline;
   readonly #columnIds: readonly number[];
   readonly #entries: ChunkEntry[] = [];
   readonly #groupStarts: number[] = [];
   /**
-   * Arrays of f64 and u32 values are used, since a segment may have millions of owners and rows.
+   * Byte writers for f64 and u32 values are used, since a segment may have millions of owners and
+   * rows.
    */
   readonly #owners = new ByteWriter();
   readonly #ownerStarts = new ByteWriter();
@@ -170,22 +171,20 @@ export class SegmentWriter {
     ];
   }
 
-  /** The number of rows that the writer has written so far. */
+  /** The number of rows written so far. */
   get rowCount(): number {
     return this.#rowCount;
   }
 
   /**
    * The number of bytes written so far. The end of the file adds about 30 bytes per row. The total
-   * must not exceed SEGMENT_BYTES_MAX, so a merge has to begin another segment before that.
+   * must not exceed SEGMENT_BYTES_MAX.
    */
   get byteCount(): number {
     return this.#offset;
   }
 
-  /**
-   * Adds a row group with the next 1 to ROW_GROUP_ROWS_MAX rows. No reference to the rows is kept.
-   */
+  /** Adds a row group with the next 1 to ROW_GROUP_ROWS_MAX rows. Keeps no reference to them. */
   *group(rows: SegmentRows): Generator<Uint8Array, void> {
     const count = rows.seqs.length;
     assert(count > 0, "a row group must have a row");
@@ -222,7 +221,7 @@ export class SegmentWriter {
     this.#rowCount += count;
   }
 
-  /** Writes the sections, the directory and the trailer, which complete the file. */
+  /** Writes the sections, the directory and the trailer, and thereby completes the file. */
   *finish(): Generator<Uint8Array, SegmentEnd> {
     assert(this.#rowCount > 0, "a segment must have a row");
     yield* this.#section("owners", this.#owners.view());
@@ -310,7 +309,7 @@ export class SegmentWriter {
     return bytes;
   }
 
-  /** Writes a chunk. @param place By default, the layout is that of the system columns: numbers. */
+  /** Writes a chunk. The default layout is that of the system columns: numbers. */
   *#chunk(
     { groupIndex, layout = "f64", rowCount }: ChunkInGroup,
     chunk: EncodedChunk,
@@ -427,7 +426,7 @@ interface ChunkInGroup {
   readonly layout?: Layout;
 }
 
-/** Runs steps that do not yet produce any bytes. */
+/** Runs steps that produce no bytes yet, with an empty piece after each step. */
 function* inEmptySteps<T>(steps: Generator<void, T>): Generator<Uint8Array, T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -443,8 +442,8 @@ function encodeFlags(flags: Uint8Array): EncodedChunk {
 }
 
 /**
- * Encodes the seqs of replaced versions. A seq of 0 means that no version was replaced. The value 0
- * is not part of the range of the other seqs, because it is either rare or common.
+ * Encodes the seqs of replaced versions. A 0 means that no version was replaced. It is encoded as
+ * NULL, which keeps it out of the range of the other seqs.
  */
 function encodePrevs(prevs: Float64Array): EncodedChunk {
   const nulls = new Uint8Array(prevs.length);
@@ -461,7 +460,7 @@ function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
   return gaps;
 }
 
-// The system chunks are written in the order of their ids.
+// The chunks of system columns are written in this order.
 assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "the first system column must be the seq");
 assert(
   SYSTEM_COLUMN_IDS[1] === DELETED_COLUMN_ID,

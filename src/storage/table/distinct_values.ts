@@ -1,17 +1,18 @@
 /**
- * Estimates how many distinct values a column has, from a sample of the largest segment of its
- * table and from the zone maps. The planner orders joins by these estimates.
+ * Estimates how many distinct values a column has, from zone maps and a sample of the table's
+ * largest segment. The planner orders joins by these estimates.
  *
  * The sample consists of runs of adjacent rows at equal intervals, because a sorted column has few
- * values in each run and other values in the next one:
+ * values in each run and different ones in the next:
  *
  *     column          distinct in each of 8 runs of 512 rows      in all runs      estimate
  *     a state                          50                              50          50
  *     a customer, at random            499                          3,340          10,000
  *     an order of 12 rows, sorted      43                             344          a twelfth of the rows
  *
- * Each value of a run is regarded as drawn at random from all values of the column. The estimate is
- * the number of values for which so many draws are expected to find as many distinct values.
+ * The values of each run are treated as random draws from all values of the column. The estimate
+ * is the number of values from which that many draws would be expected to find that many distinct
+ * ones.
  */
 import { type Value, valueAt } from "../../types/mod.ts";
 import type { OpenSegment } from "./open_segment.ts";
@@ -21,11 +22,11 @@ import { spanOfColumn } from "./table_stats.ts";
 const RUNS = 8;
 const RUN_ROWS = 512;
 
-/** The properties of a column in a sample of a segment. */
+/** What a sample of a segment reveals about a column. */
 interface Sample {
   /** The estimated number of distinct values; infinite if no value occurs in two runs. */
   readonly distinct: number;
-  /** The number of distinct values in a run, for each row of the run. */
+  /** The number of distinct values in a run, divided by its row count. */
   readonly valuesPerRow: number;
   /** Whether all sampled values are whole numbers. */
   readonly areWhole: boolean;
@@ -34,8 +35,8 @@ interface Sample {
 const SAMPLES = new WeakMap<OpenSegment, Map<number, Sample | undefined>>();
 
 /**
- * Returns the estimated number of distinct values, including those of replaced versions; undefined
- * if no segment has the column, or its values have no simple form.
+ * Returns the estimated number of distinct values, including those of replaced versions. Returns
+ * undefined if no segment has the column, or if its values are objects.
  */
 export function distinctValues(
   table: StoredTable,
@@ -54,7 +55,7 @@ export function distinctValues(
   return Math.max(1, Math.round(Math.min(estimate, span ?? estimate)));
 }
 
-/** Returns a sample, which is taken once for each column of a segment. */
+/** Returns a sample of a column. It is taken only once per column and segment. */
 function sampleOf(segment: OpenSegment, columnId: number): Sample | undefined {
   const known = SAMPLES.get(segment) ?? new Map<number, Sample | undefined>();
   SAMPLES.set(segment, known);
@@ -88,7 +89,10 @@ function takeSample(segment: OpenSegment, columnId: number): Sample | undefined 
   };
 }
 
-/** Returns the values of the rows from `start` on, up to the end of their row group. */
+/**
+ * Returns the values of the rows from `start` on, ending at the end of their row group at the
+ * latest.
+ */
 function valuesOfRun(
   { reader }: OpenSegment,
   columnId: number,
@@ -102,14 +106,14 @@ function valuesOfRun(
   return Array.from({ length: end - first }, (_, row) => valueAt(vector, row));
 }
 
-/** Whether a value equals another one only if both are the same for a Set. */
+/** Whether a Set recognises equal values as equal. Objects are compared by identity. */
 function isSimple(value: Value): boolean {
   return value === null || typeof value !== "object";
 }
 
 /**
  * Returns the number of values from which `drawn` random draws are expected to yield `found`
- * distinct ones: the n with n × (1 − e^(−drawn ÷ n)) = found.
+ * distinct ones: the n for which n × (1 − e^(−drawn ÷ n)) = found.
  */
 function populationOf(drawn: number, found: number): number {
   if (found >= drawn) return Number.POSITIVE_INFINITY;

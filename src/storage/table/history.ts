@@ -10,25 +10,25 @@
  *     version current again. It moves to history, and nothing in history ever changes.
  *     All versions of an erased owner are discarded.
  *
- * - Unless it has expired or its owner was erased, a version that was replaced less than an hour
- *   ago is kept, so that a client does not lose rows while it loads a snapshot. This hour is real
- *   time, even if the clock jumps forward while the server runs.
+ * - A version replaced less than an hour ago is kept unless it has expired or its owner was
+ *   erased, so a client does not lose rows while it is loading a snapshot. This hour is real time,
+ *   even if the clock jumps forward while the server is running.
  * - An expired version is always discarded, and does not raise the low watermark. A client that
- *   resumes from an older position thereby misses only rows that are no longer visible.
+ *   resumes from an older position misses only rows that are no longer visible.
  * - An erased owner no longer reads anything, so discarding that owner's versions does not raise
  *   the low watermark either.
- * - Discarding any other version raises its owner's low watermark to the seq of the replacement, or
- *   to the seq of the tombstone itself. A client that resumed from a lower position would miss that
- *   change.
+ * - Discarding any other version raises its owner's low watermark to the seq of the replacement
+ *   or, for a tombstone that was never replaced, to its own seq. A client that resumed from a
+ *   lower position would miss that change.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 
-/** Marks a source row that is not in the merged segment of current versions. */
+/** Marks a source row that is not in the merged segment with current versions. */
 export const NOT_CURRENT = 0xffff_ffff;
 
 /**
- * The destination of a version: it is discarded, or goes to the current segment or the history
+ * What becomes of a version: it is discarded, or goes to the current segment or the history
  * segment.
  */
 export type Fate = "discarded" | "current" | "past";
@@ -36,18 +36,18 @@ export type Fate = "discarded" | "current" | "past";
 const KEPT_MS_MIN = HOUR_MS;
 
 /**
- * The maximum number of owners that have separate low watermarks. If there are more, all owners
- * share the highest one.
+ * The maximum number of owners with separate low watermarks. If there are more, all owners share
+ * the highest one.
  */
 const OWNERS_MAX = 1000;
 
-/** The rules by which a merge discards versions or moves them to history, as plain data. */
+/** The bounds by which a merge discards versions or moves them to history, as plain data. */
 export interface HistoryLimits {
-  /** Versions that were replaced at or below this seq are discarded; 0 keeps all of them. */
+  /** Versions replaced at or below this seq are discarded; 0 keeps all of them. */
   readonly retentionFloorSeq: number;
-  /** Versions up to this seq have expired; 0 if no version has. */
+  /** Versions at or below this seq have expired; 0 if none has. */
   readonly expiredSeq: number;
-  /** The owner whose versions are all discarded; undefined if there is none. */
+  /** The owner of whom all versions are discarded; undefined for none. */
   readonly erasedOwner?: number | undefined;
   /**
    * Versions that became obsolete at or below this seq move to history; 0 keeps all of them in the
@@ -55,7 +55,7 @@ export interface HistoryLimits {
    */
   readonly settledSeq: number;
   /**
-   * For each current source, its replaced rows in ascending order, and the seqs of their
+   * For each current source, its replaced rows in ascending order, with the seqs of their
    * replacements.
    */
   readonly replaced: readonly { readonly rows: Uint32Array; readonly seqs: Float64Array }[];
@@ -63,25 +63,26 @@ export interface HistoryLimits {
 
 /** Returns the newest seq up to which replaced versions may be discarded. */
 export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
-  // After the clock has jumped forward, versions seem old although a client may still be loading
+  // After the clock has jumped forward, versions look old although a client may still be loading
   // them.
   return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN + ids.jumpedMs(KEPT_MS_MIN))) as Seq;
 }
 
-/** Determines the ages of seqs. */
+/** Tells the age of seqs. */
 export type Ages = Pick<SeqGenerator, "agedSeq" | "jumpedMs">;
 
-/**
- * Decides the destination of each row in one merge, and records how much history each owner loses.
- */
+/** Decides what becomes of each row in a merge, and records how much history each owner loses. */
 export class History {
   /** For each owner, the seq below which the owner's history is incomplete. */
   readonly lowWatermarks: Map<number, number> = new Map();
   discardedCount = 0;
-  /** The number of versions that move from current sources to history. */
+  /** How many versions move from current sources to history. */
   pastCount = 0;
   readonly #limits: HistoryLimits;
-  /** For each source, the seq that replaced each row, or 0; undefined if no row was replaced. */
+  /**
+   * For each source, the seq that replaced each row, or 0; undefined if none of its rows was
+   * replaced.
+   */
   readonly #replacedBy: readonly (Float64Array | undefined)[];
 
   constructor(limits: HistoryLimits, rowCounts: readonly number[]) {
@@ -105,14 +106,15 @@ export class History {
     return this.#replacedBy[source] === undefined && !hasTombstones;
   }
 
-  /** Whether no row in a history group is discarded. */
+  /** Whether none of the rows in a history group is discarded. */
   keepsPast(lowestReplacingSeq: number): boolean {
     const { erasedOwner, expiredSeq, retentionFloorSeq } = this.#limits;
     return expiredSeq === 0 && erasedOwner === undefined && lowestReplacingSeq > retentionFloorSeq;
   }
 
   /**
-   * Returns the seq at which a version of a current source became obsolete; 0 while it is current.
+   * Returns the seq at which a version in a current source became obsolete; 0 if it is still
+   * current.
    */
   obsoleteSince({ isDeleted, row, seq, source }: Omit<Version, "isPast" | "owner">): number {
     const replacement = this.#replacedBy[source]?.[row] ?? 0;
@@ -120,9 +122,9 @@ export class History {
   }
 
   /**
-   * Returns the destination of a version.
-   * @param obsoleteSince The seq at which it became obsolete: see above, or as recorded in the
-   *   history segment.
+   * Returns what becomes of a version.
+   * @param obsoleteSince The seq at which it became obsolete: the result of the method above or,
+   *   for a version from history, the seq recorded there.
    */
   fateOf({ isPast, owner, seq }: Version, obsoleteSince: number): Fate {
     const { erasedOwner, expiredSeq, retentionFloorSeq, settledSeq } = this.#limits;
@@ -132,7 +134,7 @@ export class History {
     return isPast || obsoleteSince <= settledSeq ? "past" : "current";
   }
 
-  /** Records where the merge writes a version. Must be called once for each version. */
+  /** Records where the merge has put a version. Must be called once per version. */
   note(
     { owner, seq }: Version,
     { fate, obsoleteSince }: { fate: Fate; obsoleteSince: number },
@@ -158,11 +160,11 @@ interface Version {
   readonly isPast: boolean;
 }
 
-/** Tracks, for each owner of a table, the position from which all changes can be replayed. */
+/** Keeps, for each owner of a table, the position from which all changes can be replayed. */
 export class LowWatermark {
-  /** A lower bound on every owner's low watermark. */
+  /** A lower bound on the low watermarks of all owners. */
   readonly floor: number;
-  /** The low watermarks of the owners for whom it is above the floor. */
+  /** The low watermarks of the owners for whom they are above the floor. */
   readonly #owners: ReadonlyMap<number, number>;
 
   constructor(floor = 0, owners: Iterable<readonly [number, number]> = []) {
@@ -178,7 +180,7 @@ export class LowWatermark {
     return [...this.#owners];
   }
 
-  /** Returns the low watermark after a merge has discarded versions. */
+  /** Returns the low watermarks after a merge has discarded versions. */
   raisedBy(lowWatermarks: ReadonlyMap<number, number>): LowWatermark {
     const owners = new Map(this.#owners);
     for (const [owner, seq] of lowWatermarks) {

@@ -1,6 +1,6 @@
 /**
- * Builds an index of a segment from the rows of the segment. Rows are sorted by the prefixes of
- * their keys, and rows with equal prefixes by their values, one column at a time.
+ * Builds an index of a segment from the segment's rows. Rows are sorted by the prefixes of their
+ * keys, and rows with equal prefixes by their values, one column at a time.
  */
 import { defined } from "../../base/assert.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
@@ -22,9 +22,9 @@ export interface IndexOutline {
   readonly columns: readonly IndexColumn[];
 }
 
-/** An index whose file has to be written. */
+/** An index that needs a file to be written. */
 export interface IndexOutput extends IndexOutline {
-  /** The path to which the index file is written. */
+  /** The path that the index file is written to. */
   readonly pendingPath: string;
 }
 
@@ -64,8 +64,8 @@ export function* buildIndex(
 }
 
 /**
- * Determines the length of the prefix that all strings in a column have in common; 0 for other
- * types.
+ * Determines the length in bytes of the prefix that all strings in a column have in common; 0 for
+ * other types.
  */
 function* commonBytesOf(reader: SegmentReader, column: IndexColumn): Generator<void, number> {
   if (column.type.kind !== "text") return 0;
@@ -77,7 +77,10 @@ function* commonBytesOf(reader: SegmentReader, column: IndexColumn): Generator<v
   return common?.count ?? 0;
 }
 
-/** Builds an index and writes it to a new file. Returns false if cancelled. @throws {DiskError} */
+/**
+ * Builds an index and writes it to a new file. Returns false if the work was cancelled. @throws
+ * {DiskError}
+ */
 export function* writeIndex(
   disk: Disk,
   reader: SegmentReader,

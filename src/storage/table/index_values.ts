@@ -21,10 +21,10 @@ import type { StoredColumn } from "../contract/table_definition.ts";
 import { converted, convertVector, formOf } from "../memtable/convert.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 
-/** The number of rows for which an expression is computed at once. */
+/** The number of rows that an expression is computed for at a time. */
 const COMPUTED_ROWS = 2048;
 
-/** Returns a row's value in a segment, in the current form of its column. */
+/** Returns a row's value in a segment, in its column's current form. */
 function storedValue(
   reader: Pick<SegmentReader, "columnType" | "valueAt">,
   { columnId, missing, type }: StoredColumn,
@@ -36,7 +36,7 @@ function storedValue(
   return converted(value, formOf(storedType), type);
 }
 
-/** Returns the value that a row of a segment has in one key part of an index. */
+/** Returns a row's value for one key part of an index. */
 export function keyValueOf(
   reader: Pick<SegmentReader, "columnType" | "valueAt">,
   column: IndexColumn,
@@ -48,7 +48,7 @@ export function keyValueOf(
   return keyFormOf(type, computedKey(expression, read));
 }
 
-/** Returns the values of one key part of an index for a row group. */
+/** Returns the values for one key part of an index in a row group. */
 export function groupVector(reader: SegmentReader, column: IndexColumn, group: number): Vector {
   const { expression, type } = column;
   const vector =
@@ -66,7 +66,7 @@ export function groupVector(reader: SegmentReader, column: IndexColumn, group: n
   );
 }
 
-/** Returns the values of a column for a row group, in the current form of the column. */
+/** Returns the values of a column in a row group, in the column's current form. */
 function storedVector(
   reader: SegmentReader,
   { columnId, missing, type }: StoredColumn,
@@ -80,7 +80,7 @@ function storedVector(
   return convertVector(vector, storedType, type);
 }
 
-/** Yields the values of some expressions for a row group, a few rows at a time. */
+/** Yields the values of some expressions in a row group, a few rows at a time. */
 export function* groupVectors(
   reader: SegmentReader,
   expressions: readonly KeyExpression[],

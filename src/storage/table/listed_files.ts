@@ -1,8 +1,7 @@
 /**
- * Opens the files that a manifest entry lists, and verifies that each file is the intended one. A
- * file whose bytes are intact may still be the wrong one, if two files were swapped or one was
- * overwritten with a copy. With an older deletion vector, for example, replaced rows would
- * reappear.
+ * Opens the files listed in a manifest entry, and verifies that each is the intended one. A file
+ * with intact bytes may still be the wrong one, if two files were swapped or one was overwritten
+ * with a copy. With an older deletion vector, for example, replaced rows would reappear.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -16,7 +15,7 @@ import type { IndexFilePlace } from "../segment/index_header.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
 /**
- * Opens the file of a segment that the manifest lists.
+ * Opens a segment file listed in the manifest.
  *
  * @throws {CorruptionError} If it is damaged or is a different segment. @throws {DiskError}
  */
@@ -40,11 +39,11 @@ export function openListedSegment(
   throw new CorruptionError(path, 0, what);
 }
 
-/** Opens an index file in one of its two forms, sorted or inverted. */
+/** Opens an index file of one of the two kinds, sorted or inverted. */
 export type IndexOpener<Entries> = (disk: Disk, path: string, place: IndexFilePlace) => Entries;
 
 /**
- * Opens the file of an index of a segment.
+ * Opens the file of one of a segment's indexes.
  *
  * @throws {CorruptionError} If it is missing, damaged or belongs elsewhere. @throws {DiskError}
  */
@@ -67,7 +66,8 @@ function isSameHistory(left: HistoryBounds | undefined, right: HistoryBounds | u
 /**
  * Reads the deletion vector file that the manifest lists for a segment.
  *
- * @throws {CorruptionError} If it is damaged or belongs to a different segment. @throws {DiskError}
+ * @throws {CorruptionError} If it is damaged or belongs to a different segment. @throws
+ *   {DiskError}
  */
 export function readListedDeletions(
   disk: Disk,
@@ -88,10 +88,7 @@ export function readListedDeletions(
   return { deletions, bytes: bytes.length };
 }
 
-/**
- * Whether a hash matches the listed hash. The result is also true if no hash is listed for this
- * generation.
- */
+/** Whether a hash matches the listed one. True if no hash is listed for this generation. */
 function isListedHash(
   { high, low }: Hash64,
   { deletionGeneration, deletionHash }: SegmentEntry,

@@ -1,13 +1,14 @@
 /**
- * Tracks the live rows of a segment page by page; a live row is neither a tombstone nor replaced by
- * a newer version. A read skips pages without live rows, and the live rows of the other pages are
- * cached. History thus costs a read only some nanoseconds per page of 4,096 versions.
+ * Keeps track of the live rows of a segment page by page. A live row is neither a tombstone nor
+ * replaced by a newer version. A read skips pages without live rows, and the live rows of the
+ * other pages are cached. History thus costs a read only some nanoseconds per page of 4,096
+ * versions.
  *
  * - The counts and the rows are derived from the deletion vector and stored nowhere else, so they
  *   cannot be out of date after a crash. They are valid until their page changes.
  * - Cached rows apply only to reads at or above every replacement in the page. A replacement above
- *   a read's bound may be rolled back without a reader in another thread being notified. Such a
- *   read therefore does not use the cache.
+ *   a read's bound may be rolled back without notice to a reader in another thread, so such a read
+ *   does not use the cache.
  */
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import { PAGE_BITS, PAGE_MASK, PAGE_ROWS } from "../deletions/replacement_pages.ts";
@@ -15,7 +16,7 @@ import { type ChunkCache, sharedCache } from "../segment/chunk_cache.ts";
 import type { LiveRows } from "../segment/column_order.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
 
-/** The segment that the pages divide. */
+/** The segment whose rows are divided into pages. */
 interface PagedRows {
   readonly deletions: Pick<
     DeletionVector,
@@ -32,18 +33,16 @@ const UNKNOWN = -1;
 const NO_PLACES = new Uint16Array(0);
 
 export class LivePages {
-  /**
-   * The number of pages that have been examined so far. Examining a page takes some microseconds.
-   */
+  /** How many pages have been examined so far. Examining one takes some microseconds. */
   lookCount = 0;
   readonly #rows: PagedRows;
   readonly #rowCount: number;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** For each page, the version at its last count of live rows. */
+  /** For each page, the version of the page when its live rows were last counted. */
   readonly #countedIn: Float64Array;
   readonly #counts: Int16Array;
-  /** For each page, its version when its live rows were last cached. */
+  /** For each page, the version of the page when its live rows were last cached. */
   readonly #listedIn: Float64Array;
 
   constructor(rows: PagedRows, cache: ChunkCache = sharedCache) {
@@ -59,8 +58,8 @@ export class LivePages {
   }
 
   /**
-   * Returns the first row of a span that is in a page with a live row; the end of the span if there
-   * is none.
+   * Returns the first row of a span that is in a page with a live row; the end of the span if
+   * there is none.
    */
   firstAlive({ end, start }: RowSpan, upTo: number): number {
     let row = start;
@@ -76,7 +75,7 @@ export class LivePages {
     return Math.min(this.#rowCount, (row | PAGE_MASK) + 1);
   }
 
-  /** Counts the rows in a span that are live at a seq. */
+  /** Counts the rows of a span that are live at `upTo`. */
   countAlive({ end, start }: RowSpan, upTo: number): number {
     let count = 0;
     for (let row = start; row < end; ) {
@@ -89,7 +88,7 @@ export class LivePages {
     return count;
   }
 
-  /** Counts all rows in the pages that contain a live row. */
+  /** Counts all rows, live or not, in the pages that contain a live row. */
   rowsInLivePages(upTo: number): number {
     let count = 0;
     for (let row = 0; row < this.#rowCount; row = this.endOfPage(row)) {
@@ -99,8 +98,8 @@ export class LivePages {
   }
 
   /**
-   * Returns the rows in a span that are live at a seq, counted from the start of the span;
-   * undefined if all rows are live.
+   * Returns the rows of a span that are live at `upTo`, numbered from the start of the span;
+   * undefined if all are.
    */
   aliveRows({ end, start }: RowSpan, upTo: number): Uint32Array | undefined {
     let kept: Uint32Array | undefined;
@@ -128,7 +127,7 @@ export class LivePages {
     return kept?.subarray(0, count);
   }
 
-  /** Returns the rows that a read at a seq may need, for a span within a row group. */
+  /** Returns the rows that a read at `upTo` may need, for a span within a row group. */
   liveRows(span: RowSpan, upTo: number): LiveRows {
     return {
       upTo,
@@ -145,7 +144,7 @@ export class LivePages {
     this.#cache.removeReader(this.#cacheKey, this.#listedIn.length);
   }
 
-  /** Counts the replaced rows in the pages that a span touches. */
+  /** Counts the replaced rows in the pages that a span overlaps. */
   #replacedIn({ end, start }: RowSpan): number {
     let count = 0;
     for (let page = start >>> PAGE_BITS; page << PAGE_BITS < end; page += 1) {
@@ -158,10 +157,7 @@ export class LivePages {
     return (start & PAGE_MASK) === 0 && end === this.endOfPage(start);
   }
 
-  /**
-   * Counts the live rows of a page; undefined if a row in the page was replaced above the read's
-   * seq.
-   */
+  /** Counts the live rows of a page; undefined if a row in it was replaced above `upTo`. */
   #countIn(page: number, upTo: number): number | undefined {
     const { deletions } = this.#rows;
     if (deletions.highestOfPage(page) > upTo) return undefined;
@@ -177,8 +173,8 @@ export class LivePages {
   }
 
   /**
-   * Returns the live rows in a part of a page, counted from the start of the part; undefined if all
-   * rows are live.
+   * Returns the live rows in a part of a page, numbered from the start of the part; undefined if
+   * all are live.
    */
   #aliveIn(part: RowSpan, upTo: number): Uint16Array | undefined {
     const rowCount = part.end - part.start;
@@ -202,7 +198,7 @@ export class LivePages {
     return rows;
   }
 
-  /** Whether the page may contain a replaced row, or one of its row groups a tombstone. */
+  /** Whether a page may contain a replaced row, or one of its row groups a tombstone. */
   #mayHide({ end, start }: RowSpan): boolean {
     const { deletions, reader } = this.#rows;
     if (deletions.countOfPage(start >>> PAGE_BITS) > 0) return true;
@@ -213,8 +209,8 @@ export class LivePages {
   }
 
   /**
-   * Returns a flag for each row in a part of a page: 1 if the row is a tombstone or was replaced at
-   * or below a seq.
+   * Returns a flag for each row in a part of a page: 1 if the row is a tombstone or was replaced
+   * at or below `upTo`.
    */
   #hiddenFlags({ end, start }: RowSpan, upTo: number): Uint8Array {
     this.lookCount += 1;
@@ -239,12 +235,12 @@ export class LivePages {
 
 function zerosIn(flags: Uint8Array): number {
   let count = 0;
-  // The loop uses an index, because an iterator would be several times slower.
+  // An indexed loop is several times faster here than an iterator.
   for (let row = 0; row < flags.length; row += 1) count += 1 - (flags[row] ?? 0);
   return count;
 }
 
-/** Returns the indexes of all zeros in a new array. */
+/** Returns the indexes of all zeros, in a new array. */
 function rowsWithout(flags: Uint8Array): Uint16Array {
   const rows = new Uint16Array(flags.length);
   let count = 0;

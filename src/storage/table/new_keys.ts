@@ -1,7 +1,7 @@
 /**
- * Finds those new rows that may have the same key as another row, without looking up each key
- * separately. The prefixes of the new keys are sorted, and then merged with the sorted prefixes of
- * each segment. In a bulk load, hardly any new row has the same prefix as an older row.
+ * Finds the new rows that may have the same key as another row, without looking up each key. The
+ * prefixes of the new keys are sorted, and then merged with the sorted prefixes of each segment.
+ * In a bulk load, hardly any new row shares a prefix with an older row.
  */
 
 import type { MemIndex } from "../memtable/mem_index.ts";
@@ -10,9 +10,7 @@ import { sortByKey } from "../segment/index_sort.ts";
 import type { StoredTable } from "./table.ts";
 import { memIndexOf, type TableIndex } from "./table_index.ts";
 
-/**
- * The minimum number of new rows for which sorting pays off. Fewer rows are looked up one by one.
- */
+/** The minimum number of new rows for which sorting pays off. Fewer are looked up one by one. */
 const ROWS_MIN = 64;
 
 /** New rows, sorted by the prefixes of their keys. */
@@ -23,7 +21,7 @@ interface SortedPrefixes {
 
 /**
  * Returns, in ascending order, the rows from `firstRow` on that may have the same key as another
- * row of their table. The index must contain all rows of the memtable.
+ * row of their table. The memtable's index must cover all of its rows.
  */
 export function rowsToCompare(
   table: StoredTable,

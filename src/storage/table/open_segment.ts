@@ -1,18 +1,18 @@
 /**
- * Represents a live segment: its manifest entry, its file, which is opened on first use, and the
- * replacements of its rows by newer versions.
+ * Represents a live segment: its manifest entry, its file, which is opened when first used, and
+ * the replacements of its rows by newer versions.
  *
  * - The deletion vector in memory is ahead of the one on disk, and may include replacements that
  *   will be rolled back. Only replacements up to the flushed seq are written to disk.
- * - Readers pin a segment. After a segment was dropped, the last unpin removes its files.
- * - A damaged segment is quarantined permanently. A segment that the disk cannot read at present is
- *   called unreadable: it is quarantined in this process, but not in the manifest, since the next
- *   process may find it intact.
- * - A history segment has no deletion vector: its rows include the seqs of their replacements, and
+ * - Readers pin a segment. After a segment has been dropped, the last unpin removes its files.
+ * - A damaged segment is quarantined permanently. A segment that the disk cannot read at present
+ *   is called unreadable: it is quarantined in this process, but not in the manifest, since the
+ *   next process may find it intact.
+ * - A history segment has no deletion vector. Its rows include the seqs of their replacements, and
  *   never change.
  * - If a segment is unreadable, the replacements that recovery could not record in it are kept
- *   until the flush after which the log no longer contains them. By then, they have been recorded,
- *   or the segment has been quarantined permanently.
+ *   until the flush after which the log no longer contains them. By then, either they have been
+ *   recorded or the segment has been quarantined permanently.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../../base/errors.ts";
@@ -33,7 +33,7 @@ import { SegmentIndex } from "./segment_index.ts";
 import type { TableIndex } from "./table_index.ts";
 import { allTermParts } from "./term_builder.ts";
 
-/** A version of an owner, and the seq of the version that replaced it. */
+/** An owner's version, and the seq of the version that replaced it. */
 export interface MissedReplacement {
   readonly owner: number;
   readonly seq: number;
@@ -44,18 +44,19 @@ const UNREADABLE_HINT = "check the disk, then restart the server, which tries ag
 const DAMAGED_HINT = "rows of other tables can be read; restore a backup, or drop the table";
 
 /**
- * Returns the error for a statement that encountered damage. Later statements get the same error.
+ * Returns the error for a statement that has encountered damage. Later statements get the same
+ * error.
  */
 export function refusalFor(damage: CorruptionError): DatabaseError {
   const hint = damage instanceof UnreadableError ? UNREADABLE_HINT : DAMAGED_HINT;
   return new DatabaseError("DATA_DAMAGED", damage.message, { hint, cause: damage });
 }
 
-/** Opens the files of a segment, and handles damage that is found in them. */
+/** Opens the files of a segment, and handles damage found in them. */
 export interface SegmentFiles {
   openReader(entry: SegmentEntry): SegmentReader;
   readDeletions(entry: SegmentEntry): DeletionVector;
-  /** Opens an index file. Returns undefined if the file is missing or damaged. */
+  /** Opens an index file. Returns undefined if it is missing or damaged. */
   openIndex<Entries>(
     entry: SegmentEntry,
     indexId: number,
@@ -64,7 +65,7 @@ export interface SegmentFiles {
   segmentPath(entry: SegmentEntry): string;
   /** Removes the segment's files. */
   remove(entry: SegmentEntry): void;
-  /** Called when a read of the segment found damaged bytes. */
+  /** Called when a read of the segment has found damaged bytes. */
   onDamage(segment: OpenSegment, damage: CorruptionError): void;
 }
 
@@ -72,28 +73,28 @@ export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
   #isUnreadableNow = false;
-  /** The replacements that recovery could not apply, in log order. */
+  /** The replacements that recovery could not record, in log order. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
   #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
   #livePages: LivePages | undefined;
-  /** The owner for whom `rowsOf` was last called, and the result of that call. */
+  /** The owner for whom `rowsOf` was last called, and the result. */
   #askedOwner: number | undefined;
   #askedRows: RowSpan | undefined;
-  /** The indexes of the segment that were opened so far, by id. */
+  /** The segment's indexes opened so far, by id. */
   readonly #indexes = new Map<number, { readonly index: SegmentIndex; close(): void }>();
-  /** The inverted indexes that were opened so far, by id. */
+  /** The inverted indexes opened so far, by id. */
   readonly #terms = new Map<number, { readonly parts: readonly TermPart[]; close(): void }>();
   #pinCount = 0;
   #isDropped = false;
-  /** The generation of the last deletion vector that was begun, whether or not it was published. */
+  /** The generation of the most recent deletion vector, whether or not it was published. */
   #generation = 0;
   #tombstoneCount: number | undefined;
-  /** The lowest seq among the replacements that are missing from the deletion vector on disk. */
+  /** The lowest seq of any replacement missing from the deletion vector on disk. */
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
-  /** The replacements made since a merge of the segment began; a seq of 0 means a rollback. */
+  /** The replacements recorded since a merge of the segment began. A seq of 0 means a rollback. */
   #replacementLog: ReplacementLog | undefined;
 
   constructor(entry: SegmentEntry, files: SegmentFiles) {
@@ -101,15 +102,13 @@ export class OpenSegment {
     this.#files = files;
   }
 
-  /**
-   * Adopts the replacements that were collected in the memtable from which the segment was written.
-   */
+  /** Adopts the replacements recorded in the memtable that the segment was written from. */
   adoptDeletions(deletions: DeletionVector): void {
     assert(this.#deletions === undefined, "replacements must be adopted before any is added");
     this.#deletions = deletions;
   }
 
-  /** The approximate memory for the deletion vector and the cached live rows. */
+  /** The approximate memory of the deletion vector and the cached live rows, in bytes. */
   get replacementBytes(): number {
     return this.#deletions?.bytes ?? 0;
   }
@@ -124,18 +123,18 @@ export class OpenSegment {
     if (this.#isDropped && this.#pinCount === 0) this.#remove();
   }
 
-  /** Whether no manifest lists the segment any longer, so that its files may be gone. */
+  /** Whether the manifest no longer lists the segment. Its files may then be gone. */
   get isDropped(): boolean {
     return this.#isDropped;
   }
 
-  /** Removes the segment's files, because no manifest lists them any longer. */
+  /** Removes the segment's files, because the manifest no longer lists them. */
   drop(): void {
     this.#isDropped = true;
     if (this.#pinCount === 0) this.#remove();
   }
 
-  /** Closes the file. It is reopened on the next use. */
+  /** Closes the file. It is reopened when next used. */
   close(): void {
     this.#orders?.release();
     this.#orders = undefined;
@@ -175,13 +174,13 @@ export class OpenSegment {
     return this.#deletions;
   }
 
-  /** Reads the deletion vector, unless it is in memory. @throws The errors of `deletions`. */
+  /** Reads the deletion vector unless it is in memory. @throws The errors of `deletions`. */
   requireDeletions(): void {
     this.#deletions ??= this.#readDeletions();
   }
 
   /**
-   * The reader of the segment's file, which is opened on first use.
+   * The reader of the segment's file, opened when first used.
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
    */
   get reader(): SegmentReader {
@@ -210,7 +209,8 @@ export class OpenSegment {
   }
 
   /**
-   * Returns a secondary index. If its file is missing or damaged, the index is built from the rows.
+   * Returns a secondary index. If its file is missing or damaged, the index is built from the
+   * rows.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
    */
@@ -245,7 +245,7 @@ export class OpenSegment {
     return parts;
   }
 
-  /** Closes an index, because it was dropped or its file was rewritten. */
+  /** Closes an index that was dropped or whose file was rewritten. */
   closeIndex(indexId: number): void {
     this.#indexes.get(indexId)?.close();
     this.#indexes.delete(indexId);
@@ -254,14 +254,14 @@ export class OpenSegment {
   }
 
   /**
-   * Requires that the segment is not quarantined.
-   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   * Checks that the segment is not quarantined.
+   * @throws {DatabaseError} DATA_DAMAGED if it is.
    */
   requireReadable(): void {
     if (this.entry.quarantined) throw this.#refusal();
   }
 
-  /** Runs a read, and reports any damage that it encounters. @throws {CorruptionError} */
+  /** Runs a read and reports any damage that it encounters. @throws {CorruptionError} */
   guard<T>(read: () => T): T {
     try {
       return read();
@@ -271,8 +271,8 @@ export class OpenSegment {
   }
 
   /**
-   * Returns the rows of an owner; undefined if the owner has no rows. The result for the last owner
-   * is cached, because every new key is looked up among the rows of its owner.
+   * Returns an owner's rows; undefined if there are none. The result for the last owner is cached,
+   * because every new key is looked up among its owner's rows.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
    */
@@ -293,16 +293,16 @@ export class OpenSegment {
   }
 
   /**
-   * Called when the replacements in memory are no longer valid. The next time replacements are
-   * written to disk, the quarantine is recorded as well.
+   * Called when the replacements in memory are no longer complete. The quarantine is recorded the
+   * next time that replacements are written to disk.
    */
   noteUntrue(): void {
     this.#isUnreadableNow = false;
   }
 
-  /** Stores a replacement that recovery could not record because the segment is unreadable. */
+  /** Keeps a replacement that recovery could not record because the segment is unreadable. */
   noteMissed(replacement: MissedReplacement): void {
-    // If the segment is permanently quarantined, its replacements are not needed.
+    // A permanently quarantined segment no longer needs its replacements.
     if (this.#isUnreadableNow) this.#missed.push(replacement);
   }
 
@@ -311,8 +311,8 @@ export class OpenSegment {
   }
 
   /**
-   * Records some of the replacements that recovery missed, the newest first. The segment stays
-   * quarantined.
+   * Records up to `countMax` of the replacements that recovery missed, newest first. The segment
+   * stays quarantined.
    *
    * @throws {CorruptionError} If the segment still cannot be read.
    */
@@ -324,19 +324,19 @@ export class OpenSegment {
       if (missed === undefined) return;
       const { owner, replacedBy, seq } = missed;
       const row = this.#reader.rowOfSeq(owner, seq);
-      // If there is no such row, a merge has discarded the version.
+      // Without such a row, a merge has discarded the version.
       if (row !== -1) this.replace(row, replacedBy);
       this.#missed.pop();
     }
   }
 
-  /** The entry of the segment in the manifest. */
+  /** The segment's entry as listed in the manifest. */
   get listedEntry(): SegmentEntry {
     return this.#isUnreadableNow ? { ...this.entry, quarantined: false } : this.entry;
   }
 
-  // This is a separate method, because the getters are called for every value, and a closure in
-  // them would be costly.
+  // A separate method, because the getters run for every value, and a closure in them would be
+  // costly.
 
   #refusal(): DatabaseError {
     const { segmentId, tableId } = this.entry;
@@ -358,13 +358,13 @@ export class OpenSegment {
     return this.guard(() => this.#files.readDeletions(this.entry));
   }
 
-  /** Reports an error of a read if it means damage, and returns it. */
+  /** Reports a read error if it means damage. Returns the error in any case. */
   #noted(error: unknown): unknown {
     if (error instanceof CorruptionError) this.#report(error);
     return error;
   }
 
-  /** Reports an error of a read over several segments, if it means damage in this segment. */
+  /** Reports an error from a read of several segments if it means damage in this one. */
   noteIfDamaged(error: unknown): void {
     if (!(error instanceof CorruptionError)) return;
     if (error.path !== this.#files.segmentPath(this.entry)) return;
@@ -372,14 +372,14 @@ export class OpenSegment {
   }
 
   /**
-   * Reports damage unless the segment was dropped. A dropped segment is not in any manifest, so it
-   * cannot be quarantined.
+   * Reports damage unless the segment has been dropped. A dropped segment is not in the manifest,
+   * so it cannot be quarantined.
    */
   #report(damage: CorruptionError): void {
     if (!this.#isDropped) this.#files.onDamage(this, damage);
   }
 
-  /** The number of tombstones, which is determined once and then cached. */
+  /** The number of tombstones, counted once and then cached. */
   get tombstoneCount(): number {
     this.#tombstoneCount ??= this.guard(() => tombstonesOf(this.reader));
     return this.#tombstoneCount;
@@ -417,12 +417,14 @@ export class OpenSegment {
     }
   }
 
-  /** Returns the type of a column in the file; undefined if the file lacks the column. */
+  /**
+   * Returns the type that a column has in the file; undefined if the column is not in the file.
+   */
   columnType(columnId: number): DataType | undefined {
     return this.reader.columnType(columnId);
   }
 
-  /** Returns the newest row of a key up to a seq; -1 if there is none. */
+  /** Returns a key's newest row at or below `upTo`; -1 if there is none. */
   findKey(owner: number, key: Row, upTo: number = Infinity): number {
     if (upTo < this.entry.minSeq) return -1;
     try {
@@ -432,7 +434,7 @@ export class OpenSegment {
     }
   }
 
-  /** An upper bound on the keys: see {@linkcode SegmentReader.highestKey}. */
+  /** An upper bound on the keys; see {@linkcode SegmentReader.highestKey}. */
   get highestKey(): number {
     return this.guard(() => this.reader.highestKey);
   }
@@ -457,7 +459,7 @@ export class OpenSegment {
     this.#noteDirty({ least: seq, most: seq });
   }
 
-  /** Records many replacements whose seqs are already known, taking ownership of them. */
+  /** Records many replacements whose seqs are already known. Takes ownership of them. */
   replaceAll(prepared: PreparedReplacements): void {
     const noted = this.#replacementLog;
     if (noted !== undefined) prepared.visit((row, seq) => noted.note(row, seq));
@@ -465,41 +467,41 @@ export class OpenSegment {
     this.#noteDirty(prepared.seqs);
   }
 
-  /** Records that the deletion vector on disk lacks the replacements above a seq. */
+  /** Records that the deletion vector on disk lacks the replacements above `seq`. */
   noteDirtyAbove(seq: number): void {
     const { highestSeq } = this.deletions;
     if (highestSeq > seq) this.#noteDirty({ least: seq + 1, most: highestSeq });
   }
 
-  /** Records that the deletion vector on disk lacks the replacements in a range of seqs. */
+  /** Records that the deletion vector on disk lacks the replacements from `least` to `most`. */
   #noteDirty({ least, most }: { readonly least: number; readonly most: number }): void {
     this.#dirtySince = Math.min(this.#dirtySince, least);
     this.#dirtyUpTo = Math.max(this.#dirtyUpTo, most);
   }
 
-  /** Whether the deletion vector on disk may lack a replacement at or below a seq. */
+  /** Whether the deletion vector on disk may lack a replacement at or below `seq`. */
   isDirtyUpTo(seq: number): boolean {
     return this.#dirtySince <= seq;
   }
 
   /**
-   * Called when the deletion vector on disk is damaged. If the vector is in memory, the file is
-   * rewritten.
+   * Called when the deletion vector on disk is damaged. If the vector is in memory, its file will
+   * be rewritten.
    */
   noteVectorDamaged(): void {
     if (this.#deletions !== undefined) this.#dirtySince = 0;
   }
 
   /**
-   * Returns the generation of the next deletion vector. Every attempt gets a new generation, since
-   * the files of a failed attempt may be removed only after the next attempt was published.
+   * Returns the generation of the next deletion vector. Each attempt gets a new one, since the
+   * files of a failed attempt may not be removed until after the next attempt is published.
    */
   nextGeneration(): number {
     this.#generation = Math.max(this.#generation, this.entry.deletionGeneration) + 1;
     return this.#generation;
   }
 
-  /** Records that the deletion vector on disk contains all replacements up to a seq. */
+  /** Records that the deletion vector on disk contains all replacements up to `seq`. */
   noteWritten(seq: number): void {
     this.#dirtySince = this.#dirtyUpTo > seq ? seq + 1 : Infinity;
   }
@@ -509,12 +511,12 @@ export class OpenSegment {
     return this.deletions.upTo(upTo);
   }
 
-  /** The number of replacements that were logged for a merge and not yet taken. */
+  /** The number of replacements logged for a merge and not yet taken. */
   get notedCount(): number {
     return this.#replacementLog?.count ?? 0;
   }
 
-  /** Starts to log replacements, because a merge begins to copy the segment. */
+  /** Starts logging replacements, because a merge is about to copy the segment. */
   beginReplacementLog(): void {
     this.#replacementLog = new ReplacementLog();
   }
@@ -535,7 +537,7 @@ export class OpenSegment {
 
   revert(row: number): void {
     if (this.isHistory) {
-      // The key of a tombstone in history was inserted again, which history does not record.
+      // The key of a tombstone in history has been inserted again, which history does not record.
       assert(
         this.isDeletedAt(row),
         "the replacement of a version in history must never be rolled back",
@@ -543,7 +545,7 @@ export class OpenSegment {
       return;
     }
     this.deletions.revert(row);
-    // Cached orders are dropped, because they may have omitted the row.
+    // Cached orders may have left out the row, so they are dropped.
     this.#orders?.release();
     this.#replacementLog?.note(row, 0);
   }
@@ -570,7 +572,7 @@ function tombstonesOf(reader: SegmentReader): number {
 }
 
 /**
- * Logs the replacements of a segment's rows during a merge, in order. A large commit may add a
+ * Logs, in order, the replacements of a segment's rows during a merge. A large commit may add a
  * million of them in one tick, so they are stored in two lists of numbers rather than as objects.
  */
 class ReplacementLog {
@@ -587,7 +589,7 @@ class ReplacementLog {
     this.#seqs.push(seq);
   }
 
-  /** Visits the log from one index (inclusive) to another (exclusive). */
+  /** Visits the entries from index `from` (inclusive) to `to` (exclusive). */
   visit(from: number, to: number, visit: (row: number, seq: number) => void): void {
     for (let index = from; index < Math.min(to, this.count); index += 1) {
       visit(this.#rows[index] ?? 0, this.#seqs[index] ?? 0);

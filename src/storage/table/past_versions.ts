@@ -3,8 +3,7 @@
  *
  * If a key is inserted again after its tombstone has moved to history, the new version does not
  * refer to the tombstone as its predecessor, since INSERT does not search history. The tombstone
- * does not refer to the new version either. This module finds such tombstones and versions by their
- * keys.
+ * does not refer to the new version either. This module finds both by their key.
  */
 import type { Row } from "../../types/mod.ts";
 import type { StoredTable } from "./table.ts";
@@ -32,8 +31,8 @@ export function hasVersion(
 }
 
 /**
- * If a version has no `prev`, returns the seq of the tombstone in history that precedes it,
- * provided that this seq is above `after`; otherwise 0.
+ * For a version without a `prev`, returns the seq of the tombstone in history that precedes it; 0
+ * if there is none above `after`.
  */
 export function buriedTombstone(
   table: StoredTable,

@@ -24,7 +24,7 @@ import {
 } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
-/** The part of the storages that segments use; see `storage/storages.ts`. */
+/** The part of the storages that concerns segments; see `storage/storages.ts`. */
 export interface StorageFaults {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
@@ -46,7 +46,7 @@ export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
   readonly #seldomLog: SeldomLog;
-  /** The files to remove. They are no longer listed, and nothing keeps them in place. */
+  /** Files to remove. They are no longer listed, and nothing holds them in place. */
   readonly #toRemove: string[] = [];
   #removal: Promise<void> | undefined;
 
@@ -71,8 +71,8 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   remove(entry: SegmentEntry): void {
     const { home } = entry;
-    // A file with the name of the segment's file may now belong to another server. The segment's
-    // own file is removed once its storage is available again.
+    // A file with this segment's file name may by now belong to another server. The segment's own
+    // file is removed once its storage is available again.
     if (home !== undefined && !this.#options.storages.hasOwnFiles(home)) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
@@ -89,7 +89,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     try {
       return openListedIndex(this.#options.disk, path, { entry, indexId, open });
     } catch (error) {
-      // Safe: the index is rebuilt from the rows of the segment.
+      // Safe: the index is rebuilt from the segment's rows.
       if (!(error instanceof CorruptionError)) throw error;
       this.#options.log.error("an index file is damaged; the index is rebuilt from the rows", {
         path,
@@ -101,11 +101,11 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   onDamage(segment: OpenSegment, damage: CorruptionError): void {
     const { manifest, log } = this.#options;
-    // The damage was logged when the segment was quarantined.
+    // Logged already, when the segment was quarantined.
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    // Foreign files in place of the storage do not mean that the segment's own file is damaged.
+    // If the storage has been replaced by foreign files, the segment's own file is not damaged.
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
@@ -123,11 +123,11 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Permanently quarantines a segment that was only unreadable so far, because the log is about to
-   * drop replacements that could not be recorded in the segment.
+   * Permanently quarantines a segment that has only been unreadable so far, because the log is
+   * about to drop replacements that could not be recorded in it.
    *
    * @throws {DatabaseError} The errors of the manifest; STORAGE_UNAVAILABLE if its storage is
-   * missing.
+   *   missing.
    */
   quarantineForGood(segment: OpenSegment, damage: CorruptionError): void {
     this.#options.storages.requireThere(segment.entry.home);
@@ -148,11 +148,11 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Checks that the storages of a table are available. This must be called before the segments of
-   * the table are changed.
+   * Checks that a table's storages are available. Must be called before the table's segments are
+   * changed.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of new segments, or of a current
-   * one, is missing.
+   *   one, is missing.
    */
   requireThere(home: SegmentHome | undefined, segments: readonly OpenSegment[]): void {
     const homes = new Map([home, ...segments.map(({ entry }) => entry.home)].map(byStorage));
@@ -172,14 +172,14 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Keeps every segment file in place, even if no manifest lists it, until the returned function is
+   * Holds every segment file in place, even once it is unlisted, until the returned function is
    * called.
    */
   hold(): () => void {
     return this.#holds.hold();
   }
 
-  /** Removes a file to which no manifest entry refers, either immediately or later. */
+  /** Removes a file that no manifest entry lists: immediately or, while files are held, later. */
   removeFile(path: string): void {
     this.#holds.whenFree(() => {
       this.#toRemove.push(path);
@@ -187,14 +187,14 @@ export class LocalSegmentFiles implements SegmentFiles {
     });
   }
 
-  /** Resolves once every file that has had to be removed so far is gone. */
+  /** Resolves once all files that have had to be removed so far are gone. */
   async settled(): Promise<void> {
     await this.#removal;
   }
 
   /**
-   * Checks the storage of a segment. Returns the reason why the storage is not in use; undefined if
-   * it is in use or the segment is in the data directory.
+   * Checks a segment's storage. Returns why the storage is not in use; undefined if it is, or if
+   * the segment is in the data directory.
    */
   #noteIfGone({ home }: SegmentEntry): string | undefined {
     return home === undefined ? undefined : this.#options.storages.noteIfGone(home);
@@ -215,8 +215,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Removes one file at a time, because simultaneous removals would occupy the threads that syncs
-   * of commits need.
+   * Removes one file at a time, because simultaneous removals would occupy the threads that
+   * commits need for their syncs.
    */
   #removeNext(): Promise<void> | undefined {
     for (let path = this.#toRemove.shift(); path !== undefined; path = this.#toRemove.shift()) {
@@ -241,7 +241,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   #noteKept(path: string, error: unknown): void {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: at the next startup, unlisted files are moved to lost+found.
+    // Safe: the next startup moves unlisted files to lost+found.
     this.#options.log.warn("cannot remove a file", { path, code: error.code });
   }
 }

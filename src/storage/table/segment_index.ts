@@ -1,6 +1,6 @@
 /**
- * Searches the index of one segment. An owner's keys occupy the same range of positions as the
- * owner's rows.
+ * Searches the index of a single segment. An owner's keys occupy the same positions as the owner's
+ * rows.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { IndexEntries } from "../segment/index_file.ts";
@@ -8,9 +8,9 @@ import { type IndexOrder, prefixOf, prefixOfBytes, prefixOfText } from "../segme
 import type { RowSpan } from "../segment/reader.ts";
 
 /**
- * Returns the prefix of a string, without the bytes with which all strings of the index begin;
- * these bytes are given as Latin-1. If the string does not begin with these bytes, returns a number
- * below or above all prefixes of the index.
+ * Returns the prefix of a string, without the common bytes with which all strings of the index
+ * begin. `common` has these bytes as Latin-1. For a string that does not begin with them, returns
+ * a number below or above all prefixes of the index.
  */
 function prefixWithin(text: string, common: string): number {
   for (let at = 0; at < common.length; at += 1) {
@@ -25,15 +25,15 @@ function prefixWithin(text: string, common: string): number {
 function prefixOfEncoded(text: string, common: string): number {
   const bytes = Buffer.from(text);
   for (let at = 0; at < common.length; at += 1) {
-    // A string that ends here sorts before every string that continues.
+    // A string that ends here sorts before all strings that continue.
     const order = (bytes[at] ?? -1) - common.charCodeAt(at);
     if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
   }
   return prefixOfBytes(bytes, common.length, bytes.length);
 }
 
-// The string that was looked for last and the prefix that it was compared with. A search looks for
-// one string in several segments, whose strings usually begin with the same bytes.
+// The string that was last searched for, and the common bytes that it was compared with. A search
+// looks for one string in several segments, whose strings usually begin with the same bytes.
 let lastText: string | undefined;
 let lastCommon = "";
 let lastPrefix = 0;
@@ -42,12 +42,12 @@ export class SegmentIndex {
   readonly #entries: IndexEntries;
   readonly #order: IndexOrder;
   readonly #valueAt: (at: number, row: number) => Value;
-  /** The bytes with which all strings in the first column begin, as Latin-1. Set on first use. */
+  /** The bytes with which all strings in the first column begin, as Latin-1; set on first use. */
   #common: string | undefined;
 
   /**
    * Opens an index of a segment.
-   * @param valueAt Returns the value of a row in a column, counted within the key.
+   * @param valueAt Returns a row's value for the key column at index `at`.
    */
   constructor(
     entries: IndexEntries,
@@ -59,22 +59,22 @@ export class SegmentIndex {
     this.#valueAt = valueAt;
   }
 
-  /** The number of bytes that prefixes omit at the beginning of each string. */
+  /** How many bytes at the beginning of each string its prefix omits. */
   get commonBytes(): number {
     return this.#entries.commonBytes;
   }
 
   /**
-   * For each of the given prefixes that also occurs in a span of keys, visits the prefix's index in
-   * the given list. The prefixes ascend and have the form of this index, even for strings that
-   * begin differently.
+   * Visits the index, within `wanted`, of each wanted prefix that also occurs in a span of keys.
+   * The wanted prefixes ascend, and have the form of this index even for strings that begin
+   * differently.
    */
   visitEqual({ end, start }: RowSpan, wanted: Float64Array, visit: (at: number) => void): void {
     const { prefixes } = this.#entries;
     let place = start;
     for (let at = 0; at < wanted.length && place < end; at += 1) {
       const prefix = wanted[at] as number;
-      // The steps begin small, because the next match is expected to be near.
+      // The steps start small, because the next match is likely to be near.
       let step = 1;
       while (place + step < end && (prefixes[place + step] as number) < prefix) step *= 2;
       const near = { start: place, end: Math.min(place + step + 1, end) };
@@ -88,9 +88,7 @@ export class SegmentIndex {
     return this.#entries.rows[place] as number;
   }
 
-  /**
-   * Returns the prefix of the key at a position, in a form that can be compared across segments.
-   */
+  /** Returns the prefix of the key at a position, in a form that is comparable across segments. */
   prefixAt(place: number): number {
     const prefix = this.#ownPrefixAt(place);
     const isShort = this.#entries.commonBytes > 0 && prefix !== Number.POSITIVE_INFINITY;
@@ -98,15 +96,16 @@ export class SegmentIndex {
   }
 
   /**
-   * Returns the prefix at a position as stored, without the bytes that all strings have in common.
+   * Returns the prefix at a position as stored, that is, without the bytes that all strings have
+   * in common.
    */
   #ownPrefixAt(place: number): number {
     return this.#entries.prefixes[place] as number;
   }
 
   /**
-   * Returns the prefix of a requested value, in the form that the index stores. A string that does
-   * not begin with the common prefix gets a number below or above all stored prefixes.
+   * Returns the prefix of a value to search for, in the form that the index stores. A string that
+   * does not begin with the common bytes gets a number below or above all stored prefixes.
    */
   #ownPrefixOf(sought: Value): number {
     const { commonBytes } = this.#entries;
@@ -139,8 +138,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Returns the first position of a span whose key is at or above the given values or, with
-   * `isAfter`, above all keys that begin with them; the end of the span if there is none.
+   * Returns the first position of a span with a key at or above `values` or, with `isAfter`, above
+   * all keys that begin with them; the end of the span if there is none.
    */
   placeOf({ end, start }: RowSpan, values: Row, isAfter: boolean): number {
     if (values.length === 0) return isAfter ? end : start;
@@ -158,7 +157,7 @@ export class SegmentIndex {
     return this.compareAt(place, values) === 0;
   }
 
-  /** Compares the key at a position with values for its first columns. */
+  /** Compares the key at a position with values for the index's leading columns. */
   compareAt(place: number, values: Row): number {
     const wanted = this.#ownPrefixOf(values[0] ?? null);
     const prefix = this.#ownPrefixAt(place);
@@ -168,8 +167,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Returns the first position of a span whose prefix is at or above the given one or, with
-   * `isAfter`, above it.
+   * Returns the first position of a span with a prefix at or above `prefix` or, with `isAfter`,
+   * above it.
    */
   #placeOfPrefix({ end, start }: RowSpan, prefix: number, isAfter: boolean): number {
     const { prefixes } = this.#entries;
@@ -184,10 +183,7 @@ export class SegmentIndex {
     return low;
   }
 
-  /**
-   * Returns the first position, in a span of keys with equal prefixes, that {@linkcode placeOf}
-   * looks for.
-   */
+  /** Finds the position for {@linkcode placeOf} in a span of keys with equal prefixes. */
   #placeAmong({ end, start }: RowSpan, values: Row, isAfter: boolean): number {
     let low = start;
     let high = end;
@@ -200,7 +196,7 @@ export class SegmentIndex {
     return low;
   }
 
-  /** Compares the key of a row with values for its first columns. */
+  /** Compares the key of a row with values for the index's leading columns. */
   #compareWith(row: number, values: Row): number {
     for (let at = 0; at < values.length; at += 1) {
       const order = this.#order.compareAt(at, this.#valueAt(at, row), values[at] ?? null);

@@ -6,8 +6,8 @@
  *     wait for a flush, because a large commit brought one of its own → active memtable
  *
  * Readers see the memtables and segments as one ascending stream per owner. History segments are
- * separate: they contain versions that were replaced at or below the flushed seq, and tombstones up
- * to that seq. Only reads of past states need them. Every version is in exactly one place.
+ * separate: they contain versions replaced at or below the flushed seq, and tombstones up to that
+ * seq. Only reads of past states need them. Every version is in exactly one place.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
@@ -37,14 +37,14 @@ import type { StorageFaults } from "./segment_files.ts";
 import { isEnforced, type TableIndex, tableIndexesOf } from "./table_index.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** The state of a table that the manifest records. */
+/** The table's state that the manifest records. */
 export interface TableProgress {
   readonly flushedSeq: number;
   readonly lowWatermark: LowWatermark;
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** Converts the state of a table to its manifest form. */
+/** Converts a table's state to its manifest form. */
 export function tableStateOf(
   tableId: number,
   { flushedSeq, lastFlushedAtMs, lowWatermark }: TableProgress,
@@ -63,38 +63,39 @@ export class StoredTable {
   active: Memtable;
   frozen: Memtable | undefined;
   /**
-   * Memtables between the frozen one and the active one, oldest first. No more rows are added to
+   * The memtables between the frozen one and the active one, oldest first. No rows are added to
    * them.
    */
   #waiting: Memtable[] = [];
-  /** Segments of current versions, in ascending order; their seq ranges do not overlap. */
+  /** The segments with current versions, in ascending order. Their seqs do not overlap. */
   segments: OpenSegment[];
   /**
-   * History segments, in ascending order of their lowest seqs. The seq range of a history segment
-   * may overlap with any other.
+   * History segments, in ascending order of their lowest seq. Their seqs may overlap with those of
+   * any other segment.
    */
   history: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
   /**
-   * The reason why the table may not be read or written: the storage of some of its segments is not
-   * available. Undefined if the table is available.
+   * Why the table may not be read or written, namely because the storage of some of its segments
+   * is unavailable; undefined if the table is available.
    */
   fault: DatabaseError | undefined;
-  /** The reason why the table's storage did not accept the rows of the last flush. */
+  /** Why the table's storage did not accept the rows of the last flush; undefined if it did. */
   storageFailure: DatabaseError | DiskError | undefined;
   /**
-   * The seq up to which replaced versions are discarded early because history takes too much space.
+   * The seq up to which replaced versions are discarded early because history takes up too much
+   * space.
    */
   sizeFloorSeq = 0;
-  /** The seq above which replaced versions are kept, regardless of their age and size. */
+  /** The seq above which replaced versions are kept, whatever their age and size. */
   heldAfterSeq: number = Infinity;
   /**
-   * Serialises those parts of a flush and a merge that change the list of segments. The other parts
+   * Serialises the parts of flushes and merges that change the list of segments. Their other parts
    * may run at the same time.
    */
   readonly publishing: WorkLine = new WorkLine();
-  /** The number of live rows of all owners at the visible seq; undefined until it is requested. */
+  /** The number of live rows over all owners at the visible seq; undefined until requested. */
   liveRows: number | undefined;
   #definition: TableDefinition;
   #keyPositions: readonly number[] = [];
@@ -102,13 +103,11 @@ export class StoredTable {
   #enforcedIndexes: readonly TableIndex[] = [];
   readonly #cursor = new VersionCursor();
   /**
-   * The columns for which sorted rows were requested. The value is false if the sorted orders would
-   * be too large.
+   * The columns for which sorted rows have been requested. False if the sort orders would be too
+   * large.
    */
   readonly #orderedColumns = new Map<number, boolean>();
-  /**
-   * The key values of the current search; the array is reused, so that a search allocates nothing.
-   */
+  /** The key values of the current search. The array is reused, so a search allocates nothing. */
   readonly #keyValues: Value[] = [];
 
   constructor(
@@ -128,7 +127,7 @@ export class StoredTable {
     this.progress = progress;
   }
 
-  /** The segments of current versions, followed by the history segments. */
+  /** The segments with current versions, followed by the history segments. */
   get allSegments(): readonly OpenSegment[] {
     return this.history.length === 0 ? this.segments : [...this.segments, ...this.history];
   }
@@ -162,12 +161,12 @@ export class StoredTable {
     return this.#indexes;
   }
 
-  /** The indexes of the table that refuse duplicates at present. */
+  /** The table's indexes that currently refuse duplicates. */
   get enforcedIndexes(): readonly TableIndex[] {
     return this.#enforcedIndexes;
   }
 
-  /** Returns an index that may be read; undefined if it is not ready. */
+  /** Returns an index if it may be read; undefined if it is not ready. */
   readyIndex(indexId: number): TableIndex | undefined {
     const index = this.#indexes.find(
       ({ stored }) => stored.indexId === indexId && stored.state === "ready",
@@ -178,8 +177,7 @@ export class StoredTable {
   }
 
   /**
-   * If a storage that the table needs has a fault, records it; the segments of the table are then
-   * left alone.
+   * Records a fault in a storage that the table needs. The table's segments are then left alone.
    */
   noteFaults(storages: Pick<StorageFaults, "faultOf">): void {
     const { home, name } = this.#definition;
@@ -202,8 +200,8 @@ export class StoredTable {
   }
 
   /**
-   * Checks that the table's storage accepts more rows. This must be called before rows are added,
-   * since rows that cannot be flushed would stay in memory and in the log.
+   * Checks that the table's storage accepts more rows. Must be called before rows are added, since
+   * rows that cannot be flushed would stay in memory and in the log.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -227,12 +225,12 @@ export class StoredTable {
     );
   }
 
-  /** The positions of the key columns in a row; empty if the table has no key. */
+  /** The positions of the key columns within a row; empty if the table has no key. */
   get keyPositions(): readonly number[] {
     return this.#keyPositions;
   }
 
-  /** Returns whether rows sorted by a column were requested before, and records this request. */
+  /** Records a request for rows sorted by a column. Returns whether there has been one before. */
   isOrderWanted(columnId: number): boolean {
     const isWanted = this.#orderedColumns.get(columnId);
     if (isWanted === undefined) this.#orderedColumns.set(columnId, true);
@@ -240,7 +238,7 @@ export class StoredTable {
   }
 
   /**
-   * Records that reads sorted by a column do not pay off, so that later reads do not attempt them.
+   * Records that reads in the order of a column do not pay off. Later reads do not attempt them.
    */
   refuseOrder(columnId: number): void {
     this.#orderedColumns.set(columnId, false);
@@ -254,22 +252,21 @@ export class StoredTable {
   }
 
   /**
-   * Returns the seq at or below which row versions have expired; 0 if no version has.
+   * Returns the seq at or below which row versions have expired; 0 if none has.
    *
    * This seq never decreases, even if the wall clock is set back. Expired rows stay invisible,
-   * because another row may since have been inserted with the same key. There is one exception: if
+   * because another row may have been inserted with the same key since. There is one exception: if
    * nothing was written while the clock was ahead, and the server is then restarted, rows that had
    * expired reappear until their actual expiry.
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
-    // Versions at or below `agedSeq(ttlMs)` have reached their time to live.
+    // Versions at or below `agedSeq(ttlMs)` have reached their TTL.
     return ttlMs === undefined ? 0 : Math.max(expiredSeq, ids.agedSeq(ttlMs));
   }
 
   /**
-   * Returns the seq at or below which row versions may be discarded because they have expired; 0 if
-   * there are none.
+   * Returns the seq at or below which expired row versions may be discarded; 0 if there are none.
    */
   discardableSeq(ids: Pick<SeqGenerator, "agedSeq" | "lastSeqUpTo" | "msOf">): number {
     const expiredSeq = this.expiredSeq(ids);
@@ -282,8 +279,8 @@ export class StoredTable {
   }
 
   /**
-   * Freezes the oldest memtable for a flush. If that is the active memtable, an empty memtable
-   * takes its place.
+   * Freezes the oldest memtable for a flush. If it is the active one, an empty memtable takes its
+   * place.
    */
   freeze(): Memtable {
     assert(this.frozen === undefined, "one memtable must be flushed at a time");
@@ -296,8 +293,8 @@ export class StoredTable {
   }
 
   /**
-   * Turns a memtable that already contains rows into the active one. The rows must be newer than
-   * all other rows.
+   * Makes a memtable that already contains rows the active one. Its rows must be newer than all
+   * others.
    */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
@@ -309,17 +306,19 @@ export class StoredTable {
     this.active = memtable;
   }
 
-  /** Starts an empty active memtable if the current one has rows. */
+  /** Starts an empty active memtable unless the current one is empty. */
   beginMemtable(): void {
     if (this.active.rowCount > 0) this.adopt(new Memtable(this.#definition.columns));
   }
 
-  /** Whether any memtable of the table is waiting to be flushed. */
+  /** Whether a memtable between the frozen and the active one is waiting to be flushed. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** The first log file with rows of this table's memtables; undefined if they have no rows. */
+  /**
+   * The first log file with rows that are in this table's memtables; undefined if these are empty.
+   */
   get firstLogFile(): number | undefined {
     let first: number | undefined;
     for (const memtable of this.#older()) first = earlierFile(first, memtable);
@@ -337,9 +336,9 @@ export class StoredTable {
   }
 
   /**
-   * Moves the cursor to the newest version of a row's key, which may be a tombstone. Finds nothing
-   * if that version has moved to history. The cursor is valid until the next search. `partition` is
-   * the owner's partition of the active memtable.
+   * Moves the cursor to the newest version under a row's key, which may be a tombstone. Finds
+   * nothing if that version has moved to history. The cursor is valid until the next search.
+   * `partition` is the owner's partition in the active memtable.
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
     const activeRow = partition.rowOf(key);
@@ -351,7 +350,9 @@ export class StoredTable {
     return this.#findStored(partition.owner, row);
   }
 
-  /** Finds a version like {@linkcode findNewest}, for an owner who may not have a partition yet. */
+  /**
+   * Finds a version as {@linkcode findNewest} does, for an owner who may not have a partition yet.
+   */
   findNewestOf(owner: number, key: Key, row: Row): VersionCursor | undefined {
     if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
     if (this.#standOnOlderKey(owner, key)) return this.#cursor;
@@ -367,18 +368,15 @@ export class StoredTable {
   }
 
   /**
-   * If the newest version in the segments is replaced, the replacing version has moved to history,
-   * and no live row has the key.
+   * If the newest version in the segments has been replaced, the replacing version has moved to
+   * history, and no live row has the key.
    */
   #findNewestStored(owner: number, key: Row): VersionCursor | undefined {
     const found = this.#findInSegments(owner, key, Infinity);
     return found?.isReplaced === true ? undefined : found;
   }
 
-  /**
-   * Finds a version like {@linkcode findNewestOf}, for one row of a batch that contains every
-   * column.
-   */
+  /** Finds a version as {@linkcode findNewestOf} does, for one row of a batch with all columns. */
   findNewestAt(
     owner: number,
     key: Key,
@@ -390,7 +388,7 @@ export class StoredTable {
     const values = this.#keyValues;
     values.length = 0;
     const only = this.#keyPositions.length === 1 ? columns[this.#keyPositions[0] ?? 0] : undefined;
-    // A key that consists of one string is the value itself, so its bytes are encoded only once.
+    // A key that is a single string is the value itself, which saves decoding the string again.
     if (only?.kind === "utf8") values.push(key);
     else {
       for (const position of this.#keyPositions) {
@@ -403,8 +401,8 @@ export class StoredTable {
 
   /**
    * Returns an upper bound on an owner's keys that consist of a single number. Rows with ascending
-   * keys above this bound do not have to be looked up. If `since` is given, only history segments
-   * with versions above that seq are taken into account.
+   * keys above this bound need not be looked up. If `since` is passed, history segments count only
+   * if they have versions above that seq.
    */
   highestKey(owner: number, since: number = Infinity): number {
     let highest = this.active.partitions.get(owner)?.highestKey ?? Number.NEGATIVE_INFINITY;
@@ -419,7 +417,7 @@ export class StoredTable {
     return highest;
   }
 
-  /** Moves the cursor to a key's version that is current at a seq, possibly a tombstone. */
+  /** Moves the cursor to the version of a key that is current at `upTo`, possibly a tombstone. */
   findCurrent(owner: number, key: Row, upTo: number): VersionCursor | undefined {
     const recent = this.findInMemory(owner, key, upTo);
     if (recent !== undefined) return recent;
@@ -434,19 +432,19 @@ export class StoredTable {
     return undefined;
   }
 
-  /** Returns the values of the key columns of a version. */
+  /** Returns the key of the version at the cursor, in the order of the key columns. */
   keyAt(cursor: VersionCursor): Row {
     return this.#definition.keyColumnIds.map((columnId) => this.valueAt(cursor, columnId));
   }
 
-  /** Returns the history segments that contain versions current at a seq. */
+  /** Returns the history segments that contain versions current at `upTo`. */
   historyAt(upTo: number): readonly OpenSegment[] {
     return this.history.filter(({ entry }) => isHistoryAt(entry, upTo));
   }
 
   /**
-   * Moves the cursor to a key's newest version up to a seq, if a memtable contains that version or
-   * its successor.
+   * Moves the cursor to a key's newest version at or below `upTo` if a memtable contains that
+   * version or its successor.
    */
   findInMemory(owner: number, values: Row, upTo: number): VersionCursor | undefined {
     const key = keyOfValues(values);
@@ -476,7 +474,9 @@ export class StoredTable {
     return true;
   }
 
-  /** Returns the row of a key that is live at a seq. Rows up to `expiredSeq` have expired. */
+  /**
+   * Returns the row that is live under a key at a seq. Rows at or below `expiredSeq` have expired.
+   */
   lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
     const cursor = this.findCurrent(owner, this.#keyFormOf(key), upTo);
     if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
@@ -485,7 +485,7 @@ export class StoredTable {
     return row;
   }
 
-  /** Converts a primary key that is searched for to the form that the keys of rows have. */
+  /** Converts a primary key to be searched for to the form in which rows contain it. */
   #keyFormOf(key: Row): Row {
     const { columns } = this.#definition;
     const isKept = this.#keyPositions.every((at) => {
@@ -538,7 +538,7 @@ export class StoredTable {
     return true;
   }
 
-  /** Returns the value of a column in a version, even if the version is older than the column. */
+  /** Returns a version's value in a column, even if the version is older than the column. */
   valueAt(cursor: VersionCursor, columnId: number): Value {
     if (columnId === SEQ_COLUMN_ID) return cursor.seq;
     if (columnId === DELETED_COLUMN_ID) return cursor.isDeleted;
@@ -550,7 +550,7 @@ export class StoredTable {
     return converted(value, formOf(storedType), column.type);
   }
 
-  /** Returns a version's value in one key part of an index. */
+  /** Returns a version's value for one key part of an index. */
   keyValueAt(cursor: VersionCursor, { columnId, expression }: IndexColumn): Value {
     if (expression === undefined) return this.valueAt(cursor, columnId);
     return computedKey(
@@ -567,8 +567,8 @@ export class StoredTable {
   }
 
   /**
-   * Rolls back the newest rows of a memtable, down to `rowCount`, including their keys and
-   * replacements.
+   * Rolls back the newest rows of a memtable, including their keys and replacements, until
+   * `rowCount` rows are left.
    */
   takeBack(memtable: Memtable, rowCount: number): void {
     while (memtable.rowCount > rowCount) {
@@ -594,7 +594,7 @@ export class StoredTable {
     else partition.setRow(key, before);
   }
 
-  /** Moves the cursor to a key's newest version up to a seq, among the segments. */
+  /** Moves the cursor to a key's newest version at or below `upTo` among the segments. */
   #findInSegments(owner: number, key: Row, upTo: number): VersionCursor | undefined {
     for (let index = this.segments.length - 1; index >= 0; index -= 1) {
       const segment = this.segments[index];
@@ -608,26 +608,23 @@ export class StoredTable {
   }
 }
 
-/** Whether a history segment contains versions that are current at a seq. */
+/** Whether a history segment contains versions current at `upTo`. */
 export function isHistoryAt({ history, minSeq }: SegmentEntry, upTo: number): boolean {
   return history !== undefined && minSeq <= upTo && history.highestReplacingSeq > upTo;
 }
 
-/** Whether a version has not been replaced at or below a seq. */
+/** Whether a version has not been replaced at or below `upTo`. */
 function isCurrent({ replacedBy }: VersionCursor, upTo: number): boolean {
   return replacedBy === 0 || replacedBy > upTo;
 }
 
-/**
- * Runs an action on the segment of a replaced version, unless the segment cannot be read. Returns
- * whether the segment could be read.
- */
+/** Runs an action on a segment. Returns false if the segment is damaged. */
 export function unlessDamaged(note: () => void): boolean {
   try {
     note();
     return true;
   } catch (error) {
-    // Safe: the segment has been quarantined, so that later reads of it fail.
+    // Safe: the segment has been quarantined, so later reads of it fail.
     if (!isDamage(error)) throw error;
     return false;
   }

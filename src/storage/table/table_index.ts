@@ -1,6 +1,6 @@
 /**
- * Finds rows of a table by the keys of a secondary index: the row with a unique key, or all rows
- * with a key.
+ * Finds rows of a table by a key of a secondary index: the row with a unique key, or all rows with
+ * a key.
  */
 import { defined } from "../../base/assert.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
@@ -15,13 +15,13 @@ import type { OpenSegment } from "./open_segment.ts";
 import type { StoredTable } from "./table.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** A secondary index over the rows of a table. */
+/** One of a table's secondary indexes. */
 export interface TableIndex {
   readonly stored: StoredIndex;
   readonly order: IndexOrder;
 }
 
-/** Returns the secondary indexes that a table definition contains. */
+/** Returns the secondary indexes in a table definition. */
 export function tableIndexesOf(definition: TableDefinition): TableIndex[] {
   const { columns, indexes = [] } = definition;
   return indexes.map((stored) => ({
@@ -51,7 +51,7 @@ export function indexColumnsOf(
   });
 }
 
-/** Returns the ids of the columns on which the keys of an index depend. */
+/** Returns the ids of the columns that determine an index's keys. */
 export function columnsReadBy({ order }: TableIndex): number[] {
   return order.columns.flatMap(
     ({ columnId, expression }) => expression?.reads.map((each) => each.columnId) ?? columnId,
@@ -75,12 +75,15 @@ export function memIndexOf(memtable: Memtable, { order, stored }: TableIndex): M
   return memtable.index(stored.indexId, order);
 }
 
-/** The index key of a row that is being written. */
+/** The index key of a row being written. */
 export interface WrittenKey {
   readonly owner: number;
   readonly key: Key;
   readonly values: Row;
-  /** The memtable that contains the row itself, if the row is already in one. */
+  /**
+   * The memtable that already contains the row itself, and the row's number; undefined if none
+   * does.
+   */
   readonly memtable?: Memtable;
   readonly row?: number;
 }
@@ -92,10 +95,10 @@ const cursor = new VersionCursor();
  * until the next search.
  *
  * At the end of any commit, at most one live row had the key. Only the newest row that was live at
- * such a time can still be live, so the search ends at that row. Rows that are older than the
- * enforcement of the index do not end the search.
+ * such a time can still be live, so the search ends there. Rows from before the index was enforced
+ * do not end the search.
  *
- * @param expiredSeq Rows up to this seq have expired.
+ * @param expiredSeq Rows at or below this seq have expired.
  */
 export function holderOf(
   table: StoredTable,
@@ -130,7 +133,7 @@ export function holderOf(
   return undefined;
 }
 
-/** Searches a segment, and moves the cursor to the row if the row is live. */
+/** Searches a segment. If the row with the key is live, moves the cursor to it. */
 function holderIn(
   segment: OpenSegment,
   index: TableIndex,
@@ -149,25 +152,25 @@ function holderIn(
       cursor.standInSegment(segment, row);
       return "live";
     }
-    // A row that the same commit has replaced was never live.
+    // A row that its own commit replaced was never live.
     const wasLive = replacedBy > segment.guard(() => segment.reader.commitSeqAt(row));
     if (wasLive && segment.seqAt(row) > enforcedSeq) return "obsolete";
   }
   return "none";
 }
 
-/** Selects the rows with one key. */
+/** Selects the rows with a given key. */
 interface KeyedRead {
   readonly owner: number;
-  /** One value for each column of the index; none may be NULL. */
+  /** One value per index column, none of them NULL. */
   readonly key: Row;
   readonly upTo: number;
-  /** Rows with a seq up to this one have expired. */
+  /** Rows at or below this seq have expired. */
   readonly expiredSeq: number;
   readonly versionsMax: number;
 }
 
-/** Implements `IndexReads.lookupIndex`. Rows with a seq up to `expiredSeq` have expired. */
+/** Implements `IndexReads.lookupIndex`. Rows at or below `expiredSeq` have expired. */
 export function lookupIndex(
   table: StoredTable,
   options: IndexLookupOptions,
@@ -190,8 +193,8 @@ export function lookupIndex(
 }
 
 /**
- * Moves a cursor to each live row with a key, newest first. Each position is valid until the next
- * one. Returns false if it ended early, because too many versions have the key.
+ * Moves a cursor to each live row with a key, newest first. The cursor is valid until the next row
+ * is requested. Returns false if it stopped because too many versions have the key.
  */
 function* rowsWithKey(
   table: StoredTable,

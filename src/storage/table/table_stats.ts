@@ -1,7 +1,7 @@
 /**
  * Computes row counts and sizes of a table from data in memory, so that planning a statement or
- * inspecting a table reads no rows. Only counting live rows may require reading rows, and the
- * result is cached.
+ * inspecting a table reads no rows. Only counting live rows may read rows, and its result is
+ * cached.
  */
 import type { FlushedStats, ListedSegment, TableStats } from "../contract/store_figures.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
@@ -10,13 +10,13 @@ import type { OpenSegment } from "./open_segment.ts";
 import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /**
- * Counts the rows that are live at a seq, for one owner or, if `owner` is undefined, for all
- * owners. The total is counted once and then updated by each commit, so `upTo` must be the visible
+ * Counts the rows live at a seq, for one owner or, if `owner` is undefined, for all. The total
+ * over all owners is counted once and then updated by each commit, so `upTo` must be the visible
  * seq.
  */
 export function countLiveRows(table: StoredTable, bounds: LiveRowBounds): number {
   const { after, owner } = bounds;
-  // Rows expire without a commit, so the total of a table with a time to live cannot be cached.
+  // Rows expire without a commit, so the total of a table with a TTL cannot be cached.
   const isKept = owner === undefined && after === 0;
   if (isKept && table.liveRows !== undefined) return table.liveRows;
   let count = 0;
@@ -33,7 +33,7 @@ export function countLiveRows(table: StoredTable, bounds: LiveRowBounds): number
   return count;
 }
 
-/** Returns the owners whose row versions a table may contain, ascending. */
+/** Returns the owners who may have row versions in a table, in ascending order. */
 export function ownersOf(table: StoredTable): readonly number[] {
   const owners = new Set<number>();
   for (const segment of table.allSegments) {
@@ -49,12 +49,12 @@ export function ownersOf(table: StoredTable): readonly number[] {
 }
 
 /**
- * The maximum number of row groups to sample; this many are enough to estimate how far the values
- * of a column are apart.
+ * The maximum number of row groups to sample, which is enough to estimate how far apart the values
+ * of a column are.
  */
 const SPAN_GROUPS_MAX = 64;
 
-/** Returns the segments of a table, for display. */
+/** Returns a table's segments, for display. */
 export function listedSegments({ allSegments }: StoredTable): ListedSegment[] {
   return allSegments.map(({ entry }): ListedSegment => {
     const { quarantined, history, home, ...rest } = entry;
@@ -68,8 +68,8 @@ export function listedSegments({ allSegments }: StoredTable): ListedSegment[] {
 }
 
 /**
- * Returns the smallest and largest value in the zone maps of row groups that have a live row at a
- * seq; undefined if a zone map is missing.
+ * Returns the smallest and the largest value in the zone maps of row groups that have a live row;
+ * undefined if a zone map is missing.
  */
 export function spanOfColumn(
   table: StoredTable,
@@ -180,7 +180,7 @@ function ownSpan(segment: OpenSegment, owner: number): Span | undefined {
     const { reader } = segment;
     const rows = reader.ownerRange(owner);
     if (rows === undefined || rows.start === rows.end) return undefined;
-    // The rows of an owner ascend by seq.
+    // An owner's rows ascend by seq.
     const [minSeq, maxSeq] = [seqAt(reader, rows.start), seqAt(reader, rows.end - 1)];
     return { versions: rows.end - rows.start, minSeq, maxSeq };
   });
@@ -194,7 +194,7 @@ function seqAt(reader: OpenSegment["reader"], row: number): number {
 interface LiveRowBounds {
   readonly owner: number | undefined;
   readonly upTo: number;
-  /** Rows up to this seq have expired; 0 if no row has. */
+  /** Rows at or below this seq have expired; 0 if none has. */
   readonly after: number;
 }
 

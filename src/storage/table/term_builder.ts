@@ -1,4 +1,4 @@
-/** Builds the parts of a segment's inverted index from the rows of the segment. */
+/** Builds the parts of a segment's inverted index from its rows. */
 import { type IndexColumn, joinedTermsOf, termExpressionsOf } from "../contract/key_expressions.ts";
 import { rowTerms } from "../contract/terms.ts";
 import type { SegmentReader } from "../segment/reader.ts";
@@ -22,7 +22,7 @@ export function* termPart(
   return builder.finished();
 }
 
-/** Builds all parts of an inverted index whose file cannot be read. */
+/** Builds all parts of an inverted index in memory, because its file cannot be read. */
 export function allTermParts(
   reader: SegmentReader,
   columns: readonly IndexColumn[],

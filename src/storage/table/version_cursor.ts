@@ -1,6 +1,6 @@
 /**
- * Implements a cursor on one row version in a memtable or a segment. The cursor is reused from row
- * to row, so that finding a version allocates nothing.
+ * Implements a cursor on one row version in a memtable or a segment. It is reused from row to row,
+ * so finding a version allocates nothing.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -49,12 +49,12 @@ export class VersionCursor {
     return this.#requireSegment().replacedByAt(this.#row);
   }
 
-  /** Whether the version has moved to history, where replacements are not recorded. */
+  /** Whether the version has moved to history, which does not record later replacements. */
   get isSettled(): boolean {
     return this.#segment?.isHistory === true;
   }
 
-  /** Moves to the next row in the same memtable or segment. Returns whether there is a next row. */
+  /** Moves to the next row in the same memtable or segment. Returns false if there is none. */
   advance(): boolean {
     const { rowCount } = this.#memtable ?? this.#requireSegment().reader;
     if (this.#row + 1 >= rowCount) return false;
@@ -77,7 +77,7 @@ export class VersionCursor {
     return this.#requireSegment().isDeletedAt(this.#row);
   }
 
-  /** Returns the stored type of a column; undefined if the version does not have the column. */
+  /** Returns the stored type of a column; undefined if the version lacks the column. */
   typeOf(columnId: number): DataType | undefined {
     if (this.#memtable !== undefined) return this.#memtable.column(columnId)?.type;
     return this.#requireSegment().columnType(columnId);
@@ -95,7 +95,7 @@ export class VersionCursor {
     else this.#requireSegment().replace(this.#row, seq);
   }
 
-  /** Removes the replacement, because it was rolled back. */
+  /** Removes the replacement of the current version, because it was rolled back. */
   revert(): void {
     if (this.#memtable !== undefined) this.#memtable.revert(this.#row);
     else this.#requireSegment().revert(this.#row);

@@ -1,19 +1,19 @@
 /**
- * Implements a group in one partition, which delivers messages and receives acknowledgements.
+ * Implements a group in one partition: delivers messages and receives acknowledgements.
  *
  *     fetch ──count, read──► claims in the window ──► consumer
  *     prepareAck ──► row ──the caller's commit──► done: the window
  *
- * - The window in memory is authoritative; the row contains the part of it that survives a restart.
- *   Claims do not survive.
- * - Only one fetch runs at a time, because a fetch reads from disk between examining the window and
- *   making its claims. Acknowledgements may arrive in the meantime, so each message is examined
- *   again after it has been read.
+ * - The window in memory is authoritative. The row contains the part of it that survives a
+ *   restart, which excludes claims.
+ * - Only one fetch runs at a time, because a fetch reads from disk between examining the window
+ *   and making its claims. Acknowledgements may arrive in the meantime, so each message is
+ *   examined again after it has been read.
  * - An event (a commit, a nack, the end of a consumer or a deadline) wakes one waiting consumer.
  *   When that consumer has fetched, it wakes the next one if there are more messages. Each event
  *   wakes a consumer at most once.
- * - An idle group may be closed and opened again, because nothing refers to it and its row contains
- *   its entire state.
+ * - An idle group may be closed and opened again, because nothing refers to it and its row
+ *   contains its entire state.
  */
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -35,7 +35,9 @@ import {
 } from "./group_row.ts";
 import { GroupWindow, WINDOW_MAX } from "./group_window.ts";
 
-/** The total payload size at which a fetch ends; the message that reaches it is included. */
+/**
+ * The total payload size in bytes at which a fetch ends. The message that reaches it is included.
+ */
 const FETCH_BYTES_MAX = 8 * 1024 * 1024;
 
 /** How many previously delivered messages are read at a time. */
@@ -47,9 +49,9 @@ export interface GroupDeps extends TopicLimits {
   readonly log: SeldomLog;
 }
 
-/** A consumer of the group that waits for messages. */
+/** A consumer of the group that is waiting for messages. */
 export interface GroupWaiter {
-  /** The last event that was reported to the waiter. */
+  /** The number of the last event reported to the waiter. */
   seenEvent: number;
   /** Called once, when the consumer stops waiting. */
   wake(): void;
@@ -58,16 +60,16 @@ export interface GroupWaiter {
 export interface FetchOptions {
   readonly limit: number;
   readonly isOrdered: boolean;
-  /** The number of the consumer that will receive the messages. */
+  /** The number of the consumer that is to receive the messages. */
   readonly consumer: number;
 }
 
 /** Moves messages that were delivered too often to the dead-letter topic. */
 export interface Burial {
-  /** After how many deliveries a message becomes a dead letter; undefined if there is no limit. */
+  /** After how many deliveries a message becomes a dead letter; undefined for no limit. */
   deliveriesMax(): number | undefined;
   /**
-   * Writes dead letters together with the acknowledgements of their messages, in the current tick.
+   * Writes dead letters along with the acknowledgements of their messages, in the current tick.
    */
   bury(messages: readonly TopicMessage[]): void;
 }
@@ -75,32 +77,40 @@ export interface Burial {
 export class ConsumerGroup {
   readonly place: GroupPlace;
   readonly log: TopicLog;
-  /** The dead-letter handling, set before the first fetch. */
+  /** Handles messages delivered too often. Set before the first fetch. */
   burial: Burial | undefined;
   updatedAtMs: number;
-  /** The time of the last request for the group, on the monotonic clock. */
+  /** When the group was last used by a request, on the monotonic clock. */
   usedMs: number;
   readonly #deps: GroupDeps;
   readonly #waiters = new Set<GroupWaiter>();
-  /** Stops the notifications from the topic, which only groups with waiting consumers receive. */
+  /** Cancels the topic's notifications, which only groups with waiting consumers receive. */
   #stopNews: (() => void) | undefined;
   #window: GroupWindow;
-  /** Messages before this offset may have been delivered before the server started. */
+  /**
+   * Messages before this offset may have been delivered before startup, or before a rolled-back
+   * commit reset the window.
+   */
   #restoredEnd: number;
-  /** Whether the rows of some messages in the window are unknown, as they are after startup. */
+  /**
+   * Whether the row keys of some messages in the window are unknown, as they are after startup.
+   */
   #hasUnknownKeys: boolean;
-  /** The number of events that this group itself has caused. */
+  /** The number of events caused by this group itself. */
   #ownEventCount = 0;
   #fetching: Promise<unknown> = Promise.resolve();
   #cancelTimer: CancelTimer | undefined;
-  /** The time up to which expired deadlines and delays have been reported as an event. */
+  /**
+   * Up to when expired deadlines and delays have been reported as an event, on the monotonic
+   * clock.
+   */
   #reportedMs: number;
-  /** The number of fetches, commits and callers for which the group must stay open. */
+  /** How many fetches, commits and callers need the group to stay open. */
   #holdCount = 0;
   #isClosed = false;
 
   /**
-   * Opens a group whose position is in the table. The topic must be counted first.
+   * Opens a group that has a stored position. The topic must have been counted.
    *
    * @param options.isNew Whether the group cannot have received messages yet.
    * @param options.restoredEnd Messages before this offset may have been delivered before startup.
@@ -132,7 +142,7 @@ export class ConsumerGroup {
     return this.#window;
   }
 
-  /** The number of the last event. A waiter remembers it before it checks for messages. */
+  /** The number of the last event. A waiter remembers it before checking for messages. */
   get event(): number {
     return this.#ownEventCount + this.log.newsCount;
   }
@@ -141,7 +151,7 @@ export class ConsumerGroup {
     return this.#deps.clock.monotonicMs();
   }
 
-  /** The number of counted messages that are not acknowledged yet. */
+  /** The number of counted messages not yet acknowledged. */
   get lagMessages(): number {
     const { claimCount, end, waitingCount } = this.#window;
     const unread = Math.max(0, this.log.nextOffset(this.place.partition) - end);
@@ -168,7 +178,10 @@ export class ConsumerGroup {
     return this.#window.claimCount === 0 && this.#window.nextDueMs(nowMs) === Infinity;
   }
 
-  /** Whether the stored position contains the whole state of the group, which must be idle. */
+  /**
+   * Whether the stored position is up to date. If so, it contains the whole state of an idle
+   * group.
+   */
   get isStored(): boolean {
     return isStoredState(this.#deps.store, this.place, this.#window.state);
   }
@@ -179,7 +192,7 @@ export class ConsumerGroup {
     this.#wakeNext();
   }
 
-  /** Waits for the next event that has not been reported to this waiter yet. */
+  /** Waits for the next event that has not been reported to this waiter. */
   wait(waiter: GroupWaiter): void {
     if (waiter.seenEvent < this.event || this.#isClosed) {
       waiter.seenEvent = this.event;
@@ -200,13 +213,14 @@ export class ConsumerGroup {
   }
 
   /**
-   * Removes a waiter that will not fetch. If it has already been woken, another waiter is woken in
+   * Removes a waiter that is not going to fetch. If it has already been woken, another is woken in
    * its place.
    */
   leave(waiter: GroupWaiter): void {
     const wasWoken = !this.#waiters.has(waiter);
     this.forget(waiter);
-    // The event may be an uncounted commit, so only a fetch can determine whether there is more.
+    // The event may be a commit not yet counted, so only a fetch can tell whether there are
+    // messages.
     if (wasWoken) this.#wakeNext();
   }
 
@@ -225,8 +239,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Wakes a waiter when a claim or a message's delay expires. If a deadline has passed since the
-   * window was last checked, it has not been reported yet, so the timer fires at once.
+   * Wakes a waiter when a claim or a message's delay expires. A deadline that has passed since the
+   * last report has not been reported, so the timer fires at once.
    */
   #setTimer(): void {
     this.#stopTimer();
@@ -251,7 +265,7 @@ export class ConsumerGroup {
     this.#cancelTimer = undefined;
   }
 
-  /** Returns whether a fetch would find messages that have already been counted. */
+  /** Whether a fetch would find messages among those already counted. */
   hasReady(isOrdered: boolean): boolean {
     const window = this.#window;
     const isNew = window.end < this.log.nextOffset(this.place.partition);
@@ -268,7 +282,7 @@ export class ConsumerGroup {
    */
   fetch(options: FetchOptions): Promise<TopicMessages> {
     const fetch = this.#fetching.then(() => this.#fetch(options));
-    // Only the caller of this fetch receives its failure; the next fetch starts regardless.
+    // A failure of this fetch goes only to its caller; the next fetch starts regardless.
     this.#fetching = fetch.catch(() => undefined).finally(this.hold());
     return fetch;
   }
@@ -309,7 +323,7 @@ export class ConsumerGroup {
     }
   }
 
-  /** Reads messages that are in the window, and acknowledges those whose rows no longer exist. */
+  /** Reads messages in the window, and acknowledges those whose rows no longer exist. */
   async #read(
     offsets: readonly number[],
     onMessage: (message: TopicMessage) => void,
@@ -351,15 +365,15 @@ export class ConsumerGroup {
 
   #takeNewOne(taken: Taken, message: TopicMessage): void {
     this.#pushGone(message.offset);
-    // An acknowledgement of a message that was delivered before the restart may meanwhile have
-    // added it to the window.
+    // In the meantime, the message may have been added by an acknowledgement of a delivery before
+    // the restart.
     if (this.#window.end > message.offset || this.#window.freeCount === 0) return;
     this.#window.push(keyOf(message));
     if (taken.isOrdered && this.#window.isHeldByKey(message.offset)) return;
     this.#claim(taken, message);
   }
 
-  /** Adds unreadable messages to the window as acknowledged, up to an offset (exclusive). */
+  /** Adds unreadable messages to the window, up to an offset (exclusive), as acknowledged ones. */
   #pushGone(upTo: number): void {
     while (this.#window.end < upTo && this.#window.freeCount > 0) {
       const offset = this.#window.end;
@@ -375,7 +389,10 @@ export class ConsumerGroup {
     taken.add(deliveries === 1 ? message : { ...message, deliveries });
   }
 
-  /** Finds the rows of messages that were in the window at startup. */
+  /**
+   * Reads the unacknowledged messages in the window to learn their row keys, which the stored
+   * position does not contain.
+   */
   async #learnKeys(): Promise<void> {
     this.#hasUnknownKeys = false;
     const { committed, end } = this.#window;
@@ -387,15 +404,15 @@ export class ConsumerGroup {
   }
 
   /**
-   * Stores the delivery counts, so that they survive when the group is removed from memory. No
+   * Stores the delivery counts so that they survive when the group is removed from memory. No
    * caller waits for the write.
    */
   keepCounts(): void {
     try {
       this.#apply(this.#window.state);
     } catch (error) {
-      // The error can be ignored here: after a restart, the counts stored with the last
-      // acknowledgement apply.
+      // The error can be ignored: after a restart, the counts stored with the last acknowledgement
+      // apply.
       if (!isExpected(error)) throw error;
       this.#deps.log.error("cannot store how often messages were delivered", {
         group: this.place.group,
@@ -434,13 +451,13 @@ export class ConsumerGroup {
     };
   }
 
-  /** Called in the tick in which the row of an acknowledgement was applied. */
+  /** Called in the tick in which an acknowledgement's row has been applied. */
   acknowledged(request: Pick<TopicAckRequest, "offsets" | "upTo">, nowMs: number): void {
     if (Math.max(request.upTo ?? -1, request.offsets?.at(-1) ?? -1) >= this.#window.end) {
       this.#hasUnknownKeys = true;
     }
-    // A consumer whose fetch is in progress may have found the window full and be about to wait.
-    // The event is therefore counted even if no consumer waits yet.
+    // A consumer whose fetch is in progress may have found the window full and be about to wait,
+    // so the event counts even if no consumer is waiting yet.
     const mayFreeMessages = this.#window.freeCount === 0 || this.#window.hasKeys;
     this.#window.ack(request);
     this.updatedAtMs = nowMs;
@@ -449,7 +466,7 @@ export class ConsumerGroup {
   }
 
   /**
-   * Requires that messages up to an offset were delivered.
+   * Checks that all messages up to an offset have been delivered.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE, LIMIT_EXCEEDED
    */
   #requireDelivered(offset: number, isSingle: boolean): void {
@@ -470,7 +487,7 @@ export class ConsumerGroup {
   }
 
   /**
-   * Returns messages to the waiting state, to be delivered after a delay.
+   * Puts messages back to be delivered again after a delay.
    *
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a message has never been delivered
    */
@@ -483,7 +500,7 @@ export class ConsumerGroup {
     this.#setTimer();
   }
 
-  /** Releases the messages of an ending consumer to other consumers. */
+  /** Releases the messages of a consumer that is ending, for other consumers. */
   releaseAllOf(consumer: number): void {
     if (this.#window.releaseAllOf(consumer) > 0) this.note();
   }
@@ -495,13 +512,13 @@ export class ConsumerGroup {
   }
 
   /**
-   * Watches the commit of this tick: if it is rolled back, its effects on the window are undone as
+   * Watches this tick's commit. If it is rolled back, its effects on the window are undone as
    * well.
    */
   #guard(): void {
     const { store } = this.#deps;
     const release = this.hold();
-    // The writer of the commit receives the failure, too.
+    // The commit's writer receives the failure, too.
     store
       .durable(store.appliedSeq)
       .catch(() => this.#reload())
@@ -519,7 +536,9 @@ export class ConsumerGroup {
     this.note();
   }
 
-  /** Ends all waits. The topic was dropped, the group is idle, or the database is closing. */
+  /**
+   * Ends all waits, because the topic was dropped, the group is idle, or the database is closing.
+   */
   close(): void {
     this.#isClosed = true;
     this.#endNews();
@@ -529,7 +548,7 @@ export class ConsumerGroup {
   }
 }
 
-/** The messages that one fetch returns. */
+/** The messages claimed by one fetch. */
 class Taken {
   readonly messages: TopicMessage[] = [];
   readonly isOrdered: boolean;
@@ -560,7 +579,8 @@ class Taken {
 }
 
 /**
- * Returns a key that identifies a message's row within its topic; undefined without a primary key.
+ * Returns a key that identifies the message's row within its topic; undefined if the table has no
+ * primary key.
  */
 function keyOf({ key, user }: TopicMessage): string | undefined {
   if (key === null) return undefined;

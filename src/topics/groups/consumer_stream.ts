@@ -1,12 +1,12 @@
 /**
- * Implements a consumer to which messages are pushed, as far as its credit allows.
+ * Implements a consumer to which messages are pushed as its credit allows.
  *
  *     open ──drain──► draining ──close──► closed
  *       └────────────────close, KILL, topic dropped, failure────────────► closed
  *
  *     credit, room in the socket, a partition that may have messages: fetch ──► sink
  *
- * Each message uses one credit. Messages that are unacknowledged when the stream closes go to other
+ * Each message uses one credit. Messages still unacknowledged when the stream closes go to other
  * consumers immediately, because the client that claimed them has disconnected.
  */
 import type { OnBug } from "../../base/bugs.ts";
@@ -17,10 +17,10 @@ import type { TopicNack, TopicStream, TopicStreamRequest, TopicStreamSink } from
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer, KilledStream } from "./group_consumers.ts";
 
-/** The maximum number of messages per fetch, so that the stream serves all of its partitions. */
+/** The maximum number of messages per fetch. It lets the stream serve all of its partitions. */
 const FETCH_MESSAGES_MAX = 1000;
 
-/** The objects that all streams share. */
+/** What all streams share. */
 export interface StreamParts {
   readonly clock: Clock;
   readonly onBug: OnBug;
@@ -28,11 +28,11 @@ export interface StreamParts {
     ack(request: TopicAckRequest): Promise<PreparedTopicAck>;
     nack(request: TopicNack): Promise<void>;
   };
-  /** Called once for each stream, when it closes. */
+  /** Called once per stream, when it closes. */
   readonly onEnd: (consumer: GroupConsumer) => void;
 }
 
-/** A partition from which a stream reads. */
+/** A partition that a stream reads from. */
 class StreamPartition implements GroupWaiter {
   readonly group: ConsumerGroup;
   seenEvent: number;
@@ -59,7 +59,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
   readonly #sink: TopicStreamSink;
   readonly #consumer: GroupConsumer;
   readonly #parts: StreamParts;
-  /** The partitions, in the order in which they are served next. */
+  /** The partitions, in the order in which they are to be served. */
   readonly #partitions: StreamPartition[];
   #credit: number;
   #hasRoom = true;
@@ -131,8 +131,8 @@ export class ConsumerStream implements KilledStream, TopicStream {
   /** Called when a partition may have messages. */
   woken(): void {
     if (this.#canFetch) this.#pump();
-    // The call is deferred, because direct calls through many consumers without credit could
-    // overflow the stack.
+    // Deferred, because direct calls through many consumers without credit could overflow the
+    // stack.
     else queueMicrotask(() => this.#handOn());
   }
 
@@ -146,7 +146,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
 
   #leaveAll(): void {
     for (const partition of this.#partitions) {
-      // A partition that was woken but has not fetched yet wakes another waiter in its place.
+      // If it was woken but has not fetched yet, another waiter is woken in its place.
       if (partition.isReady) partition.group.leave(partition);
       else partition.group.forget(partition);
     }
@@ -173,7 +173,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
       });
   }
 
-  /** Passes on events that were reported to this consumer, but that it cannot use. */
+  /** Passes on events that were reported to this consumer but are of no use to it. */
   #handOn(): void {
     for (const each of this.#partitions) if (each.isReady) each.group.leave(each);
   }
@@ -205,7 +205,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
       group.unclaim(found.messages);
       return;
     }
-    // The partition moves to the end, so that another partition is served next.
+    // The partition moves to the end of the queue, so another one is served next.
     this.#partitions.push(...this.#partitions.splice(this.#partitions.indexOf(partition), 1));
     if (found.messages.length > 0) {
       this.#credit -= found.messages.length;

@@ -1,11 +1,11 @@
 /**
- * Writes dead letters in the same commit as the acknowledgement of their messages. A row is deleted
- * when its message is discarded or its topic is dropped. All letters are read only at startup and
- * after a topic has been dropped. At all other times, only the letters of messages that have just
- * been discarded are read.
+ * Writes dead letters in the same commit as the acknowledgement of their messages. A letter's row
+ * is deleted when it is discarded from the dead-letter topic, or when that topic is dropped. All
+ * letters are read only at startup and after a topic has been dropped. At all other times, only
+ * the letters that have just been discarded are read.
  *
- * A letter has the same owner as its message, so erasing an account removes it like any other row
- * of the account.
+ * A letter has the same owner as its message, so erasing an account removes it like any of the
+ * account's other rows.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -23,7 +23,7 @@ import type { GroupStore } from "./group_row.ts";
 
 const { tableId: TABLE_ID } = DEAD_LETTERS_TABLE;
 
-/** The index of the payload, which is the last column. */
+/** The index of the payload column, which is the last one. */
 const PAYLOAD_INDEX: number = DEAD_LETTER_COLUMNS.length - 1;
 
 export interface DeadLettersDeps {
@@ -34,12 +34,12 @@ export interface DeadLettersDeps {
   readonly log: SeldomLog;
 }
 
-/** Moves messages to the dead-letter topics. */
+/** Moves messages to dead-letter topics. */
 export class DeadLetters {
   readonly #deps: DeadLettersDeps;
-  /** For each topic with letters, the seq up to which its letters were deleted. */
+  /** For each topic with letters, the seq up to which its letters have been deleted. */
   readonly #prunedSeqs = new Map<number, number>();
-  /** Whether the table may have letters of dropped topics. */
+  /** Whether the table may contain letters of dropped topics. */
   #hasDropped = true;
 
   constructor(deps: DeadLettersDeps) {
@@ -60,8 +60,8 @@ export class DeadLetters {
   }
 
   /**
-   * Moves messages in the current tick. If the disk refuses the letters, the messages are delivered
-   * again.
+   * Moves messages in the current tick. If the disk refuses the letters, the messages will be
+   * delivered again.
    */
   #bury(group: ConsumerGroup, messages: readonly TopicMessage[]): void {
     const target = this.#targetOf(group);
@@ -72,7 +72,7 @@ export class DeadLetters {
       try {
         this.#buryOne(group, message, row);
       } catch (error) {
-        // The error can be ignored here, because the message stays in its group.
+        // The error can be ignored, because the message stays in its group.
         if (!isExpected(error)) throw error;
         this.#deps.log.error("cannot write a dead letter; its message is delivered again", {
           topic: `${group.log.entry.namespace}.${group.log.entry.name}`,
@@ -93,9 +93,9 @@ export class DeadLetters {
       apply(row);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      // A payload may be longer than the row from which it was made.
+      // A payload may be longer than the row that it was made from.
       if (error.code === "ROW_TOO_LARGE") apply(row.with(PAYLOAD_INDEX, null));
-      // The account is being erased, so no dead letter may be written for its messages.
+      // The account is being erased, so its messages must not become dead letters.
       else if (error.code === "PERMISSION_DENIED") store.apply({ writes: prepared.writes });
       else throw error;
     }
@@ -107,7 +107,7 @@ export class DeadLetters {
     this.#hasDropped = true;
   }
 
-  /** Deletes letters whose messages have been discarded or whose topic has been dropped. */
+  /** Deletes letters that their topic has discarded, or whose topic has been dropped. */
   async prune(): Promise<void> {
     const { logs } = this.#deps;
     if (this.#hasDropped) {
@@ -156,7 +156,7 @@ export class DeadLetters {
   }
 }
 
-/** Returns whether a letter is still stored. */
+/** Whether a letter is still stored. */
 function isStored(store: GroupStore, owner: number, row: Row | undefined): boolean {
   const key = [row?.[0] ?? null];
   const upTo = store.appliedSeq;

@@ -1,18 +1,18 @@
 /**
- * Keeps track of the consumers of groups: which ones read, when each was last active, and how each
- * can be ended.
+ * Keeps track of the consumers of groups: which groups each reads, when each was last active, and
+ * how each can be ended.
  *
- * All requests of a user in one partition of a group count as one consumer; each stream is a
+ * All requests of a user in one partition of a group count as a single consumer. Each stream is a
  * consumer of its own.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { ConsumerGroup } from "./consumer_group.ts";
 
-/** The idle time after which a consumer without messages is removed. */
+/** How long a consumer without messages may be idle before it is removed. */
 const IDLE_MS_MAX = 600_000;
 
-/** A stream, which ends when its consumer is killed. */
+/** A stream that ends when its consumer is killed. */
 export interface KilledStream {
   killed(): void;
 }
@@ -23,12 +23,12 @@ export class GroupConsumer {
   readonly number: number;
   readonly userId: string;
   readonly groups: readonly ConsumerGroup[];
-  /** The time of the consumer's last activity, on the monotonic clock. */
+  /** When the consumer was last active, on the monotonic clock. */
   lastSeenMs: number;
   /** The number of waits and reads in progress. */
   activeCount = 0;
   isKilled = false;
-  /** The stream of the consumer, unless it reads by requests. */
+  /** The consumer's stream; undefined if it reads by HTTP requests. */
   stream: KilledStream | undefined;
 
   constructor(options: {
@@ -43,17 +43,17 @@ export class GroupConsumer {
     this.lastSeenMs = options.nowMs;
   }
 
-  /** The name that KILL uses to find the consumer. */
+  /** The name by which KILL finds the consumer. */
   get consumerId(): string {
     return `consumer-${this.number}`;
   }
 
-  /** Releases the consumer's messages to other consumers. */
+  /** Releases the consumer's messages, for other consumers. */
   release(): void {
     for (const group of this.groups) group.releaseAllOf(this.number);
   }
 
-  /** Refuses a consumer that was killed. @throws {DatabaseError} CANCELLED */
+  /** Checks that the consumer has not been killed. @throws {DatabaseError} CANCELLED */
   requireAlive(): void {
     if (this.isKilled) {
       throw new DatabaseError("CANCELLED", `Cannot read messages: ${this.consumerId} was killed`);
@@ -64,7 +64,7 @@ export class GroupConsumer {
 export class GroupConsumers {
   readonly #clock: Clock;
   readonly #byNumber = new Map<number, GroupConsumer>();
-  /** Consumers that read over HTTP requests. */
+  /** Consumers that read by HTTP requests, by user. */
   readonly #byUser = new Map<ConsumerGroup, Map<string, GroupConsumer>>();
   #lastNumber = 0;
 
@@ -101,7 +101,7 @@ export class GroupConsumers {
     return consumer;
   }
 
-  /** Ends a consumer, and releases its messages to other consumers. */
+  /** Ends a consumer and releases its messages, for other consumers. */
   remove(consumer: GroupConsumer): void {
     this.#byNumber.delete(consumer.number);
     for (const group of consumer.groups) {
@@ -112,7 +112,7 @@ export class GroupConsumers {
     consumer.release();
   }
 
-  /** Ends a consumer and its stream. The caller has to end its waiting requests. */
+  /** Ends a consumer and its stream. The caller has to end the consumer's waiting requests. */
   kill(consumerId: string): GroupConsumer | undefined {
     for (const consumer of this.#byNumber.values()) {
       if (consumer.consumerId !== consumerId) continue;

@@ -18,7 +18,7 @@ const { tableId: TABLE_ID, name: TABLE_NAME } = TOPIC_GROUPS_TABLE;
 
 const [, , , COMMITTED = 0, UPDATED_AT_MS = 0, BODY = 0] = TOPIC_GROUP_COLUMN_IDS;
 
-/** The methods of the store that are used to read and write groups. */
+/** The store methods used to read and write groups. */
 export type GroupStore = Pick<
   Store,
   "appliedSeq" | "apply" | "durable" | "lookup" | "owners" | "scan" | "visibleSeq"
@@ -37,7 +37,7 @@ export interface StoredGroup {
   readonly updatedAtMs: number;
 }
 
-/** Reads the newest position, whether or not it is durable; undefined if the group has none. */
+/** Reads a group's newest position, durable or not; undefined if it has none. */
 export function storedGroup(
   store: GroupStore,
   { group, partition, topicId }: GroupPlace,
@@ -54,14 +54,14 @@ export function storedGroup(
   return { state: stateOf(Number(committed), body), updatedAtMs: Number(updatedAtMs) };
 }
 
-/** Returns whether the newest position of a group equals this state. */
+/** Whether a group's newest position equals this state. */
 export function isStoredState(store: GroupStore, place: GroupPlace, state: WindowState): boolean {
   const stored = storedGroup(store, place);
   if (stored === undefined || stored.state.committed !== state.committed) return false;
   return Buffer.compare(bodyOf(stored.state), bodyOf(state)) === 0;
 }
 
-/** A row of the groups table, except for its body. */
+/** A row of the groups table without its body. */
 export interface ListedGroup extends GroupPlace {
   readonly committed: number;
   readonly updatedAtMs: number;
@@ -95,22 +95,21 @@ function* storedRows(store: GroupStore): Generator<Row> {
   }
 }
 
-/** Deletes the positions of topics that no longer exist. */
+/** Deletes the positions in topics that no longer exist. */
 export async function removeGroups(
   store: GroupStore,
   isGone: (topicId: number) => boolean,
 ): Promise<void> {
   const rows = [...storedRows(store)].filter(([topicId]) => isGone(Number(topicId)));
   if (rows.length === 0) return;
-  // The deleted rows are written with a NULL body, because the last values of a deleted position
-  // are never read.
+  // The body is NULL, because the last values of a deleted position are never read.
   const deleted = rows.map((row): Row => row.concat(null));
   await store.durable(store.apply({ writes: [write("delete", deleted)] }).lastSeq);
 }
 
 /**
  * Returns the write that stores a position. @param isNew Whether the table has no row for the
- * group.
+ * group yet.
  */
 export function groupWrite(
   { group, partition, topicId }: GroupPlace,

@@ -1,7 +1,6 @@
 /**
- * Tracks the messages of one partition from the point of view of a group: the state machine behind
- * claims, acknowledgements and redelivery. It performs no input or output, and learns the time only
- * from its callers.
+ * Tracks the messages of one partition as a group sees them: the state machine behind claims,
+ * acknowledgements and redelivery. It performs no I/O, and callers tell it the time.
  *
  *     event \ state    (new)        waiting           claimed                     acknowledged
  *     deliver          claimed      claimed, if due   –                           –
@@ -17,29 +16,28 @@
  *     ─────────┼─────────────────────────────────────┼────────► offsets
  *       acked  │ acked, claimed and waiting: a ring  │ new
  *
- * - All messages below `committed` are acknowledged; the one at `committed` is not, unless it is
- *   `end`.
- * - At most {@linkcode WINDOW_MAX} messages are between `committed` and `end`, so a message that is
- *   never acknowledged stops its group once that many later messages have been delivered.
+ * - All messages below `committed` are acknowledged. The one at `committed` is not, unless
+ *   `committed` equals `end`.
+ * - At most {@linkcode WINDOW_MAX} messages are between `committed` and `end`, so a message that
+ *   is never acknowledged stops its group once that many later messages have been delivered.
  */
 import { assert } from "../../base/assert.ts";
 
 /**
- * The maximum number of messages between the committed offset and the end of the delivered
- * messages.
+ * The maximum number of messages from the committed offset to the end of the delivered messages.
  */
 export const WINDOW_MAX = 10_000;
 
 const CAPACITY_MIN = 16;
 
-/** The highest delivery count that is stored. */
+/** The highest delivery count that can be stored. */
 const DELIVERIES_MAX = 0xffff;
 
 const WAITING = 0;
 const CLAIMED = 1;
 const ACKED = 2;
 
-/** The messages to acknowledge: all up to an offset (inclusive), or a list in ascending order. */
+/** The messages to acknowledge: all up to an offset (inclusive), or those in an ascending list. */
 export interface AckedOffsets {
   readonly upTo?: number | undefined;
   readonly offsets?: readonly number[] | undefined;
@@ -50,17 +48,17 @@ export interface WindowState {
   readonly committed: number;
   readonly end: number;
   /**
-   * The acknowledged ranges above `committed`, each with its first offset and the offset after its
+   * The acknowledged ranges above `committed`, each as its first offset and the offset after its
    * last one.
    */
   readonly acked: readonly (readonly [from: number, to: number])[];
-  /** The delivery counts of unacknowledged messages. Counts of 1 are omitted. */
+  /** The delivery counts of unacknowledged messages. Counts of 1 are left out. */
   readonly deliveries: readonly (readonly [offset: number, count: number])[];
 }
 
 /** The effect that an acknowledgement would have on a window. */
 export interface PlannedAck {
-  /** The number of messages that would be newly acknowledged. */
+  /** How many messages would be newly acknowledged. */
   readonly count: number;
   readonly state: WindowState;
 }
@@ -74,17 +72,18 @@ export class GroupWindow {
   #states: Uint8Array = new Uint8Array(CAPACITY_MIN);
   #deliveries: Uint16Array = new Uint16Array(CAPACITY_MIN);
   /**
-   * The deadlines of claimed messages, and the times at which waiting messages may be delivered.
+   * For a claimed message, its deadline. For a waiting message, the time from which it may be
+   * delivered.
    */
   #times: Float64Array = new Float64Array(CAPACITY_MIN);
   #consumers: Uint32Array = new Uint32Array(CAPACITY_MIN);
   #keys: (string | undefined)[] = [];
   #claimCount = 0;
   #waitingCount = 0;
-  /** A lower bound for the deadlines of all claims. */
+  /** A lower bound on the deadlines of all claims. */
   #firstDeadlineMs = Infinity;
   /**
-   * The unacknowledged offsets of each key, ascending. The map exists once there has been an
+   * For each row key, its unacknowledged offsets in ascending order. Undefined until the first
    * ordered delivery.
    */
   #byKey: Map<string, number[]> | undefined;
@@ -108,7 +107,7 @@ export class GroupWindow {
     return this.#committed;
   }
 
-  /** The offset of the first message that is not in the window yet. */
+  /** The offset of the first message not yet in the window. */
   get end(): number {
     return this.#end;
   }
@@ -121,7 +120,7 @@ export class GroupWindow {
     return this.#waitingCount;
   }
 
-  /** The number of new messages that still fit into the window. */
+  /** How many new messages still fit into the window. */
   get freeCount(): number {
     return WINDOW_MAX - (this.#end - this.#committed);
   }
@@ -149,9 +148,9 @@ export class GroupWindow {
   }
 
   /**
-   * Adds the next new message as a waiting one.
+   * Adds the next new message in the waiting state.
    *
-   * @param key Identifies its row; undefined if its order does not matter.
+   * @param key Identifies the message's row; undefined if its order does not matter.
    */
   push(key: string | undefined): void {
     const offset = this.#end;
@@ -166,7 +165,7 @@ export class GroupWindow {
     if (this.#byKey !== undefined) noteKey(this.#byKey, key, offset);
   }
 
-  /** Sets the row key of a message that was loaded from the groups table. */
+  /** Sets the row key of a message loaded from the groups table. */
   setKey(offset: number, key: string | undefined): void {
     const slot = this.#slot(offset);
     if (this.#keys[slot] !== undefined || this.#states[slot] === ACKED) return;
@@ -180,7 +179,7 @@ export class GroupWindow {
     }
   }
 
-  /** Returns the offsets of waiting messages that may now be delivered, in ascending order. */
+  /** Returns the offsets of waiting messages that may be delivered now, in ascending order. */
   due(nowMs: number, limit: number): number[] {
     this.expire(nowMs);
     const found: number[] = [];
@@ -194,7 +193,7 @@ export class GroupWindow {
     return found;
   }
 
-  /** Returns whether an earlier message for the same row is still unacknowledged. */
+  /** Whether an earlier message for the same row is still unacknowledged. */
   isHeldByKey(offset: number): boolean {
     const key = this.#keys[this.#slot(offset)];
     if (key === undefined) return false;
@@ -204,8 +203,8 @@ export class GroupWindow {
   }
 
   /**
-   * Claims a waiting message for a consumer. Returns how often the message has been delivered,
-   * including this time.
+   * Claims a waiting message for a consumer. Returns how often it has been delivered, including
+   * this time.
    */
   claim(
     offset: number,
@@ -225,7 +224,7 @@ export class GroupWindow {
     return deliveries;
   }
 
-  /** Makes a claimed message wait until `dueMs`. @returns Whether the message was claimed. */
+  /** Puts a claimed message back to wait until `dueMs`. @returns Whether it was claimed. */
   release(offset: number, dueMs: number): boolean {
     if (!this.isClaimed(offset)) return false;
     const slot = this.#slot(offset);
@@ -236,16 +235,14 @@ export class GroupWindow {
     return true;
   }
 
-  /**
-   * Revokes a claim whose message did not reach its consumer, as if the claim had never been made.
-   */
+  /** Undoes a claim whose message did not reach its consumer, as if it had never been made. */
   unclaim(offset: number): void {
     if (!this.release(offset, 0)) return;
     const slot = this.#slot(offset);
     this.#deliveries[slot] = Math.max(0, (this.#deliveries[slot] ?? 0) - 1);
   }
 
-  /** Releases all messages of an ending consumer. Returns their number. */
+  /** Releases all messages of a consumer that is ending. Returns how many there were. */
   releaseAllOf(consumer: number): number {
     let count = 0;
     if (this.#claimCount === 0) return count;
@@ -263,16 +260,14 @@ export class GroupWindow {
       const slot = this.#slot(offset);
       if (this.#states[slot] !== CLAIMED) continue;
       const deadlineMs = this.#times[slot] ?? 0;
-      // The deadline is kept as the due time, so that it can still be reported to waiting
-      // consumers.
+      // The deadline becomes the due time, so it can still be reported to waiting consumers.
       if (deadlineMs <= nowMs) this.release(offset, deadlineMs);
       else this.#firstDeadlineMs = Math.min(this.#firstDeadlineMs, deadlineMs);
     }
   }
 
   /**
-   * Returns the first time after `afterMs` at which a claim or a delay expires; Infinity if there
-   * is none.
+   * Returns the first time after `afterMs` at which a claim or a delay expires; Infinity for none.
    */
   nextDueMs(afterMs: number): number {
     let next = Infinity;
@@ -297,7 +292,7 @@ export class GroupWindow {
     return claims;
   }
 
-  /** Computes the effect of an acknowledgement without changing anything. */
+  /** Computes the effect of an acknowledgement. Changes nothing. */
   plan(request: AckedOffsets): PlannedAck {
     const { offsets = [], upTo = -1 } = request;
     const end = Math.max(this.#end, upTo + 1, (offsets.at(-1) ?? -1) + 1);
@@ -326,7 +321,7 @@ export class GroupWindow {
     return { count, state: { committed: committed ?? end, end, acked, deliveries } };
   }
 
-  /** The stored form of the current state. */
+  /** The current state in its stored form. */
   get state(): WindowState {
     return this.plan({}).state;
   }
@@ -342,7 +337,7 @@ export class GroupWindow {
     this.#advance();
   }
 
-  /** Advances to the oldest message that is kept. */
+  /** Advances the window to the oldest message still kept. */
   forwardTo(offset: number): void {
     if (offset > this.#committed) this.ack({ upTo: offset - 1 });
   }

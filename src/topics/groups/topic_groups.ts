@@ -3,8 +3,8 @@
  * the server.
  *
  * - A group comes into existence in a partition when a consumer first reads that partition for it.
- *   Its position is made durable before it receives a message, so that "latest" still means the
- *   same position after a crash.
+ *   Its position is made durable before it receives a message, so "latest" still means the same
+ *   position after a crash.
  * - When a topic is dropped, its groups end with it; their rows are removed later.
  * - A group stays in memory as long as it has consumers, claims or work in progress. Idle groups
  *   exist only as rows.
@@ -53,10 +53,10 @@ import {
 } from "./group_row.ts";
 import { type PollParts, TopicPoll } from "./topic_poll.ts";
 
-/** How often idle consumers are forgotten, idle groups are closed, and lags are determined. */
+/** How often idle consumers are removed, idle groups are closed, and lags are determined. */
 const LOOK_MS = 10_000;
 
-/** The maximum number of idle groups that are stored or closed in one tick. */
+/** The maximum number of idle groups stored or closed in one tick. */
 const CLOSED_PER_LOOK_MAX = 500;
 
 export interface TopicGroupsOptions extends TopicLimits {
@@ -82,14 +82,14 @@ export class TopicGroups implements TopicConsumers {
   #looking: Promise<void> | undefined;
   /** Whether the table may contain groups of dropped topics. */
   #hasDropped = true;
-  /** Topics that have groups. */
+  /** The topics that have groups. */
   readonly #topicIds = new Set<number>();
   /**
-   * For each topic that had groups at startup, the ends of its partitions when the first of its
-   * groups was opened. Messages before these offsets may have been delivered before startup.
+   * For each topic that had groups at startup, the ends of its partitions when its first group was
+   * opened. Messages before these offsets may have been delivered before startup.
    */
   readonly #restoredEnds = new Map<number, readonly number[] | undefined>();
-  /** The number of redeliveries by groups that have been closed. */
+  /** The number of redeliveries by groups that have since been closed. */
   #closedRedeliveries = 0;
 
   constructor(options: TopicGroupsOptions) {
@@ -123,8 +123,7 @@ export class TopicGroups implements TopicConsumers {
     if (group === undefined) return this.#readPlainly(log, request);
     const open = await this.#groupOf({ topicId, partition, group }, request.start);
     const consumer = this.#consumers.ofUser(userId, open);
-    // The promise is not awaited, because otherwise this function would stay in memory while the
-    // request waits.
+    // Not awaited, because this function would otherwise stay in memory while the request waits.
     return new TopicPoll(request, { consumer, group: open, parts: this.#polls }).messages;
   }
 
@@ -139,7 +138,7 @@ export class TopicGroups implements TopicConsumers {
   }
 
   /**
-   * Opens a group, and creates its position if it has none yet.
+   * Opens a group, creating its position if it has none yet.
    * @throws {DatabaseError}
    */
   #groupOf(place: GroupPlace, start: TopicStart): Promise<ConsumerGroup> {
@@ -153,7 +152,7 @@ export class TopicGroups implements TopicConsumers {
     return opening;
   }
 
-  /** Returns an open group, and keeps it open while a request uses it. */
+  /** Returns a group if it is open, and records that a request has used it. */
   #openAt(key: string): ConsumerGroup | undefined {
     const open = this.#open.get(key);
     if (open !== undefined) open.usedMs = this.#options.clock.monotonicMs();
@@ -415,7 +414,7 @@ export class TopicGroups implements TopicConsumers {
     });
   }
 
-  /** Closes idle groups, which are read from their rows again when they are next used. */
+  /** Closes idle groups. When next used, they are read from their rows again. */
   #closeIdle(): void {
     const nowMs = this.#options.clock.monotonicMs();
     const read = new Set([...this.#consumers.all()].flatMap(({ groups }) => groups));
@@ -424,7 +423,7 @@ export class TopicGroups implements TopicConsumers {
       if (left === 0) return;
       if (read.has(group) || nowMs - group.usedMs < LOOK_MS || !group.isIdle) continue;
       left -= 1;
-      // A group whose counts are not durable yet is closed later.
+      // A group with delivery counts that are not yet durable is closed later.
       if (!group.isStored) group.keepCounts();
       else {
         this.#open.delete(key);
@@ -442,10 +441,10 @@ export class TopicGroups implements TopicConsumers {
         this.#hasDropped = false;
       }
       await this.#deadLetters.prune();
-      // The changes are counted regularly so that the lag of the groups is up to date.
+      // Regular counting keeps the groups' lag up to date.
       for (const topicId of this.#topicIds) await this.counted(topicId);
     } catch (error) {
-      // The error can be ignored here, because maintenance runs again later.
+      // The error can be ignored, because maintenance runs again later.
       if (!isExpected(error)) onBug(error, "maintaining the groups of topics");
       else log.error("cannot maintain the groups of topics", { error: error.message });
     }

@@ -1,7 +1,7 @@
 /**
- * Implements a request that waits until its group has messages. Thousands of requests may wait, so
- * each is a single object. The group, the deadline, the client's signal and KILL call its methods,
- * so it needs no closures and no suspended async function.
+ * Implements a request that waits until its group has messages. Thousands of requests may be
+ * waiting, so each is a single object. The group, the deadline, the client's signal and KILL call
+ * its methods, which takes no closures and no suspended async function.
  *
  *     fetching ──messages, deadline, client left, KILL, failure──► over
  *        │ ▲
@@ -14,12 +14,12 @@ import type { TopicConsumeRequest, TopicMessages } from "../../sql/mod.ts";
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer } from "./group_consumers.ts";
 
-/** The objects that all requests share. */
+/** What all requests share. */
 export interface PollParts {
   readonly clock: Clock;
-  /** The requests that wait for messages, by their deadlines. */
+  /** The waiting requests, ordered by deadline. */
   readonly waiting: Deadlines<TopicPoll>;
-  /** Whether the server is stopping, so that no request may wait. */
+  /** Whether the server is stopping. If so, no request may wait. */
   readonly isStopping: () => boolean;
 }
 

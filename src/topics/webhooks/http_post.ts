@@ -1,5 +1,5 @@
 /**
- * Sends one request to a listed host, at an address that has been checked.
+ * Sends a request to a listed host, at an address that has been checked.
  *
  * - The name is resolved for each request, every address in the response is checked, and the
  *   connection goes to a checked address. A name that resolves differently a moment later (DNS
@@ -15,7 +15,7 @@ import { isIPv6 } from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import { hostOf, ignoreProxies, type OutboundHosts } from "../../base/outbound_hosts.ts";
 
-/** The errors after which the next address of the host is tried, because nothing was sent. */
+/** After these errors, the host's next address is tried, because nothing has been sent. */
 const UNREACHED: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]);
 
 export interface PostRequest {
@@ -23,7 +23,7 @@ export interface PostRequest {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Aborting the signal ends the request early. */
+  /** Aborting it ends the request early. */
   readonly signal: AbortSignal;
 }
 
@@ -31,9 +31,12 @@ export type PostAnswer =
   | { readonly isDelivered: true }
   | {
       readonly isDelivered: false;
-      /** The reason why a delivery failed, as a sentence without a full stop. */
+      /** Why the delivery failed, as a sentence without a full stop. */
       readonly reason: string;
-      /** The time for which the receiver has asked the sender to wait before the next attempt. */
+      /**
+       * How long the receiver has asked the sender to wait before the next attempt, in
+       * milliseconds.
+       */
       readonly retryAfterMs?: number | undefined;
     };
 
@@ -61,7 +64,7 @@ export function posting({ clock, hosts, resolve = resolved }: PostDeps): Post {
     } catch (error) {
       if (timeout.signal.aborted) return failed(`it did not respond within ${timeoutMs / 1000} s`);
       if (signal.aborted) return failed("the server was stopped");
-      // Any failure of the network or of the receiver is reported as a failed delivery.
+      // Any network or receiver failure is reported as a failed delivery.
       return failed(`it cannot be reached: ${codeOf(error)}`);
     } finally {
       cancelTimer();
@@ -83,7 +86,7 @@ function resolved(host: string): Promise<readonly LookupAddress[]> {
 }
 
 /**
- * Waits for a promise until the signal is aborted. The name resolution behind the promise cannot be
+ * Waits for a name to be resolved, until the signal is aborted. The resolution itself cannot be
  * cancelled.
  */
 function orAborted(
@@ -129,7 +132,7 @@ async function postTo(
     headers: { ...headers, Host: url.host },
     redirect: "manual",
     signal,
-    // The runtime looks up connections by address, so a reused connection could belong to another
+    // The runtime finds connections to reuse by address, so a reused one could belong to another
     // host name.
     ...(isSecure ? { tls: { serverName: hostOf(url) }, keepalive: false } : {}),
   });
@@ -145,7 +148,7 @@ async function postTo(
 }
 
 /**
- * Reads a number of seconds. A date, the other form of the header, is ignored because it would
+ * Reads a number of seconds. The other form of the header, a date, is ignored because it would
  * require synchronized clocks.
  */
 function retryAfterMsOf(header: string | null): number | undefined {

@@ -6,11 +6,11 @@
  *                           └──pause───┘ KILL, failure
  *
  * - A message is acknowledged after a 2xx response. Any other outcome is a negative
- *   acknowledgement, with a delay that grows with the number of deliveries, so a message may arrive
- *   twice, but none is lost. After MAX_DELIVERIES of the topic, the group moves the message to the
- *   dead letters.
- * - Each message in flight uses one credit of the stream. A failure withholds its credit for a time
- *   that grows with each consecutive failure, so a receiver that is down gets few requests.
+ *   acknowledgement, with a delay that grows with the number of deliveries. A message may
+ *   therefore arrive twice, but none is lost. After the topic's MAX_DELIVERIES, the group moves
+ *   the message to the dead letters.
+ * - Each message in flight uses one credit of the stream. A failure withholds its credit for a
+ *   time that grows with each consecutive failure, so a receiver that is down gets few requests.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -25,14 +25,14 @@ import type { Post, PostAnswer } from "./http_post.ts";
 import { webhookRequest } from "./webhook_request.ts";
 import { webhookUrl } from "./webhook_url.ts";
 
-/** The delay after the first failure; it doubles with each further one. */
+/** The delay after the first failure. It doubles with each further one. */
 const DELAY_MS_MIN = 1000;
 const DELAY_MS_MAX = 600_000;
 
 /** The longest delay that a receiver may request. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** The maximum time for which a failed request withholds its credit. */
+/** How long a failed request may withhold its credit at most. */
 const HOLD_MS_MAX = 30_000;
 
 export interface WebhookDeps extends TopicLimits {
@@ -76,7 +76,7 @@ export class WebhookDelivery {
   }
 
   /**
-   * Begins to deliver, unless the delivery has already been closed.
+   * Begins delivering unless the delivery has already been closed.
    *
    * @param before The delivery of the same webhook before it was altered, once it has ended.
    */
@@ -89,8 +89,8 @@ export class WebhookDelivery {
     try {
       this.#url = webhookUrl(this.webhook.url, this.#deps.hosts);
     } catch (error) {
-      // The state of the webhook shows the error. Nothing is delivered until the server is
-      // restarted with other settings.
+      // The webhook's state shows the error. Nothing is delivered until the server restarts with
+      // different settings.
       if (!isExpected(error)) throw error;
       this.isRefused = true;
       this.lastError = error.message;
@@ -106,7 +106,7 @@ export class WebhookDelivery {
    * Accepts no more messages, and waits for those in flight. Undelivered messages are delivered
    * again later.
    *
-   * @param graceMs The time that requests in flight may take to finish.
+   * @param graceMs How long requests in flight may take to finish.
    */
   async close(graceMs: number): Promise<void> {
     this.#isStopped = true;
@@ -150,7 +150,7 @@ export class WebhookDelivery {
     }
   }
 
-  /** Opens the stream again after a pause, unless the topic has been dropped. */
+  /** Reopens the stream after a pause, unless the topic has been dropped. */
   #reopen(error: Error): void {
     this.#stream = undefined;
     if (this.#isStopped) return;
@@ -187,7 +187,7 @@ export class WebhookDelivery {
           delayMs: this.#delayMs(message, answer),
         });
     } catch (error) {
-      // The error can be ignored here: the message's claim expires by itself, and the message is
+      // The error can be ignored: the message's claim expires by itself, and the message is
       // delivered again.
       if (!isExpected(error)) throw error;
       this.#deps.log.error("cannot acknowledge a message for a webhook", {
@@ -217,7 +217,7 @@ export class WebhookDelivery {
       secret,
       nowMs: clock.nowMs(),
     });
-    // If the timeout were longer, the message could be delivered again before the response arrives.
+    // With a longer timeout, the message could be delivered again before the response arrives.
     const timeoutMs = Math.min(timeoutSecs * 1000, visibilityMs * 0.75);
     return post({ ...request, url, timeoutMs, signal: this.#abort.signal });
   }
@@ -231,7 +231,7 @@ export class WebhookDelivery {
     this.#deps.log.warn("a webhook failed", { webhook: this.webhook.name, reason });
   }
 
-  /** Returns the delay before a message's next delivery. */
+  /** Returns how long to wait before delivering a message again, in milliseconds. */
   #delayMs(
     { deliveries }: TopicMessage,
     { retryAfterMs = 0 }: PostAnswer & { isDelivered: false },
