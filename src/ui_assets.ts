@@ -7,8 +7,8 @@
  *     3. ui/dist/ui.pack        made by scripts/build_ui.ts, for an installation without those
  *        packages
  *
- * The search adds almost no time to startup, and nothing that is wrong with the page can make the
- * server fail: the fault is logged, and the page reports it.
+ * The search adds almost no time to startup, and no problem with the page can make the server
+ * fail: the problem is logged, and shown in place of the page.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
@@ -19,10 +19,10 @@ import { BASE_MARK, bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
 const UI_DIRECTORY = join(SOURCE_FOLDER, "../ui");
 const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
 
-/** The path to which `scripts/build_ui.ts` writes the pack. */
+/** The path that `scripts/build_ui.ts` writes the pack to. */
 export const UI_PACK_PATH: string = join(UI_DIRECTORY, "dist/ui.pack");
 
-/** Matches the name of the embedded pack, which contains a hash. */
+/** Matches the name of the embedded pack, which includes a hash. */
 const EMBEDDED_PACK = /^ui(?:-[a-z0-9]+)?\.pack$/;
 
 const PAGE_FAILED = `<!doctype html>
@@ -36,8 +36,8 @@ const PAGE_FAILED = `<!doctype html>
 `;
 
 /**
- * Loads the built admin page, from the executable or from a directory.
- * @returns Undefined if the page exists in none of these forms.
+ * Loads the admin page from the first place that has it.
+ * @returns undefined if none does.
  */
 export function loadUi(log: Log): UiAssets | undefined {
   const embedded = Bun.embeddedFiles.find((file) => EMBEDDED_PACK.test(nameOf(file)));
@@ -48,7 +48,7 @@ export function loadUi(log: Log): UiAssets | undefined {
   return undefined;
 }
 
-/** The page, which is created at the first request for it. */
+/** The page, built when it is first requested. */
 class LazyUi implements UiAssets {
   readonly #log: Log;
   readonly #make: () => Promise<UiPack>;
@@ -71,8 +71,8 @@ class LazyUi implements UiAssets {
   #load(): Promise<ReadyUi | undefined> {
     this.#ready ??= this.#make().then(readyFrom, (error: unknown) => {
       this.#log.error("the admin page could not be built", { cause: String(error) });
-      // The next request tries again, so that a developer who fixes the sources need not restart
-      // the server.
+      // The next request tries again, so a developer who fixes the sources need not restart the
+      // server.
       this.#ready = undefined;
       return undefined;
     });
@@ -106,12 +106,12 @@ function hasFile(path: string): boolean {
   return Bun.file(path).size > 0;
 }
 
-/** Returns true if the development packages of `ui` are installed. */
+/** Whether the development packages of `ui` are installed. */
 function hasPackages(): boolean {
   try {
     return Bun.resolveSync("react-dom/client", UI_DIRECTORY) !== "";
   } catch {
-    // The resolver has no other way to report a missing package.
+    // This is the only way in which the resolver reports a missing package.
     return false;
   }
 }

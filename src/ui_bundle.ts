@@ -1,15 +1,15 @@
 /**
- * Builds the admin page from its sources under `ui`, all in memory: scripts and styles with a hash
- * in their names, and the document that refers to them.
+ * Builds the admin page from its sources in `ui`, all in memory: scripts and styles with a hash in
+ * their names, and the document that refers to them.
  *
- * This is used by a server that runs from its sources, at the first request for the page, and by
+ * A server that runs from its sources uses this when the page is first requested, and so does
  * `scripts/build_ui.ts`. Needs the development packages of `ui`.
  */
 
 /** The whole page, in the form in which a build writes it to its file. */
 export interface UiPack {
   /**
-   * The document, with {@linkcode NONCE_MARK} in place of the nonce of each response, and
+   * The document. It has {@linkcode NONCE_MARK} in place of the nonce of each response, and
    * {@linkcode BASE_MARK} in place of the path below which the browser reaches the server.
    */
   readonly page: string;
@@ -36,7 +36,7 @@ const ICON =
 
 /**
  * Builds the admin page.
- * @throws {Error} With the bundler's messages, if the sources cannot be built.
+ * @throws {Error} With the bundler's messages if the sources cannot be built.
  */
 export async function bundleUi(entry: string): Promise<UiPack> {
   const built = await Bun.build({
@@ -56,8 +56,7 @@ export async function bundleUi(entry: string): Promise<UiPack> {
     assets.push({ path, type: output.type, text: await output.text() });
     if (output.kind === "entry-point") script = path;
   }
-  // The style sheet of the entry point includes the style sheets of the chunks that are loaded
-  // later.
+  // The entry point's style sheet includes those of the chunks that are loaded later.
   const stem = script.slice(0, script.lastIndexOf("-"));
   const style = assets.find(({ path }) => path.startsWith(`${stem}-`) && path.endsWith(".css"));
   if (style === undefined) throw new Error(`the bundle of ${entry} has no style sheet`);

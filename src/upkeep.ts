@@ -2,7 +2,7 @@
  * Runs the recurring tasks of an open database. They check the memory, the free space and the
  * clock, remove expired rows and files that can no longer be referenced, erase dropped accounts,
  * scan segments for damage, and save when users were last seen. Nothing here waits, and no caller
- * waits for it. If a disk error or a bug ends a task, the task is tried again.
+ * waits for it. A task that ends with a disk error or a bug is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import type { Bugs } from "./base/bugs.ts";
@@ -19,19 +19,19 @@ import {
 } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
-/** The interval at which free space, the clock and expiry are checked while there are no writes. */
+/** How often free space, the clock and expiry are checked while there are no writes. */
 const SPACE_LOOK_MS = 10_000;
 
 /**
- * The interval at which expired rows are deleted. Even with the shortest TTL, which is a second, a
- * row stays for two seconds at most.
+ * How often expired rows are deleted. Even with the shortest TTL, a second, a row stays for two
+ * seconds at most.
  */
 const EXPIRY_MS = 1000;
 
-/** The interval at which the catalog records when users were last seen. */
+/** How often the catalog records when users were last seen. */
 const SEEN_MS = 60_000;
 
-/** The parts of the database on which maintenance tasks work. */
+/** The parts of the database that maintenance tasks work on. */
 export interface UpkeepParts
   extends Pick<
     SqlEnvironment,
@@ -50,13 +50,13 @@ export interface UpkeepParts
   readonly store: LocalStore;
 }
 
-/** The parts that record failures. */
+/** Where failures are recorded. */
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
 /**
- * Begins immediately with the tasks that a shutdown interrupted. Before this function returns, it
- * closes the write gates of tables whose committed unique indexes are not built yet. Returns a
- * function that stops the tasks.
+ * Immediately resumes the tasks that a shutdown interrupted. Before returning, closes the write
+ * gates of tables whose committed unique indexes have not been built yet. Returns a function that
+ * stops the tasks.
  */
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const { auth, clock, store } = parts;
@@ -104,7 +104,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
 
 /**
  * Removes files that no row references, in time slices. Only one sweep runs at a time, and none
- * after `end`.
+ * starts after `end`.
  */
 function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
   const { clock, definitionOf, log } = parts;
@@ -177,7 +177,7 @@ function sweepExports({ bugs, exports, log }: Reports & Pick<UpkeepParts, "expor
   });
 }
 
-/** Runs a recurring task. If it fails, the other tasks are not affected. */
+/** Runs a recurring task. Its failure does not affect the other tasks. */
 function attempt(reports: Reports, task: string, work: () => void): void {
   try {
     work();

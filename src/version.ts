@@ -1,5 +1,5 @@
 /**
- * Defines the version of this build. `scripts/build.ts` writes the date into an executable; a
+ * Defines the version of this build. `scripts/build.ts` writes the date into an executable. A
  * server that runs from source uses the day on which it started.
  */
 import manifest from "../package.json" with { type: "json" };
@@ -8,12 +8,9 @@ import { systemClock } from "./base/clock.ts";
 /** The semantic version of the server. */
 export const VERSION: string = manifest.version;
 
-/**
- * Whether this file was compiled by `scripts/build.ts`, because only such a file has embedded
- * assets.
- */
+/** Whether this file was compiled by `scripts/build.ts`: only then are there embedded assets. */
 export const IS_EXECUTABLE: boolean = Bun.embeddedFiles.length > 0;
 
-/** The date of the build in the form YYYY-MM-DD. */
+/** The date of the build, as YYYY-MM-DD. */
 export const BUILD_DATE: string =
   process.env["TIDEMARK_BUILD_DATE"] ?? new Date(systemClock.nowMs()).toISOString().slice(0, 10);

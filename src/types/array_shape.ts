@@ -1,9 +1,9 @@
 /**
- * Computes with the dimensions of arrays.
+ * Handles the dimensions of arrays.
  *
- * A multidimensional array is an array of arrays that all have the same dimensions. Its type is the
- * same as that of a one-dimensional array. An empty array has no dimensions. Positions start at 1
- * in each dimension.
+ * A multidimensional array is an array of arrays that all have the same dimensions. Its type is
+ * the same as that of a one-dimensional array. An empty array has no dimensions. Subscripts start
+ * at 1 in each dimension.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Value } from "./value.ts";
@@ -17,7 +17,7 @@ export function isArrayValue(value: Value): value is ArrayValue {
   return Array.isArray(value);
 }
 
-/** Returns the length of each dimension; none for an empty array. */
+/** Returns the length of each dimension. An empty array has none. */
 export function dimensionsOf(array: ArrayValue): number[] {
   const dimensions: number[] = [];
   for (let part: Value = array; isArrayValue(part) && part.length > 0; part = part[0] ?? null) {
@@ -27,14 +27,14 @@ export function dimensionsOf(array: ArrayValue): number[] {
 }
 
 /**
- * Returns the elements of all dimensions in order. A one-dimensional array is returned unchanged.
+ * Returns the elements of all dimensions, in order. A one-dimensional array is returned as it is.
  */
 export function elementsOf(array: ArrayValue): ArrayValue {
   const [first = null] = array;
   return isArrayValue(first) ? array.flatMap((part) => elementsOf(part as ArrayValue)) : array;
 }
 
-/** Maps every element and keeps the dimensions of the array. */
+/** Maps every element. The result has the same dimensions. */
 export function mapElements(array: ArrayValue, map: (element: Value) => Value): ArrayValue {
   const [first = null] = array;
   if (!isArrayValue(first)) return array.map(map);
@@ -45,7 +45,7 @@ export function mapElements(array: ArrayValue, map: (element: Value) => Value): 
  * Combines arrays into an array with one more dimension. If all of them are empty or NULL, the
  * result is an empty array, as in PostgreSQL.
  *
- * @throws {DatabaseError} INVALID_VALUE if the arrays differ in their dimensions.
+ * @throws {DatabaseError} INVALID_VALUE if the arrays have different dimensions.
  */
 export function arrayOfArrays(parts: ArrayValue): ArrayValue {
   if (parts.every((part) => part === null || (isArrayValue(part) && part.length === 0))) return [];
@@ -60,10 +60,10 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
 }
 
 /**
- * Combines the arrays of rows into an array with one more dimension.
+ * Gathers the arrays of several rows into an array with one more dimension.
  *
- * @throws {DatabaseError} INVALID_VALUE if the values are arrays that differ in their dimensions,
- *   or if one of several is empty or NULL.
+ * @throws {DatabaseError} INVALID_VALUE if the arrays have different dimensions, or if one of
+ *   several is empty or NULL.
  */
 export function gatheredArray(values: ArrayValue): ArrayValue {
   if (values.every((value) => isArrayValue(value) && value.length > 0))

@@ -1,9 +1,9 @@
 /**
- * Reads and writes the text form of arrays: `{1,NULL,"a b"}`, and `{{1,2},{3,4}}` for two
- * dimensions. Semicolons separate boxes.
+ * Reads and writes the text form of arrays: `{1,NULL,"a b"}`, or `{{1,2},{3,4}}` for two
+ * dimensions. Boxes are separated by semicolons.
  *
- * Arrays begin at position 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted if
- * the bounds begin at 1; an array with other bounds is refused.
+ * Subscripts start at 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted only if
+ * all lower bounds are 1.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -21,7 +21,10 @@ import type { Value } from "./value.ts";
 
 export type ArraySeparator = "," | ";";
 
-/** Returns what separates the elements of an array in its text: boxes contain commas. */
+/**
+ * Returns the separator between the elements of an array's text form. It is a semicolon for boxes,
+ * because these contain commas.
+ */
 export function arraySeparator(element: DataType): ArraySeparator {
   return element.kind === "box" ? ";" : ",";
 }
@@ -48,7 +51,7 @@ function quoted(text: string, separator: ArraySeparator): string {
 /**
  * Reads an array. `read` converts each element.
  *
- * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG, and the errors of reading an element.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG, and the errors of `read`.
  */
 export function arrayFromText(
   text: string,
@@ -58,21 +61,21 @@ export function arrayFromText(
   return new ArrayReader(text, read, separator).array();
 }
 
-/** Matches the bounds before an array, such as `[1:2][1:3]=`, with spaces. */
+/** Matches the bounds in front of an array, such as `[1:2][1:3]=`, including whitespace. */
 const BOUNDS = /^\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\]\s*)+)=\s*/;
 
 const BOUND = /\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]/g;
 
 /**
- * Matches an element, by the separator that ends it. Each space can match only one part of the
- * pattern, so matching never backtracks.
+ * For each separator, matches an element together with what ends it. Each space can match only one
+ * part of the pattern, so matching never backtracks.
  */
 const ELEMENTS: Readonly<Record<ArraySeparator, RegExp>> = {
   ",": /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))(?=[,}])/y,
   ";": /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}";\\]|\\[\s\S])(?:[^{}";\\]|\\[\s\S])*))(?=[;}])/y,
 };
 
-/** Matches the characters because of which an element is quoted, by the separator. */
+/** For each separator, matches the characters that require an element to be quoted. */
 const SPECIAL: Readonly<Record<ArraySeparator, RegExp>> = {
   ",": /[{}",\\\s]/,
   ";": /[{}";\\\s]/,
@@ -122,7 +125,7 @@ class ArrayReader {
     return items;
   }
 
-  /** Returns the lengths that the bounds define, and whether all of the bounds begin at 1. */
+  /** Returns the lengths that the bounds declare, and whether all lower bounds are 1. */
   #bounds(): { lengths: number[]; areFromOne: boolean } | undefined {
     const found = BOUNDS.exec(this.#text);
     if (found === null) return undefined;
@@ -190,7 +193,7 @@ class ArrayReader {
   }
 }
 
-/** Whether all parts of an array have the same dimensions. */
+/** Whether all sub-arrays have the given dimensions. */
 function isRegular(items: ArrayValue, [length, ...rest]: readonly number[]): boolean {
   if (items.length !== length) return false;
   if (rest.length === 0) return !items.some(isArrayValue);

@@ -1,6 +1,6 @@
 /**
- * Implements the types BIT and BIT VARYING. A value is a string of the characters 0 and 1, whose
- * order is PostgreSQL's order of bit strings.
+ * Implements the types BIT and BIT VARYING. A value is a string of the characters 0 and 1. Such
+ * strings sort like bit strings in PostgreSQL.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { type DataType, typeName } from "./data_type.ts";
@@ -9,7 +9,7 @@ import type { Whole } from "./value.ts";
 
 export type BitType = Extract<DataType, { kind: "bit" }>;
 
-/** The largest length that a type may declare, and that a literal may have. */
+/** The maximum length that a type may declare or a literal may have, in bits. */
 export const BITS_MAX = 83_886_080;
 
 /** Reads `101`, `b101` or `x1F`. @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
@@ -34,7 +34,7 @@ function bitsOfHex(digits: string): string {
 }
 
 /**
- * Returns a value that has the declared length.
+ * Returns a value of the declared length.
  *
  * @throws {DatabaseError} VALUE_TOO_LONG, INVALID_VALUE
  */
@@ -48,15 +48,15 @@ export function fittedBits(type: BitType, bits: string): string {
   );
 }
 
-/** Returns a bit string truncated to the declared length, or padded with 0 to that length. */
+/** Truncates a bit string to the declared length, or pads it with 0 to that length. */
 export function cutBits({ isVarying, length }: BitType, bits: string): string {
   if (length === undefined) return bits;
   return isVarying === true ? bits.slice(0, length) : bits.slice(0, length).padEnd(length, "0");
 }
 
 /**
- * Returns the last bits of an integer in two's complement. If more bits are requested than the
- * integer has, its sign fills the others.
+ * Returns the lowest bits of an integer in two's complement. If more bits are requested than the
+ * integer has, it is sign-extended.
  */
 export function bitsOfWhole(value: Whole, length: number): string {
   return BigInt.asUintN(length, BigInt(value)).toString(2).padStart(length, "0");

@@ -1,11 +1,12 @@
 /**
- * Casts values between types, in the three contexts of SQL:
+ * Casts values between types, in SQL's three contexts:
  *
  *     implicit     where an operator or function needs it; never between text and numbers
  *     assignment   also where a value is written to a column: narrowing, any type to text
  *     explicit     also where the statement requests the cast: CAST, `::`
  *
- * A cast is a function of the two types, chosen once and applied to values that are not NULL.
+ * A cast is a function determined by the two types. It is chosen once and applied to values that
+ * are not NULL.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -39,14 +40,14 @@ import type { RowValue, Value } from "./value.ts";
 
 export type CastMode = "implicit" | "assignment" | "explicit";
 
-/** Casts one non-NULL value. JSON null becomes NULL in a cast to a number or boolean. */
+/** Casts a single non-NULL value. In a cast to a number or boolean, JSON null becomes NULL. */
 export type Caster = (value: Value) => Value;
 
 export interface CastOptions {
   readonly from: DataType;
   readonly to: DataType;
   readonly mode: CastMode;
-  /** The time of the statement, for `now` and similar words in date and time literals. */
+  /** The statement's time, for `now` and similar words in date and time literals. */
   readonly nowMicros?: number;
 }
 
@@ -62,7 +63,7 @@ export function castValue(value: Value, { from, to, mode, nowMicros }: CastOptio
 }
 
 /**
- * Returns the cast for hot loops, or undefined if the cast leaves all values unchanged.
+ * Returns the cast function for hot loops; undefined if the cast leaves all values unchanged.
  *
  * @throws {DatabaseError} The errors of {@linkcode castValue}.
  */
@@ -82,8 +83,8 @@ export function casterFor(
 }
 
 /**
- * Returns a cast like {@linkcode casterFor}, but "same" if values stay unchanged and undefined if
- * no such cast exists.
+ * Returns the cast function as {@linkcode casterFor} does, but "same" if values stay unchanged,
+ * and undefined if there is no such cast.
  */
 export function castBetween(from: DataType, to: DataType, mode: CastMode): FoundCast {
   return findCast({ from, to, mode, nowMicros: undefined });
@@ -125,7 +126,7 @@ function findCast(wanted: Wanted): FoundCast {
 }
 
 function castBoolean(from: DataType, to: DataType): FoundCast {
-  // INT is the only integer type with this cast, as in PostgreSQL.
+  // As in PostgreSQL, INT is the only integer type with this cast.
   if (from.kind === "boolean" && to.kind === "int") return (value) => (value === true ? 1 : 0);
   if (from.kind === "int" && to.kind === "boolean") return (value) => value !== 0;
   return undefined;
@@ -216,7 +217,10 @@ function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
   };
 }
 
-/** Converts the text of a JSON number. JSON numbers are exact, so no double is used in between. */
+/**
+ * Converts the text of a JSON number. JSON numbers are exact, so there is no detour through a
+ * double.
+ */
 function numberFromJsonText(text: string, to: DataType): Value {
   if (!isInteger(to)) return valueFromText(to, text);
   return castValue(valueFromText(NUMERIC, text), { from: NUMERIC, to, mode: "explicit" });
@@ -285,7 +289,7 @@ function castArray(wanted: Wanted): FoundCast {
 function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (from.kind === "embedding" && to.kind === "embedding") {
     if (from.dimensions === to.dimensions) return "same";
-    // This call always fails, and its error states the expected number of elements.
+    // This call always throws. Its error states the expected number of elements.
     return (value) => {
       checkDimensions(to.dimensions, (value as Float32Array).length);
       return value;
@@ -334,9 +338,9 @@ function embeddingFromArray(
 }
 
 /**
- * Returns the boolean, or the text of the number, in a JSON document; JSON null becomes NULL.
+ * Returns the boolean in a JSON document, or the text of its number. JSON null becomes NULL.
  *
- * @throws {DatabaseError} INVALID_VALUE if the document is of another kind.
+ * @throws {DatabaseError} INVALID_VALUE if the document is of any other kind.
  */
 function scalarFromJson(text: string, wanted: "boolean" | "number"): Value {
   const root = jsonRoot(text);

@@ -22,7 +22,7 @@ import { checkedMoney } from "./money.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 import { roundedZonedTime, zonedTimeOf, zonedTimeValue } from "./zoned_time.ts";
 
-/** The decimal type whose representation in memory amounts of money share. */
+/** The decimal type that represents amounts of money the same way in memory. */
 const CENTS: DataType = decimalType(19, 2);
 
 /**
@@ -54,7 +54,7 @@ export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCa
   }
 }
 
-/** Casts to a type to which many other types can be cast. */
+/** Handles target types that many other types can be cast to. */
 function fromForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
   if (from.kind === "money" && isNumeric(to) && mode !== "implicit") {
     return isExactDecimal(to) ? castNumber(CENTS, to, mode) : undefined;
@@ -99,9 +99,7 @@ function toMoney(from: DataType, mode: CastMode): FoundCast {
   };
 }
 
-/**
- * A value without a time zone is taken as UTC, because the time zone of the session is always UTC.
- */
+/** A value without a time zone is taken as UTC, because the session's time zone is always UTC. */
 function toZonedTime(from: DataType, digits: number, mode: CastMode): FoundCast {
   if (from.kind === "timetz") {
     if (digits >= (from.digits ?? 6)) return "same";

@@ -30,7 +30,7 @@ const RANK: Readonly<Record<string, number>> = {
   double: 5,
 };
 
-/** The number of decimal digits that every value of a binary floating-point type preserves. */
+/** How many decimal digits every value of a binary floating-point type preserves. */
 const FLOAT_DIGITS = 6;
 const DOUBLE_DIGITS = 15;
 
@@ -94,14 +94,16 @@ function fromNumeric(to: DataType): FoundCast {
   }
 }
 
-/** Refuses a finite number that a binary type cannot represent. */
+/**
+ * Returns the binary number nearest to a NUMERIC. Refuses finite numbers beyond the type's range.
+ */
 function finiteOrSpecial(value: string, fit: (value: number) => number): number {
   const number = doubleFromNumeric(value);
   return isFiniteNumeric(value) ? fit(number) : number;
 }
 
 /**
- * Requires that a number is finite.
+ * Checks that a number is finite.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE for NaN and the infinities.
  */
 function finite(value: Value, to: DataType): string {

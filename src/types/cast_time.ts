@@ -1,5 +1,6 @@
 /**
- * Casts among dates, times and intervals, and from integers in the units that the wire format uses.
+ * Casts among dates, times and intervals. Also casts integers, which count the units of the wire
+ * format.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
@@ -43,7 +44,7 @@ function toTimestamp(
 ): FoundCast {
   if (from.kind === "date") return (value) => timestampOfDate(value as number);
   if (from.kind === "timestamp" || from.kind === "datetime") {
-    // Dropping the zone loses information, so it is not implicit.
+    // Dropping the zone loses information, so this cast is not implicit.
     if (from.kind === "datetime" && to.kind === "timestamp" && mode === "implicit") {
       return undefined;
     }
@@ -65,8 +66,8 @@ function toDate(from: DataType, mode: CastMode): FoundCast {
 }
 
 /**
- * The days of 0001-01-01 and 9999-12-31. An integer outside this range was most likely meant in a
- * different unit, so it is refused. Strings may denote any date.
+ * 0001-01-01 and 9999-12-31, in days since 1970. An integer outside this range was most likely
+ * meant in a different unit, so it is refused. Strings may denote any date.
  */
 const NUMBER_DAY_MIN = -719_162;
 const NUMBER_DAY_MAX = 2_932_896;
@@ -75,7 +76,7 @@ function isLikelyDay(days: number): boolean {
   return days >= NUMBER_DAY_MIN && days <= NUMBER_DAY_MAX;
 }
 
-/** Whether an integer is accepted as a date or timestamp. */
+/** Whether an integer is plausible as a date or timestamp, and therefore accepted. */
 export function isLikelyMoment({ kind }: DataType, value: Whole): boolean {
   return isLikelyDay(kind === "date" ? Number(value) : splitTimestamp(value).days);
 }

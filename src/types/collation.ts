@@ -1,14 +1,15 @@
 /**
- * Defines collations, which determine the order and the equality of text.
+ * Defines collations, which determine the order and equality of text.
  *
  * A collation belongs to the type of text. Text without a collation is ordered by code point, and
- * so is text with a collation of kind "code points": the two differ only in the rules by which the
- * collation of an expression is derived from its parts. Collations of kind "icu" order text by the
- * rules of a language, which the runtime's ICU library knows.
+ * so is text with a collation of kind "code points". The two differ only in how the collation of
+ * an expression is derived from its parts. Collations of kind "icu" order text by the rules of a
+ * language, as implemented by the runtime's ICU library.
  *
  * A deterministic collation considers only identical strings equal. It breaks ties by code point,
- * so it changes the order of text, but never its equality. A nondeterministic collation considers
- * strings equal that its rules do not distinguish: `collation_keys.ts` defines their common key.
+ * so it affects the order of text, but never its equality. A nondeterministic collation considers
+ * all strings equal that its rules do not distinguish: `collation_keys.ts` defines their common
+ * key.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { compareCodePoints } from "./code_points.ts";
@@ -20,9 +21,9 @@ export type Collation = CodePointCollation | IcuCollation | MixedCollation;
 
 interface NamedCollation {
   readonly name: string;
-  /** The id of a collation that CREATE COLLATION defined; absent for a built-in one. */
+  /** The id of a collation defined by CREATE COLLATION; undefined for a built-in one. */
   readonly typeId?: number;
-  /** The namespace of a collation that CREATE COLLATION defined. */
+  /** The namespace of a collation defined by CREATE COLLATION. */
   readonly namespace?: string;
 }
 
@@ -34,7 +35,7 @@ export interface IcuCollation extends NamedCollation, IcuRules {
   readonly kind: "icu";
 }
 
-/** The rules that a collation from CREATE COLLATION has. */
+/** The rules of a collation defined by CREATE COLLATION. */
 export type CollationRules =
   | { readonly kind: "code points" }
   | ({ readonly kind: "icu" } & IcuRules);
@@ -44,8 +45,8 @@ export interface IcuRules {
   /** The BCP 47 tag of the language, with the keywords `co`, `kf` and `kn`. */
   readonly locale: string;
   /**
-   * The differences that count besides those of letters: none ("base"), of case, of accents, or of
-   * both ("variant").
+   * Which differences matter besides those between letters: none ("base"), case, accents, or both
+   * ("variant").
    */
   readonly sensitivity: "base" | "case" | "accent" | "variant";
   readonly ignoresPunctuation?: true;
@@ -58,37 +59,40 @@ export interface IcuRules {
  */
 export interface MixedCollation {
   readonly kind: "mixed";
-  /** The names of two of the collations. */
+  /** The names of two of these collations. */
   readonly names: readonly [string, string];
 }
 
 export type TextType = DataType & { readonly kind: "text" };
 
-/** Returns the collation of text, or of the text in arrays; undefined for the default. */
+/** Returns the collation of a type of text, or of arrays of text; undefined for the default. */
 export function collationOf(type: DataType): Collation | undefined {
   if (type.kind === "array") return collationOf(type.element);
   return type.kind === "text" ? type.collation : undefined;
 }
 
-/** Whether a type is text, or arrays of text, which can have a collation. */
+/** Whether a type can have a collation: text, and arrays of text. */
 export function isCollatable(type: DataType): boolean {
   return type.kind === "array" ? isCollatable(type.element) : type.kind === "text";
 }
 
-/** Whether values of a type are text that is not compared by code point. */
+/** Whether a type is text that is not compared by code point. */
 export function isCollated(type: DataType): boolean {
   if (type.kind !== "text" || type.collation === undefined) return false;
   return type.collation.kind !== "code points";
 }
 
-/** Whether text of a type, or in arrays of a type, may be equal without being identical. */
+/** Whether text of a type, or within a type, may be equal without being identical. */
 export function isLooselyEqual(type: DataType): boolean {
   if (type.kind === "row") return type.fields.some((field) => isLooselyEqual(field.type));
   const collation = collationOf(type);
   return collation?.kind === "icu" && !collation.isDeterministic;
 }
 
-/** Returns a type of text, or of arrays of text, with a collation; any other type unchanged. */
+/**
+ * Returns a text type, or a type of text arrays, with the given collation. Any other type is
+ * returned unchanged.
+ */
 export function withCollation(
   type: DataType,
   collation: Collation | undefined,
@@ -106,7 +110,7 @@ export function withCollation(
   return isExplicit ? { ...bare, collation, isExplicit } : { ...bare, collation };
 }
 
-/** Returns the type of a column that contains values of a type: its collation is implicit there. */
+/** Returns a type as it appears in a column, where the collation is implicit. */
 export function columnTypeOf(type: DataType): DataType {
   if (type.kind === "array") {
     const element = columnTypeOf(type.element);
@@ -121,7 +125,7 @@ function isDefault(collation: Collation): boolean {
   return collation.kind === "code points" && collation.name === "default";
 }
 
-/** Returns the name of a collation as SQL text. */
+/** Returns the name of a collation as SQL. */
 export function collationName(collation: Collation): string {
   if (collation.kind === "mixed") return collation.names.join(" and ");
   const name = quoted(collation.name);
@@ -130,9 +134,9 @@ export function collationName(collation: Collation): string {
 }
 
 /**
- * Returns the COLLATE clause of a type; an empty string if it has the default collation.
+ * Returns the COLLATE clause of a type; an empty string for the default collation.
  *
- * @throws {DatabaseError} TYPE_MISMATCH if the text has different collations.
+ * @throws {DatabaseError} TYPE_MISMATCH if the type's collation is mixed.
  */
 export function collateClause(type: DataType): string {
   const collation = collationOf(type);
@@ -156,7 +160,7 @@ export function sameCollation(left: Collation | undefined, right: Collation | un
   return left.typeId === right.typeId && left.name === right.name;
 }
 
-/** The collation that an expression takes from its parts. */
+/** The collation that an expression inherits from its parts. */
 export interface DerivedCollation {
   readonly collation: Collation | undefined;
   readonly isExplicit: boolean;
@@ -166,7 +170,7 @@ const NO_COLLATION: DerivedCollation = { collation: undefined, isExplicit: false
 
 /**
  * Derives the collation of an expression from the types of its parts, as PostgreSQL does: COLLATE
- * overrides the collations of columns, and the collation of a column overrides the default.
+ * overrides columns' collations, and a column's collation overrides the default.
  *
  * @throws {DatabaseError} TYPE_MISMATCH if COLLATE clauses contradict each other.
  */
@@ -208,7 +212,7 @@ function joined(one: DerivedCollation, other: DerivedCollation): DerivedCollatio
   return { collation: { kind: "mixed", names }, isExplicit: false };
 }
 
-/** Returns a type with the collation that it takes from the types of its parts. */
+/** Returns a type with the collation that it inherits from the types of its parts. */
 export function withDerivedCollation(type: DataType, parts: readonly DataType[]): DataType {
   if (!isCollatable(type) || !parts.some((part) => collationOf(part) !== undefined)) return type;
   const { collation, isExplicit } = derivedCollation(parts);
@@ -216,10 +220,10 @@ export function withDerivedCollation(type: DataType, parts: readonly DataType[])
 }
 
 /**
- * Returns the type in which texts, or arrays of them, are compared. Only an order, and equality
- * under a nondeterministic collation, depend on the collation.
+ * Returns the type under which text, or arrays of text, is compared. The collation matters only
+ * for ordering, and for equality if it is nondeterministic.
  *
- * @throws {DatabaseError} TYPE_MISMATCH if the texts have different collations.
+ * @throws {DatabaseError} TYPE_MISMATCH if the collation matters but is mixed.
  */
 export function comparedTextType(type: DataType, { isOrder }: { isOrder: boolean }): DataType {
   const collation = collationOf(type);
@@ -229,7 +233,7 @@ export function comparedTextType(type: DataType, { isOrder }: { isOrder: boolean
   return withCollation(type, isKept ? collation : undefined);
 }
 
-/** Returns the error for an operation that needs the collation of mixed text. */
+/** Returns the error for an operation that needs a collation but whose text has different ones. */
 export function mixedCollations({ names: [one, other] }: MixedCollation): DatabaseError {
   return new DatabaseError(
     "TYPE_MISMATCH",
@@ -240,7 +244,7 @@ export function mixedCollations({ names: [one, other] }: MixedCollation): Databa
 
 const comparators = new Map<string, Intl.Collator>();
 
-/** Returns the object with which ICU compares text by some rules. */
+/** Returns the collator with which ICU compares text by the given rules. */
 function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Intl.Collator {
   const key = `${locale} ${sensitivity} ${ignoresPunctuation === true}`;
   let collator = comparators.get(key);
@@ -255,7 +259,7 @@ function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Int
   return collator;
 }
 
-/** Returns the order of text under a collation. @throws {DatabaseError} TYPE_MISMATCH if mixed */
+/** Returns a collation's comparison function. @throws {DatabaseError} TYPE_MISMATCH if mixed */
 export function textComparatorFor(collation: Collation): (left: string, right: string) => number {
   if (collation.kind === "mixed") throw mixedCollations(collation);
   if (collation.kind === "code points") return compareCodePoints;
@@ -269,7 +273,7 @@ export function textComparatorFor(collation: Collation): (left: string, right: s
 }
 
 /**
- * Returns a string that is the same for exactly the strings that a collation considers equal.
+ * Returns a string that is the same for exactly those strings that a collation considers equal.
  *
  * @throws {DatabaseError} TYPE_MISMATCH if the collation is mixed
  */
@@ -280,8 +284,8 @@ export function textKeyOf(collation: Collation, text: string): string {
 }
 
 /**
- * Returns the BCP 47 tag of the language whose rules change the case of letters; undefined if the
- * text has no collation of ICU.
+ * Returns the BCP 47 tag of the language that determines how letters change case; undefined if the
+ * text has no ICU collation.
  */
 export function caseLocaleOf(type: DataType): string | undefined {
   const collation = collationOf(type);

@@ -1,21 +1,21 @@
 /**
- * Computes the keys of text under nondeterministic collations: two strings have the same key
- * if, and only if, the collation considers them equal.
+ * Computes the keys of text under nondeterministic collations: two strings have the same key if,
+ * and only if, the collation considers them equal.
  *
- * ICU's own sort keys are not available, only its comparison. A key is therefore a representative
- * of the strings that are equal: each character is replaced by the first character, by code point,
- * that ICU considers equal to it, or by the characters of which it is composed, or by nothing if
- * the collation ignores it. The comparison decides about each replacement of a character, and about
- * each key as a whole.
+ * The runtime does not offer ICU's own sort keys, only its comparison. A key is therefore a
+ * representative of all strings that are equal: each character is replaced by the first character,
+ * by code point, that ICU considers equal to it, by the characters that it is composed of, or by
+ * nothing if the collation ignores it. The comparison decides about each replacement of a
+ * character, and about each key as a whole.
  *
  *     secondary strength     "Straße"  →  "STRAßE"      "ﬁx"  →  "FIX"      "あア"  →  "ああ"
  *     primary strength       "Straße"  →  "STRASSE"     "Crème"  →  "CREME"
  *
  * Replacing characters one by one is exact only if no sequence of characters has a weight of its
  * own. This holds for the root collation, except for the vowels of Thai, Lao and Tai Viet that are
- * written before their consonant: ICU compares them in the same way before and after it. The key of
- * a key is the key itself, so keys and other strings can be compared by their keys.
- * Languages that add sequences of their own can only be used with deterministic collations.
+ * written before their consonant: ICU compares them the same way before and after it. The key of a
+ * key is the key itself, so keys and other strings can be compared by their keys. Languages that
+ * add sequences of their own can be used only with deterministic collations.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { IcuRules } from "./collation.ts";
@@ -48,7 +48,7 @@ export function reasonAgainstKeys({ ignoresPunctuation, locale }: IcuRules): str
     : `the language ${baseName} has letters of several characters`;
 }
 
-/** Returns the key of a text. @throws {DatabaseError} UNSUPPORTED_FEATURE */
+/** Returns the key of a string. @throws {DatabaseError} UNSUPPORTED_FEATURE */
 export function collationKeyOf(rules: IcuRules, collator: Intl.Collator, text: string): string {
   const { sensitivity } = rules;
   let letters = tables.get(sensitivity);
@@ -59,26 +59,28 @@ export function collationKeyOf(rules: IcuRules, collator: Intl.Collator, text: s
   return letters.keyOf(text);
 }
 
-/** The tables of the root collation, by the differences that count. */
+/** The tables of the root collation, by the differences that matter. */
 const tables = new Map<IcuRules["sensitivity"], LetterTable>();
 
 /**
- * A consonant of Thai, Lao, New Tai Lue or Tai Viet, and a vowel after it that is usually written
+ * A Thai, Lao, New Tai Lue or Tai Viet consonant followed by a vowel that is usually written
  * before it.
  */
 const WRITTEN_AFTER =
   /[\u0e01-\u0e2e][\u0e40-\u0e44](?![\u0e01-\u0e2e])|[\u0e81-\u0eae\u0edc-\u0edf][\u0ec0-\u0ec4](?![\u0e81-\u0eae\u0edc-\u0edf])|[\u1980-\u19ab][\u19b5-\u19b7\u19ba](?![\u1980-\u19ab])|[\uaa80-\uaaaf][\uaab5\uaab6\uaab9\uaabb\uaabc](?![\uaa80-\uaaaf])/g;
 
-/** Finds the Catalan letter that consists of two characters, an L and a middle dot. */
+/** Matches the Catalan letter that consists of two characters, an L and a middle dot. */
 const MIDDLE_DOT = /([lL])\u00b7/g;
 
 /**
- * Characters that are equal to strings outside the tables: CJK radicals, of which some are equal to
- * ideographs, and Arabic marks on a space.
+ * Characters that equal strings outside the tables: CJK radicals, some of which equal ideographs,
+ * and Arabic marks on a space.
  */
 const REFUSED = /[\u2e80-\u2ef3\ufc5e-\ufc63]|[\u{16ff0}-\u{16fff}]/u;
 
-/** Letters that are equal to several letters, at least if only differences of letters count. */
+/**
+ * Matches letters that equal several letters, at least if only differences between letters matter.
+ */
 const SEQUENCES = new RegExp(
   "^[" +
     "\\u00c6\\u00d8\\u00df\\u00e6\\u00f8\\u0110\\u0111\\u0126\\u0127\\u0141\\u0142\\u0152\\u0153\\u018d" +
@@ -109,8 +111,8 @@ const SEQUENCES = new RegExp(
 );
 
 /**
- * The first and the last code points of characters that are equal to no others: ideographs, Hangul
- * syllables, surrogates and private characters.
+ * Ranges of characters that equal no others, each as its first and last code point: ideographs,
+ * Hangul syllables, surrogates and private-use characters.
  */
 const DISTINCT: readonly (readonly [number, number])[] = [
   [0x3400, 0x4dbf],
@@ -125,13 +127,15 @@ const DISTINCT: readonly (readonly [number, number])[] = [
 
 const UNASSIGNED = /\p{Cn}/u;
 
-/** A character that ICU sorts after every letter, so that `prefix + LAST` ends a range. */
+/**
+ * A character that ICU sorts after every letter, which makes `prefix + LAST` the end of a range.
+ */
 const LAST = "\uffff";
 
 interface Replacements {
-  /** Maps each character that is not its own replacement to its replacement. */
+  /** Maps each character to its replacement. Characters that stay the same are not in the map. */
   readonly replaced: ReadonlyMap<string, string>;
-  /** Finds decomposed letters that ICU compares as a whole; undefined if there are none. */
+  /** Matches decomposed letters that ICU compares as a whole; undefined if there are none. */
   readonly whole: RegExp | undefined;
 }
 
@@ -189,7 +193,7 @@ class LetterTable {
     return this.#collator.compare(withSortedMarks(left), withSortedMarks(right)) === 0;
   }
 
-  /** Compares all characters with each other, and returns their replacements. */
+  /** Compares all characters with one another, and returns their replacements. */
   #read(): Replacements {
     const replaced = new Map<string, string>();
     const letters: string[] = [];
@@ -198,7 +202,7 @@ class LetterTable {
       if (letter.normalize("NFD") === letter) letters.push(letter);
       else composites.push(letter);
     }
-    // A compatibility form that is equal to its plain form needs no comparison with other letters.
+    // A compatibility form that equals its plain form need not be compared with other letters.
     const forms: [string, string][] = [];
     const plain = letters.filter((letter) => {
       const form = letter.normalize("NFKD");
@@ -211,7 +215,7 @@ class LetterTable {
     this.#replaceSequences(plain, replaced);
     for (const [letter, form] of forms) replaced.set(letter, replacedIn(form, replaced));
     this.#replaced = { replaced, whole: undefined };
-    // Letters with marks may have a weight of their own, such as the Cyrillic short i.
+    // Letters with marks may have a weight of their own, as the Cyrillic short i does.
     const ownWeight = [...composites, ...letters].filter(
       (letter) => !this.#areEqual(this.#replacedIn(letter), letter),
     );
@@ -226,7 +230,7 @@ class LetterTable {
     return this.#replaced;
   }
 
-  /** Adds the replacements of sorted letters by the first one of those equal to them. */
+  /** Maps each of the sorted letters that equals others to the first of them. */
   #replaceEqual(sorted: readonly string[], into: Map<string, string>): void {
     for (let start = 0; start < sorted.length; ) {
       const letter = sorted[start] ?? "";
@@ -242,9 +246,9 @@ class LetterTable {
   }
 
   /**
-   * Adds the replacements of letters that are equal to several letters, such as `æ` to `ae` at
-   * primary strength. Such a letter sorts between its first letter and all strings that begin with
-   * it.
+   * Maps each letter that equals a sequence of letters to that sequence. An example is `æ`, which
+   * equals `ae` at primary strength. Such a letter sorts between its first letter and all strings
+   * that begin with it.
    */
   #replaceSequences(sorted: readonly string[], into: Map<string, string>): void {
     const firsts = sorted.filter((letter) => !into.has(letter));
@@ -259,7 +263,10 @@ class LetterTable {
     for (const [letter, first] of into) into.set(letter, replacedIn(first, sequences));
   }
 
-  /** Returns the letters that follow a prefix in a sequence that is equal to a letter. */
+  /**
+   * Returns the sequence of letters, beginning with `prefix`, that equals a letter; undefined if
+   * there is none.
+   */
   #sequenceOf(
     letter: string,
     {
@@ -292,7 +299,7 @@ class LetterTable {
   }
 }
 
-/** Returns the assigned characters that may be equal to others. */
+/** Yields the assigned characters that may equal others. */
 function* comparedLetters(): Generator<string> {
   let from = 0;
   for (const [first, last] of DISTINCT) {
@@ -304,13 +311,13 @@ function* comparedLetters(): Generator<string> {
   }
 }
 
-/** The maximum number of UTF-16 units of the letters that are equal to one letter. */
+/** The maximum length, in UTF-16 code units, of the sequence that equals a letter. */
 const SEQUENCE_MAX = 4;
 
-/** The number of letters before a letter that are tried as the first one of its sequence. */
+/** How many of the letters that sort before a letter are tried as the start of its sequence. */
 const STARTS_MAX = 200;
 
-/** The number of letters that are tried as the next one of a sequence. */
+/** How many letters are tried as the next one in a sequence. */
 const NEAREST_MAX = 4;
 
 function replacedIn(text: string, replaced: ReadonlyMap<string, string>): string {

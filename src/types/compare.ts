@@ -1,7 +1,7 @@
 /**
- * Defines the order and equality of values of one type, and keys for hashing them.
+ * Defines the order and equality of values of a type, and keys for hashing them.
  *
- * Callers handle NULL: these functions receive only values.
+ * Callers handle NULL: these functions never receive it.
  */
 import { defined } from "../base/assert.ts";
 import { type ArrayValue, dimensionsOf, elementsOf, isArrayValue } from "./array_shape.ts";
@@ -19,13 +19,17 @@ import type { Interval, RowValue, Value, Whole } from "./value.ts";
 export type Comparator = (left: Value, right: Value) => number;
 
 /**
- * Returns a negative number, 0 or a positive number if `left` sorts before, with or after `right`.
+ * Returns a negative number, 0 or a positive number if `left` sorts before, equal to or after
+ * `right`.
  */
 export function compareValues(type: DataType, left: Value, right: Value): number {
   return comparatorFor(type)(left, right);
 }
 
-/** Returns {@linkcode compareValues} for hot loops, with the branch on the type taken only once. */
+/**
+ * Returns {@linkcode compareValues} for hot loops, where the branch on the type is taken only
+ * once.
+ */
 export function comparatorFor(type: DataType): Comparator {
   if (type.kind === "array") return compareArrays(comparatorFor(type.element));
   if (type.kind === "row") return compareRows(type.fields);
@@ -57,7 +61,7 @@ export function comparatorFor(type: DataType): Comparator {
   }
 }
 
-/** Compares values that may be NULL. NULLs are equal to one another, and sort after all values. */
+/** Compares rows field by field. NULLs equal one another, and sort after all values. */
 function compareRows(fields: readonly RowField[]): Comparator {
   const comparators = fields.map(({ type }) => comparatorFor(type));
   return (left, right) => {
@@ -74,7 +78,7 @@ function compareRows(fields: readonly RowField[]): Comparator {
   };
 }
 
-/** @throws {DatabaseError} TYPE_MISMATCH if the text has different collations. */
+/** Compares collated text. @throws {DatabaseError} TYPE_MISMATCH if its collation is mixed. */
 function compareCollated(type: DataType): Comparator {
   const collation = defined(collationOf(type), "collated text must have a collation");
   return textComparatorFor(collation) as Comparator;
@@ -100,7 +104,7 @@ function compareDoubles(left: Value, right: Value): number {
   return a === b ? 0 : Number(Number.isNaN(a)) - Number(Number.isNaN(b));
 }
 
-/** Compares booleans (false < true), and strings of ASCII characters. */
+/** Compares booleans (false < true), or strings of ASCII characters. */
 function compareNatural(left: Value, right: Value): number {
   const a = left as string;
   const b = right as string;
@@ -140,8 +144,8 @@ function compareEmbeddings(left: Value, right: Value): number {
 }
 
 /**
- * Compares arrays: the elements of all dimensions in order, then the number of elements, then the
- * dimensions. A NULL element sorts after every value and equals NULL.
+ * Compares arrays by the elements of all dimensions in order, then by the number of elements, and
+ * then by the dimensions. A NULL element sorts after every value and equals NULL.
  */
 function compareArrays(compareElements: Comparator): Comparator {
   return (left, right) => {
@@ -172,8 +176,8 @@ function compareDimensions(left: readonly number[], right: readonly number[]): n
 export type GroupKey = string | number | bigint | boolean;
 
 /**
- * Returns a primitive that is the same Set or Map key for exactly the values that SQL's `=`
- * considers equal.
+ * Returns a primitive to use as a Set or Map key. It is the same for exactly those values that
+ * SQL's `=` considers equal.
  */
 export function groupKeyOf(type: DataType, value: Value): GroupKey {
   if (type.kind === "array") {
@@ -209,8 +213,8 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
 }
 
 /**
- * Returns the form of a value in keys, which is the same for equal values. It differs from the
- * value only for types with a key form.
+ * Returns the form in which keys contain a value. Equal values have the same form. It differs from
+ * the value only for types with a key form.
  */
 export function keyFormOf(type: DataType, value: Value): Value {
   if (typeof value !== "string" || !hasKeyForm(type)) return value;
@@ -223,18 +227,18 @@ function collatedKey(type: DataType, value: Value): string {
 }
 
 /**
- * Whether equal values of a type may differ, so that keys contain another form of them: 1.5 and
- * 1.50 of a NUMERIC without a size, ranges with such bounds, or text under a nondeterministic
- * collation.
+ * Whether equal values of a type may look different, in which case keys contain a common form: 1.5
+ * and 1.50 of a NUMERIC without a precision, ranges with such bounds, or text under a
+ * nondeterministic collation.
  */
 export function hasKeyForm(type: DataType): boolean {
   return typeOrder(type) === "numeric" || (type.kind === "text" && isLooselyEqual(type));
 }
 
 /**
- * Returns the order of the values of a type in keys and in stored columns. It is the order of the
- * type, except that collated text is ordered by the code points of its key form, so that a new
- * version of ICU does not change the order of files.
+ * Returns the comparison function for the values of a type in keys and in stored columns. It is
+ * the usual one, except that collated text is ordered by the code points of its key form. A new
+ * version of ICU thus does not change the order within files.
  */
 export function storedComparatorFor(type: DataType): Comparator {
   if (typeOrder(type) !== "collated") return comparatorFor(type);
@@ -242,7 +246,7 @@ export function storedComparatorFor(type: DataType): Comparator {
   return (left, right) => compareText(keyFormOf(type, left), keyFormOf(type, right));
 }
 
-/** Whether SQL's `=` considers two values equal: NaN equals NaN, and 0 equals -0. */
+/** Whether SQL's `=` considers two values equal. NaN equals NaN, and 0 equals -0. */
 export function haveSameGroupKey(type: DataType, left: Value, right: Value): boolean {
   const [a, b] = [groupKeyOf(type, left), groupKeyOf(type, right)];
   return a === b || Object.is(a, b);

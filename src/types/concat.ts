@@ -1,6 +1,6 @@
 /**
- * Concatenates vectors of one type. If all vectors have the same representation, the result has it
- * too: numbers are copied array by array, strings byte by byte, and dictionaries are merged.
+ * Concatenates vectors of the same type. If all of them have the same representation, so does the
+ * result: numbers are copied array by array, strings byte by byte, and dictionaries are merged.
  */
 import type { DataType } from "./data_type.ts";
 import { copyText, textSourceOf } from "./text_bytes.ts";
@@ -24,7 +24,7 @@ type NumberVector = BoolVector | Int32Vector | Float64Vector;
 type TextVector = Utf8Vector | DictionaryVector;
 
 /**
- * Returns all rows of the parts, in order, as a new vector. A single part is returned unchanged.
+ * Returns all rows of the parts, in order, as a new vector. A single part is returned as it is.
  *
  * @param type The type of every part.
  */
@@ -38,7 +38,7 @@ export function concat(type: DataType, parts: readonly Vector[]): Vector {
   const kind = physicalKind(type);
   if (kind !== "any") {
     if (parts.every((part) => part.kind === kind || part.kind === "const")) {
-      // A constant may also be an integer beyond 2^53, which an array of numbers cannot represent.
+      // A constant may be an integer beyond 2^53, which an array of numbers cannot represent.
       const numbers = parts as readonly (NumberVector | ConstVector)[];
       if (!numbers.some(isWide)) return concatNumbers(kind, numbers, length);
     }
@@ -91,7 +91,7 @@ function filled<T extends Uint8Array | Int32Array | Float64Array>(
 ): T {
   let at = 0;
   for (const part of parts) {
-    // For a constant NULL, the array contains 0, which is never read.
+    // In place of a constant NULL, the array contains 0, which is never read.
     if (part.kind === "const") into.fill(Number(part.value), at, at + part.length);
     else into.set(part.values, at);
     at += part.length;
@@ -120,7 +120,7 @@ function concatNulls(
   return nulls;
 }
 
-/** Merges dictionaries into one that contains each string once. */
+/** Merges dictionaries into a single one that contains each string once. */
 function concatCodes(parts: readonly (TextVector | ConstVector)[], length: number): Vector {
   const codeByText = new Map<Value, number>();
   const codeMaps = parts.map((part) => {
@@ -153,7 +153,7 @@ function mapCodes(codes: Codes, codeMap: Uint32Array, into: Codes): void {
   for (let row = 0; row < codes.length; row += 1) into[row] = codeMap[codes[row] ?? 0] ?? 0;
 }
 
-/** Concatenates strings as bytes if at least one part has bytes. */
+/** Concatenates strings as bytes, because at least one part has them as bytes. */
 function concatTexts(parts: readonly (TextVector | ConstVector)[], length: number): Utf8Vector {
   const texts = parts.map((part) => (part.kind === "utf8" ? part : utf8Of(part)));
   const byteCount = texts.reduce((sum, text) => sum + byteCountOf(text), 0);

@@ -1,9 +1,8 @@
 /**
- * Defines the data types of SQL: a closed union, with the facts about each type that every layer
- * needs.
+ * Defines SQL's data types: a closed union, with the facts about each type that every layer needs.
  *
  * A parameter that changes which values fit (precision, scale, length, dimensions) is part of the
- * type. Only expressions have the type `unknown`: an untyped literal, NULL, and a parameter before
+ * type. Only expressions have the type `unknown`: an untyped literal, NULL, or a parameter before
  * its context is known.
  */
 import { type Collation, sameCollation } from "./collation.ts";
@@ -17,17 +16,17 @@ export type DataType =
   | { readonly kind: "bigint" }
   | { readonly kind: "float" }
   | { readonly kind: "double" }
-  /** All values have one scale. Only expressions have a precision above 38. */
+  /** All values have the same scale. Only expressions have a precision above 38. */
   | { readonly kind: "decimal"; readonly precision: number; readonly scale: number }
   /**
-   * A number with any number of digits, whose scale is part of the value. A size is present only if
-   * `decimal` cannot represent it. `isTrimmed` marks a key column, whose values have no trailing
-   * zeros, so that equal values have equal strings.
+   * A number with any number of digits; each value has its own scale. `size` is set only if
+   * `decimal` cannot represent that size. `isTrimmed` marks a key column: its values have no
+   * trailing zeros, so equal values are equal strings.
    */
   | { readonly kind: "numeric"; readonly size?: NumericSize; readonly isTrimmed?: true }
   /**
-   * `lengthMax` is the maximum number of code points; it is absent for TEXT. `isExplicit` marks an
-   * expression whose collation COLLATE states, so that it overrides the collations of columns.
+   * `lengthMax` is the maximum number of code points; undefined for TEXT. `isExplicit` marks an
+   * expression with a COLLATE clause, which overrides the collations of columns.
    */
   | {
       readonly kind: "text";
@@ -35,7 +34,9 @@ export type DataType =
       readonly collation?: Collation;
       readonly isExplicit?: true;
     }
-  /** A JSON value keeps its text as written. `binary` marks JSONB, whose text is canonical. */
+  /**
+   * A JSON value keeps its text as written. `binary` marks JSONB, whose text is in canonical form.
+   */
   | { readonly kind: "json"; readonly binary: boolean }
   | { readonly kind: "timestamp"; readonly digits?: number }
   | { readonly kind: "datetime"; readonly digits?: number }
@@ -44,9 +45,9 @@ export type DataType =
   | { readonly kind: "timetz"; readonly digits?: number }
   | { readonly kind: "uuid" }
   | { readonly kind: "money" }
-  /** `length` is absent for a literal and for BIT VARYING of any length. */
+  /** `length` is undefined for a literal and for BIT VARYING without a maximum length. */
   | { readonly kind: "bit"; readonly length?: number; readonly isVarying?: true }
-  /** The types of a network address (with the length of its network) and of a network. */
+  /** A network address including the length of its network, and a network. */
   | { readonly kind: "inet" }
   | { readonly kind: "cidr" }
   | { readonly kind: "macaddr" }
@@ -55,34 +56,33 @@ export type DataType =
   | { readonly kind: "embedding"; readonly dimensions: number }
   | { readonly kind: "file" }
   | { readonly kind: "interval" }
-  /** A path into JSON documents, in its canonical text. */
+  /** A path into JSON documents, as canonical text. */
   | { readonly kind: "jsonpath" }
   | { readonly kind: "enum"; readonly enumType: EnumType }
-  /**
-   * The types of a document's words and of a condition over such words; both are stored as
-   * canonical text.
-   */
+  /** A document's lexemes, and a condition on such lexemes. Both are stored as canonical text. */
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
-  /** The geometric types, whose values have no order. */
+  /** The geometric types. Their values have no order. */
   | { readonly kind: GeometricKind }
-  /** The type of a range between two bounds of a type, and that of a set of such ranges. */
+  /** A range between two bounds of the type `bound`, and a set of such ranges. */
   | { readonly kind: "range"; readonly bound: DataType }
   | { readonly kind: "multirange"; readonly bound: DataType }
   /**
-   * The type of a row. Columns can have it only if CREATE TYPE has defined it, which gives it a
-   * name.
+   * A row. Columns can have this type only if CREATE TYPE has defined it, which gives it a name.
    */
   | { readonly kind: "row"; readonly fields: readonly RowField[]; readonly named?: NamedRow }
   /**
    * An expression whose type is not known yet. `isNull` is set for a literal NULL, which has no
-   * digits to keep. `isJson` is set for a request parameter that is a list or an object, whose text
+   * digits to keep. `isJson` is set for a request parameter that is a list or an object; its text
    * is JSON.
    */
   | { readonly kind: "unknown"; readonly isNull?: true; readonly isJson?: true };
 
-/** The declared size of a NUMERIC. The scale may be negative, or larger than the precision. */
+/**
+ * The declared precision and scale of a NUMERIC. The scale may be negative, or larger than the
+ * precision.
+ */
 export interface NumericSize {
   readonly precision: number;
   readonly scale: number;
@@ -93,13 +93,13 @@ export interface RowField {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The domain of a field in a named row type. The function that creates the row checks the
-   * conditions of the domain.
+   * The domain of a field in a named row type. The function that creates a row checks the domain's
+   * conditions.
    */
   readonly domain?: DomainType;
 }
 
-/** The name and id of a row type that CREATE TYPE has defined. */
+/** The name and id of a row type defined by CREATE TYPE. */
 export interface NamedRow {
   readonly typeId: number;
   readonly namespace: string;
@@ -162,17 +162,17 @@ export const UNKNOWN: DataType = { kind: "unknown" };
 export const UNKNOWN_NULL: DataType = { kind: "unknown", isNull: true };
 export const UNKNOWN_JSON: DataType = { kind: "unknown", isJson: true };
 
-/** The largest precision of a column of type `decimal`. */
+/** The maximum precision of a column of type `decimal`. */
 export const DECIMAL_PRECISION_MAX = 38;
 
-/** The largest precision that an expression of type `decimal` may have. */
+/** The maximum precision of an expression of type `decimal`. */
 export const COMPUTED_PRECISION_MAX = 1000;
 
 export function decimalType(precision: number, scale: number): DataType {
   return { kind: "decimal", precision, scale };
 }
 
-/** Whether two types are the same, parameters included. */
+/** Whether two types are the same, including their parameters. */
 export function sameType(left: DataType, right: DataType): boolean {
   if (left.kind !== right.kind) return false;
   switch (left.kind) {
@@ -254,7 +254,7 @@ export function isInteger(type: DataType): boolean {
   return type.kind === "smallint" || type.kind === "int" || type.kind === "bigint";
 }
 
-/** Whether values of a type are strings in memory. */
+/** Whether values of a type are represented as strings in memory. */
 export function isStringKind(kind: TypeKind): boolean {
   switch (kind) {
     case "numeric":
@@ -297,12 +297,12 @@ export function hasOrder(type: DataType): boolean {
   return !isGeometric(type);
 }
 
-/** Whether values of a type are ranges, or sets of ranges. */
+/** Whether values of a type are ranges or sets of ranges. */
 export function isRangeType(type: DataType): type is RangeType {
   return type.kind === "range" || type.kind === "multirange";
 }
 
-/** Whether a type is NUMERIC in SQL, in either of its representations. */
+/** Whether a type is NUMERIC in SQL, in either of its two representations. */
 export function isExactDecimal(type: DataType): boolean {
   return type.kind === "decimal" || type.kind === "numeric";
 }
@@ -312,8 +312,8 @@ export function isNumeric(type: DataType): boolean {
 }
 
 /**
- * Returns the name of a type for `PG_TYPEOF`, messages and information_schema: the name in
- * PostgreSQL, if it has one there.
+ * Returns a type's name for `PG_TYPEOF`, messages and information_schema. Where PostgreSQL has the
+ * type, this is its name there.
  */
 export function typeName(type: DataType): string {
   switch (type.kind) {
@@ -355,7 +355,7 @@ function otherTypeName(type: DataType): string {
   return OTHER_NAMES[type.kind] ?? type.kind;
 }
 
-/** Returns the name of a type without its parameters, as pg_typeof shows it. */
+/** Returns the name of a type without its parameters, as `pg_typeof` shows it. */
 export function bareTypeName(type: DataType): string {
   switch (type.kind) {
     case "decimal":
@@ -377,7 +377,7 @@ export function bareTypeName(type: DataType): string {
   }
 }
 
-/** The names of types without parameters, where they differ from the type's kind. */
+/** The names, without parameters, of types whose name differs from their kind. */
 const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
   int: "integer",
   float: "real",
@@ -385,7 +385,7 @@ const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
   bytes: "bytea",
 };
 
-/** The beginnings of the names of range types, by the type of the bounds. */
+/** The prefixes of the names of range types, by the type of their bounds. */
 const RANGE_PREFIXES: Readonly<Partial<Record<TypeKind, string>>> = {
   int: "int4",
   bigint: "int8",
@@ -395,7 +395,7 @@ const RANGE_PREFIXES: Readonly<Partial<Record<TypeKind, string>>> = {
   datetime: "tstz",
 };
 
-/** The types that the bounds of ranges may have. */
+/** The types that range bounds may have. */
 export const RANGE_BOUNDS: readonly DataType[] = [INT, BIGINT, NUMERIC, DATE, TIMESTAMP, DATETIME];
 
 function numericTypeName(size: NumericSize | undefined): string {

@@ -1,25 +1,28 @@
 /**
- * Handles dates and times of the proleptic Gregorian calendar: their fields and the text forms that
- * are written. `datetime_text.ts` reads texts.
+ * Handles dates and times of the proleptic Gregorian calendar: their fields, and writing their
+ * text forms. `datetime_text.ts` reads text forms.
  *
- * Dates are days since 1970-01-01, timestamps are microseconds since the same day. A timestamp is a
+ * Dates are days since 1970-01-01, and timestamps are microseconds since then. A timestamp is a
  * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides
- * the difference. As in PostgreSQL, `infinity` is the largest and `-infinity` the smallest value of
- * 32 bits (dates) or 64 bits (timestamps), so that values are compared and stored like any other.
- * Arithmetic has to call {@linkcode isFiniteDate} or {@linkcode isFiniteTimestamp} first.
+ * the difference. As in PostgreSQL, `infinity` is the largest and `-infinity` the smallest value
+ * of 32 bits (dates) or 64 bits (timestamps), so they are compared and stored like any other
+ * value. Arithmetic has to check {@linkcode isFiniteDate} or {@linkcode isFiniteTimestamp} first.
  *
- * Years are numbered as astronomers do: 0 is 1 BC, and -1 is 2 BC.
+ * Years are numbered astronomically: 0 is 1 BC, and -1 is 2 BC.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { MICROS_PER_DAY } from "./interval.ts";
 import { pad2, textFromClock } from "./interval_text.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** The days of 4714-11-24 BC, on which Julian days begin, and of 5874897-12-31. */
+/** 4714-11-24 BC, when Julian days begin, and 5874897-12-31, in days since 1970. */
 const DATE_MIN: number = -2_440_588;
 const DATE_MAX: number = 2_145_042_905;
 
-/** The day of 294246-12-31, the last whole year whose microseconds fit in 64 bits. */
+/**
+ * 294246-12-31, in days since 1970: the end of the last whole year whose microseconds fit in 64
+ * bits.
+ */
 const TIMESTAMP_DAY_MAX: number = 106_751_981;
 
 export const DATE_INFINITY = 2_147_483_647;
@@ -38,7 +41,7 @@ export function isFiniteTimestamp(value: Whole): boolean {
   );
 }
 
-/** Returns the midnight at which a date begins. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Returns a date's first moment as a timestamp. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function timestampOfDate(days: number): Whole {
   if (days === DATE_INFINITY) return TIMESTAMP_INFINITY;
   return days === DATE_MINUS_INFINITY ? TIMESTAMP_MINUS_INFINITY : joinTimestamp(days, 0);
@@ -49,7 +52,7 @@ export function dateOfTimestamp(value: Whole): number {
   return value === TIMESTAMP_MINUS_INFINITY ? DATE_MINUS_INFINITY : splitTimestamp(value).days;
 }
 
-/** The range of days for which the microseconds at any time of day are safe integers. */
+/** Within this many days of 1970, the microseconds of any time of day are safe integers. */
 const SAFE_DAYS = 104_248;
 
 export interface CivilDate {
@@ -60,7 +63,7 @@ export interface CivilDate {
   readonly day: number;
 }
 
-/** Returns days since 1970-01-01, by Howard Hinnant's algorithm `days_from_civil`. */
+/** Returns the days since 1970-01-01, by Howard Hinnant's algorithm `days_from_civil`. */
 export function daysFromCivil(year: number, month: number, day: number): number {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);
@@ -108,8 +111,8 @@ export function dayOfWeek(days: number): number {
 }
 
 /**
- * Requires that a date is within the supported range.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE for a day that is not finite or not in range.
+ * Checks that a date is within the supported range.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the day is not finite or out of range.
  */
 export function checkDate(days: number): number {
   if (days >= DATE_MIN && days <= DATE_MAX) return days;
@@ -120,8 +123,8 @@ export function checkDate(days: number): number {
 }
 
 /**
- * Returns the date of a year, month and day.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the day does not exist.
+ * Returns the date with the given year, month and day.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if there is no such day.
  */
 export function dateFromCivil(year: number, month: number, day: number): number {
   const exists = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month);
@@ -138,7 +141,7 @@ export function dateFromCivil(year: number, month: number, day: number): number 
 
 export interface SplitTimestamp {
   readonly days: number;
-  /** The microseconds since midnight, 0 to 86,399,999,999. */
+  /** Microseconds since midnight, 0 to 86,399,999,999. */
   readonly micros: number;
 }
 
@@ -155,8 +158,8 @@ export function splitTimestamp(value: Whole): SplitTimestamp {
 }
 
 /**
- * Combines a day and a number of microseconds into a timestamp. The number may be negative, and its
- * magnitude must be below 2^53.
+ * Combines a day and microseconds into a timestamp. `micros` may be negative or exceed a day, but
+ * its magnitude must be below 2^53.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -175,15 +178,18 @@ export function joinTimestamp(days: number, micros: number): Whole {
 }
 
 /**
- * Requires that a timestamp is within the supported range.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE for a value that is not finite or not in range.
+ * Checks that a timestamp is within the supported range.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the value is not finite or out of range.
  */
 export function checkTimestamp(value: Whole): Whole {
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, micros);
 }
 
-/** Rounds to `digits` fraction digits of a second, half away from the start of the day. */
+/**
+ * Rounds a timestamp to `digits` fractional digits of a second, half away from the start of the
+ * day.
+ */
 export function roundTimestamp(value: Whole, digits: number): Whole {
   if (digits >= 6 || !isFiniteTimestamp(value)) return value;
   const { days, micros } = splitTimestamp(value);
@@ -195,7 +201,7 @@ export function roundMicros(micros: number, digits: number): number {
   return Math.round(micros / step) * step;
 }
 
-/** Returns the year within its era, BC or AD, with at least four digits. */
+/** Returns the year within its era, BC or AD, as at least four digits. */
 function yearText(year: number): string {
   return (year > 0 ? year : 1 - year).toString().padStart(4, "0");
 }
@@ -215,13 +221,13 @@ export function textFromTimestamp(value: Whole): string {
   return momentText(value, " ", "");
 }
 
-/** Returns the text of a datetime in UTC, the session's time zone. */
+/** Returns the text of a datetime in UTC, which is the session's time zone. */
 export function textFromDatetime(value: Whole): string {
   return momentText(value, " ", "+00");
 }
 
 /**
- * Returns the text of a timestamp in ISO 8601, with a T between date and time.
+ * Returns the text of a timestamp in ISO 8601 format, with a T between date and time.
  *
  * @param zone The text of the time zone.
  */

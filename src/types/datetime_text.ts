@@ -1,8 +1,8 @@
 /**
  * Reads dates and times in the forms that PostgreSQL accepts.
  *
- * A text in ISO 8601 form is matched as a whole. Any other text is split into parts. The meaning of
- * each part depends on its form and on the parts before it, as in PostgreSQL:
+ * Text in ISO 8601 format is matched as a whole. Any other text is split into parts. What each
+ * part means depends on its form and on the parts before it, as in PostgreSQL:
  *
  *     January 8, 1999   1/8/1999   1999.008   J2451187   99-Jan-08 BC   Thu Jan 08 04:05:06 1999 PST
  *     ───┬─── ┬  ─┬──   ───┬────   ───┬────   ┬───┬───   ────┬──── ┬
@@ -27,18 +27,16 @@ import { offsetSecondsAtLocal, type TimeZone, zoneFromText } from "./time_zone.t
 import type { Whole } from "./value.ts";
 import type { ZonedTime } from "./zoned_time.ts";
 
-/**
- * The time of the statement, which words such as `now` denote. Without it, such words are refused.
- */
+/** The statement's time, denoted by words such as `now`. If undefined, such words are refused. */
 export interface Now {
   readonly nowMicros: number | undefined;
 }
 
 interface DateTimeText {
   readonly days: number;
-  /** The microseconds since midnight; undefined if the text contains only a date. */
+  /** Microseconds since midnight; undefined if the text contains only a date. */
   readonly micros: number | undefined;
-  /** The time zone in the text; undefined if the text names none. */
+  /** The time zone given in the text; undefined if there is none. */
   readonly zone: TimeZone | undefined;
 }
 
@@ -64,7 +62,7 @@ export function dateFromText(text: string, now: Now): number {
 }
 
 /**
- * Reads a timestamp without time zone. A zone in the text is ignored.
+ * Parses a timestamp without time zone. A zone in the text is ignored.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -76,7 +74,7 @@ export function timestampFromText(text: string, now: Now): Whole {
 }
 
 /**
- * Reads a timestamp with time zone. A zone in the text is applied.
+ * Parses a timestamp with time zone. A zone in the text is applied.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -90,7 +88,7 @@ export function datetimeFromText(text: string, now: Now): Whole {
 }
 
 /**
- * Reads a time of day, in microseconds since midnight, up to 24:00.
+ * Parses a time of day, up to 24:00. Returns microseconds since midnight.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -108,7 +106,7 @@ export function timeFromText(text: string, now: Now): number {
 }
 
 /**
- * Reads a time of day with its time zone, which is UTC if the text names none.
+ * Parses a time of day with a time zone. The zone defaults to UTC.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -128,8 +126,8 @@ export function zonedTimeFromText(text: string, now: Now): ZonedTime {
 const ZONED_TIME = "a time with time zone";
 
 /**
- * Reads a time of day and its time zone. If the offset of the zone changes over time, a date is
- * needed as well.
+ * Reads a time of day and its time zone. A zone whose offset changes over time is accepted only
+ * together with a date.
  */
 function zonedClock(match: RegExpExecArray, text: string, what: string): ZonedTime {
   const micros = microsFromClock(match, 1, text);
@@ -155,8 +153,8 @@ function readDateTime(text: string, what: string, now: Now): DateTimeText {
 }
 
 /**
- * Converts a year as written to an astronomical year, because 1 BC is followed by 1 AD, without a
- * year 0.
+ * Converts a year as written to an astronomical year. In the former, 1 BC is followed by 1 AD,
+ * without a year 0.
  */
 function yearOf(year: number, text: string): number {
   if (year > 0) return year;
@@ -166,7 +164,7 @@ function yearOf(year: number, text: string): number {
   );
 }
 
-/** Reads the groups of CLOCK that begin at `group`. */
+/** Reads the groups of CLOCK, starting at index `group`. */
 function microsFromClock(match: RegExpExecArray, group: number, text: string): number {
   const hours = hoursOf(Number(match[group]), match[group + 4]);
   const minutes = Number(match[group + 1]);
@@ -181,7 +179,7 @@ function microsFromClock(match: RegExpExecArray, group: number, text: string): n
   );
 }
 
-/** Returns the hour of the day; NaN if an hour with AM or PM is greater than 12. */
+/** Returns the hour of the day; NaN if an hour with AM or PM is above 12. */
 function hoursOf(hours: number, half: string | undefined): number {
   if (half === undefined) return hours;
   if (hours > 12) return Number.NaN;
@@ -216,20 +214,20 @@ interface TextPart {
 }
 
 /**
- * Matches one part of a text: a time, a date with separators, a number, a zone with a sign, or a
- * word. If a separator follows the word, it is a date or the name of a zone.
+ * Matches one part of the text: a time, a date with separators, a number, a zone with a sign, or a
+ * word. A word followed by a separator is a date or the name of a zone.
  */
 const PART =
   /(?<time>\d+:[\d:.]*)|(?<date>\d+([-/.])(?:\d+\3[\d./-]*|[a-z][a-z\d./-]*)|\d+[-/]\d+)|(?<number>\d+(?:\.\d*)?|\.\d+)|[+-]\s*(?<zone>\d[\d:]*)|(?<word>[a-z]+)(?<more>[-/.+\d][a-z\d+/_.:-]*)?/iy;
 
-/** Matches characters between parts that have no meaning of their own. */
+/** Matches characters between parts that have no meaning. */
 const GAP = /[\s,;()]*/y;
 
 function monthOf(word: string): number | undefined {
   return word === "sept" ? 9 : MONTHS.get(word);
 }
 
-/** Returns whether a word keeps its meaning when a digit or a sign follows it without a space. */
+/** Whether a word keeps its meaning if a digit or a sign follows it without a space. */
 function isKeyword(word: string): boolean {
   return monthOf(word) !== undefined || WEEKDAY.test(word) || /^(?:t|j|ad|bc|am|pm)$/.test(word);
 }
@@ -263,8 +261,8 @@ function partsOf(text: string): readonly TextPart[] | undefined {
 }
 
 /**
- * Collects the parts of a text. Each `#take…` method returns whether the part is meaningful at this
- * point.
+ * Collects the parts of the text. Each `#take…` method returns whether the part makes sense at
+ * this point.
  */
 class DateTimeReader {
   readonly #text: string;
@@ -272,7 +270,9 @@ class DateTimeReader {
   #year: number | undefined;
   #month: number | undefined;
   #day: number | undefined;
-  /** The days since 1970, if a single part of the text determines the day, such as a Julian day. */
+  /**
+   * The days since 1970, if a single part of the text determines the day, as a Julian day does.
+   */
   #days: number | undefined;
   #dayOfYear: number | undefined;
   #hasNamedMonth = false;
@@ -281,7 +281,7 @@ class DateTimeReader {
   #zone: TimeZone | undefined;
   #half: string | undefined;
   #isBeforeChrist = false;
-  /** The meaning that a preceding `J` or `T` gives to the next part. */
+  /** What a preceding `J` or `T` says about the next part. */
   #next: "julian" | "time" | undefined;
 
   constructor(text: string, now: Now) {
@@ -321,7 +321,7 @@ class DateTimeReader {
     return isCivil || this.#days !== undefined || this.#dayOfYear !== undefined;
   }
 
-  /** Whether the month and the day are known. If they are, another word is the name of a zone. */
+  /** Whether the month and the day are known. If so, a further word is the name of a zone. */
   #hasDay(): boolean {
     return this.#hasDate() || (this.#month !== undefined && this.#day !== undefined);
   }
@@ -345,8 +345,8 @@ class DateTimeReader {
   }
 
   /**
-   * Reads a part after a date: `040506-08` is a time with a zone, and any other word is the name of
-   * a zone.
+   * Reads a part that follows a date. `040506-08` is a time with a zone. Any other word is the
+   * name of a zone.
    */
   #takeAfterDate(text: string): boolean {
     const match = /^(\d+(?:\.\d+)?)(-\d+)$/.exec(text);
@@ -355,7 +355,7 @@ class DateTimeReader {
     return this.#takeDigits(time) && this.#setZone(zoneFromText(zone));
   }
 
-  /** Reads a date that consists of numbers and the name of a month, in any order. */
+  /** Reads a date made of numbers and the name of a month, in any order. */
   #takeDate(text: string): boolean {
     const fields = text.match(/\d+|[a-z]+/gi) ?? [];
     const month = fields.findIndex((field) => monthOf(field.toLowerCase()) !== undefined);
@@ -380,8 +380,7 @@ class DateTimeReader {
   }
 
   /**
-   * Reads the number of days since the beginning of 4714 BC. The fraction of the number is the time
-   * of day.
+   * Reads a Julian day, the number of days since late 4714 BC. Its fraction is the time of day.
    */
   #takeJulian(text: string): boolean {
     if (this.#hasDate()) return false;
@@ -399,9 +398,7 @@ class DateTimeReader {
     return this.#takeJulian(days) && this.#setZone(zoneFromText(zone));
   }
 
-  /**
-   * Reads digits without separators, as a date if none has been read yet, and otherwise as a time.
-   */
+  /** Reads digits without separators: as a date if there is none yet, otherwise as a time. */
   #takeDigits(text: string): boolean {
     if (this.#hasDate() || text.includes(".")) return this.#takeClockDigits(text);
     const match = /^(\d{2,4})(\d{2})(\d{2})$/.exec(text);
@@ -462,8 +459,8 @@ class DateTimeReader {
   }
 
   /**
-   * If a date consists of two numbers and the name of a month, and the first number is short, it
-   * was the day and not the year.
+   * Handles a number after a year and a month. If the month is a name and this number is long, the
+   * number read as the year was in fact the day, and this is the year.
    */
   #takeDayOrYear(text: string): boolean {
     if (!this.#hasNamedMonth || text.length <= 2) {
@@ -479,7 +476,7 @@ class DateTimeReader {
   #takeMonth(month: number): boolean {
     if (this.#hasNamedMonth) return false;
     if (this.#month !== undefined) {
-      // The number before the name of the month was read as the month, but is the day.
+      // The number before the name of the month was taken for the month, but is the day.
       if (this.#day !== undefined) return false;
       this.#day = this.#month;
     }
@@ -522,7 +519,10 @@ class DateTimeReader {
     return true;
   }
 
-  /** `DST` after an abbreviation means daylight saving time: `MET DST` is an hour east of MET. */
+  /**
+   * Applies `DST` after an abbreviation, which means daylight saving time: `MET DST` is an hour
+   * east of MET.
+   */
   #saveDaylight(): boolean {
     if (this.#zone?.kind !== "fixed") return false;
     this.#zone = { kind: "fixed", offsetSeconds: this.#zone.offsetSeconds + 3600 };
@@ -558,7 +558,7 @@ class DateTimeReader {
 
 const DAY_WORDS: ReadonlySet<string> = new Set(["today", "tomorrow", "yesterday"]);
 
-/** Whether the meaning of a text depends on the time when it is read. */
+/** Whether the meaning of a text depends on when it is read. */
 export function isTimeWord(text: string): boolean {
   const word = text.trim().toLowerCase();
   if (word === "now" || DAY_WORDS.has(word)) return true;

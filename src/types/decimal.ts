@@ -1,9 +1,8 @@
 /**
- * Computes with exact decimal numbers. A value is an unscaled integer, with a scale that the type
- * fixes (12.30 at scale 2 is 1230). Arithmetic uses integers, which become bigint only if a result
- * needs it.
+ * Implements exact decimal arithmetic. A value is an unscaled integer, with a scale fixed by its
+ * type (12.30 at scale 2 is 1230). Integers become bigint only if a result needs it.
  *
- * All rounding is half away from zero, as in SQL's NUMERIC.
+ * All rounding is half away from zero, as for SQL's NUMERIC.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -11,16 +10,16 @@ import { DECIMAL_PRECISION_MAX } from "./data_type.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
 /**
- * The powers of ten up to more than twice the largest scale, which is the largest shift in a
+ * The powers of ten up to more than twice the maximum scale, which is the largest shift in a
  * division.
  */
 const POWERS: readonly bigint[] = Array.from({ length: 96 }, (_, power) => 10n ** BigInt(power));
 
-/** The powers of ten for which a double can represent every multiple below 2^53 exactly. */
+/** The powers of ten below 2^53, as doubles. */
 const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) => 10 ** power);
 
 /**
- * The maximum exponent and number of digits. Larger ones are refused before BigInt reads them,
+ * The maximum exponent and number of digits. Larger numbers are refused before BigInt parses them,
  * because its cost grows faster than linearly.
  */
 const EXPONENT_MAX = 10_000;
@@ -30,7 +29,7 @@ export function powerOfTen(power: number): bigint {
   return POWERS[power] ?? 10n ** BigInt(power);
 }
 
-/** Returns the number of digits of an integer from 1 to 2^53−1. */
+/** Returns the number of decimal digits of an integer from 1 to 2^53−1. */
 export function digitCountOf(size: number): number {
   let count = 1;
   while (size >= (SMALL_POWERS[count] ?? Number.POSITIVE_INFINITY)) count += 1;
@@ -62,16 +61,18 @@ export function multiplyWhole(left: Whole, right: Whole): Whole {
   return wholeFromBigint(BigInt(left) * BigInt(right));
 }
 
-/** Returns the quotient, rounded toward zero. The divisor must not be 0. */
+/** Returns the quotient of two integers, rounded toward zero. The divisor must not be 0. */
 export function divideWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
-    // The remainder is exact, so the remaining division has no rounding.
+    // The dividend is now a multiple of the divisor, so this division needs no rounding.
     return (left - (left % right)) / right + 0;
   }
   return wholeFromBigint(BigInt(left) / BigInt(right));
 }
 
-/** Returns the remainder, which has the sign of the dividend. The divisor must not be 0. */
+/**
+ * Returns the remainder of a division. It has the sign of the dividend. The divisor must not be 0.
+ */
 export function remainderWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") return (left % right) + 0;
   return wholeFromBigint(BigInt(left) % BigInt(right));
@@ -85,7 +86,9 @@ export function compareWhole(left: Whole, right: Whole): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** Returns the quotient, rounded half away from zero. The divisor must not be 0. */
+/**
+ * Returns the quotient of two integers, rounded half away from zero. The divisor must not be 0.
+ */
 export function roundedQuotient(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
     const remainder = left % right;
@@ -96,7 +99,7 @@ export function roundedQuotient(left: Whole, right: Whole): Whole {
   return wholeFromBigint(roundedBig(BigInt(left), BigInt(right)));
 }
 
-/** Returns the quotient of big integers, rounded half away from zero. The divisor is not 0. */
+/** Returns the quotient of two bigints, rounded half away from zero. The divisor must not be 0. */
 export function roundedBig(dividend: bigint, divisor: bigint): bigint {
   const quotient = dividend / divisor;
   const remainder = dividend % divisor;
@@ -114,13 +117,13 @@ export function rescale(value: Whole, from: number, to: number): Whole {
   return to > from ? multiplyWhole(value, power) : roundedQuotient(value, power);
 }
 
-/** Converts an unscaled number to a smaller scale by cutting digits instead of rounding. */
+/** Converts an unscaled number to a smaller scale by truncating it instead of rounding. */
 export function truncateScale(value: Whole, from: number, to: number): Whole {
   if (to >= from) return rescale(value, from, to);
   return divideWhole(value, SMALL_POWERS[from - to] ?? powerOfTen(from - to));
 }
 
-/** Divides decimals, with a given scale for the quotient. The divisor must not be 0. */
+/** Divides decimals. The quotient has the given scale. The divisor must not be 0. */
 export function divideDecimal(
   left: { value: Whole; scale: number },
   right: { value: Whole; scale: number },
@@ -154,7 +157,10 @@ export function fitsPrecision(value: Whole, precision: number): boolean {
   return value < bound && value > -bound;
 }
 
-/** Returns a string with exactly `scale` fraction digits. The sign is kept: "-0.05". */
+/**
+ * Returns the text of a decimal, with exactly `scale` decimal places. The sign is kept even for
+ * "-0.05".
+ */
 export function textFromDecimal(value: Whole, scale: number): string {
   if (scale === 0) return value.toString();
   const negative = value < 0;
@@ -163,18 +169,18 @@ export function textFromDecimal(value: Whole, scale: number): string {
   return `${negative ? "-" : ""}${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-/** The exact digits in the text of a number, whose value is `unscaled` / 10^`scale`. */
+/** The exact digits of a number in text form. Its value is `unscaled` / 10^`scale`. */
 export interface DecimalDigits {
   readonly unscaled: bigint;
-  /** The number of fraction digits after the exponent has been applied; never negative. */
+  /** The number of decimal places once the exponent has been applied; never negative. */
   readonly scale: number;
 }
 
 /**
- * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores allowed between digits.
+ * Parses `[+-]digits[.digits][e[+-]digits]`, with underscores allowed between digits.
  *
- * @returns undefined if the text is not such a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE
- * if the exponent exceeds the range of every type.
+ * @returns undefined if the text has a different form. @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ *   if the exponent is beyond the range of every type.
  */
 export function digitsFromText(text: string): DecimalDigits | undefined {
   const match =
@@ -198,7 +204,7 @@ export function digitsFromText(text: string): DecimalDigits | undefined {
 }
 
 /**
- * Reads a decimal's text and rounds it to the scale.
+ * Parses a decimal and rounds it to the scale.
  *
  * @returns undefined if the text is not a number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
@@ -211,8 +217,8 @@ export function decimalFromText(text: string, precision: number, scale: number):
 }
 
 /**
- * Returns the smallest precision and scale that hold the digits, or undefined if there are more
- * than 38 digits.
+ * Returns the smallest precision and scale that hold the digits; undefined if there are more than
+ * 38 digits.
  */
 export function decimalShape(
   digits: DecimalDigits,
@@ -226,15 +232,16 @@ export function decimalShape(
 export function doubleFromDecimal(value: Whole, scale: number): number {
   if (typeof value === "number") {
     const power = SMALL_POWERS[scale];
-    // The value and the power of ten are exact doubles, so the division rounds only once.
+    // The value and the power of ten are exact doubles, so the only rounding is that of the
+    // division.
     if (power !== undefined) return value / power;
   }
   return Number(textFromDecimal(value, scale));
 }
 
 /**
- * Converts a finite double to a decimal with the 15 digits that every double has, as PostgreSQL
- * does.
+ * Converts a finite double to a decimal, using the 15 digits that every double preserves, as
+ * PostgreSQL does.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */

@@ -1,15 +1,17 @@
 /**
- * Implements vectors whose strings are created on first access, because a filter may discard all or
- * most rows before that.
+ * Implements vectors whose strings are created only when first accessed, because a filter may
+ * discard all or most rows before that.
  */
 import { assert } from "../base/assert.ts";
 import { type Selection, take, type Utf8Vector, type Vector } from "./vector.ts";
 
-/** Creates the strings, while their vector is valid. */
+/** Creates the strings. Its source must still be valid by then. */
 interface TextMaker {
-  /** Creates all strings; called at most once. */
+  /** Creates all strings. Called at most once. */
   make(): Utf8Vector;
-  /** Creates the strings of the chosen rows; undefined if creating all strings is less work. */
+  /**
+   * Creates the strings of the chosen rows; undefined if it is less work to create all strings.
+   */
   choose(selection: Selection): Utf8Vector | undefined;
 }
 
@@ -18,8 +20,8 @@ export function deferredTexts(length: number, maker: TextMaker): Utf8Vector {
 }
 
 /**
- * Selects rows as `take` does, but reads the strings on first access, when they must still be
- * valid.
+ * Selects rows as `take` does, but reads the strings only when first accessed. They must still be
+ * valid then.
  */
 export function takeLater(vector: Vector, selection: Selection): Vector {
   if (vector.kind !== "utf8") return take(vector, selection);

@@ -1,5 +1,5 @@
 /**
- * Defines domains, which are named conditions on the values of another type.
+ * Defines domains: types that add conditions to the values of another type.
  *
  * A value of a domain is a value of its base type, so expressions do not distinguish the two. The
  * conditions are checked wherever a value is converted to the domain: in a cast, and when a row is
@@ -10,15 +10,15 @@ import { qualifiedTypeName } from "./enum_type.ts";
 
 export interface DomainCheck {
   readonly name: string;
-  /** The condition as SQL text, in which `VALUE` denotes the value to check. */
+  /** The condition as SQL. `VALUE` denotes the value to check. */
   readonly sql: string;
 }
 
 export interface DomainRules {
-  /** The type of the values in a domain. */
+  /** The type of the domain's values. */
   readonly base: DataType;
   readonly notNull: boolean;
-  /** The DEFAULT, as SQL text, of columns that declare none themselves. */
+  /** The default value, as SQL, for columns that do not declare their own. */
   readonly defaultSql?: string;
   readonly checks: readonly DomainCheck[];
 }
@@ -34,7 +34,7 @@ export function domainName(domain: DomainType): string {
   return qualifiedTypeName(domain);
 }
 
-/** Returns the type of a column as a definition names it. */
+/** Returns a column's type as written in a definition. */
 export function columnTypeName({
   domain,
   type,

@@ -1,19 +1,19 @@
 /**
- * Defines enum types, which are lists of labels in the order in which the type declares them.
+ * Defines enum types: lists of labels, in the order in which they are declared.
  *
- * Each label has a number, which never changes, and the numbers have the order of the labels. A
- * value is the number of its label. A label that is added between two others gets a number between
- * theirs, so that stored values keep their meaning.
+ * Each label has a number, which never changes, and the numbers sort like the labels. A value is
+ * the number of its label. A label added between two others gets a number between theirs, so
+ * stored values keep their meaning.
  *
- * The catalog replaces the labels of a type in place, so that plans, live queries and topics that
- * refer to the type know new labels immediately. A number is never reused for another label.
+ * The catalog replaces the labels of a type in place. Plans, live queries and topics that refer to
+ * the type therefore know new labels immediately. A number is never reused for another label.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
 
 export interface EnumLabel {
   readonly label: string;
-  /** The number that represents an enum label. */
+  /** The number that represents the label. */
   readonly position: number;
 }
 
@@ -21,7 +21,7 @@ export interface EnumType {
   readonly typeId: number;
   namespace: string;
   name: string;
-  /** The labels of an enum type in their order. */
+  /** The labels of the type, in order. */
   labels: readonly EnumLabel[];
 }
 
@@ -45,7 +45,7 @@ function lookupOf({ labels }: EnumType): Lookup {
 }
 
 /**
- * Returns the name of an enum type for messages, with its namespace unless it is in the default
+ * Returns an enum type's name for messages. The namespace is included unless it is the default
  * one.
  */
 export function enumName(type: EnumType): string {
@@ -53,8 +53,7 @@ export function enumName(type: EnumType): string {
 }
 
 /**
- * Returns the name of a type that users define. The namespace is included unless it is the default
- * one.
+ * Returns the name of a user-defined type. The namespace is included unless it is the default one.
  */
 export function qualifiedTypeName({
   name,
@@ -70,10 +69,10 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name}"`;
 }
 
-/** The maximum number of labels in an error message. */
+/** The maximum number of labels listed in an error message. */
 const SHOWN_MAX = 10;
 
-/** Returns the position of the label with this text. @throws {DatabaseError} INVALID_VALUE */
+/** Returns the number of the label with this text. @throws {DatabaseError} INVALID_VALUE */
 export function enumFromText(type: EnumType, text: string): number {
   const position = lookupOf(type).positions.get(text);
   if (position !== undefined) return position;
@@ -89,8 +88,8 @@ export function enumFromText(type: EnumType, text: string): number {
 }
 
 /**
- * Returns the label of a value. If the type has been dropped, there is no label, so the number is
- * returned.
+ * Returns the label of a value. If the type has been dropped, there are no labels, so the number
+ * is returned.
  */
 export function textFromEnum(type: EnumType, position: number): string {
   return lookupOf(type).labels.get(position) ?? String(position);

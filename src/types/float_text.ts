@@ -1,6 +1,6 @@
 /**
- * Converts floating-point numbers to text and back. The text has the shortest digits that reproduce
- * the value in its width, in PostgreSQL's notation. Also checks the bounds of both widths.
+ * Converts floating-point numbers to text and back. The text has the fewest digits that reproduce
+ * the value at its width, in PostgreSQL's notation. Also checks the bounds of both widths.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -9,13 +9,16 @@ import { multiplyNumerics } from "./numeric_arithmetic.ts";
 
 const FLOAT_NORMAL_MIN = 1.1754943508222875e-38;
 
-/** Returns the double whose shortest text is also the shortest that reproduces the 32-bit value. */
+/**
+ * Returns the double whose shortest text is also the shortest text that reproduces the 32-bit
+ * value.
+ */
 export function shortestFloat(value: number): number {
   if (!Number.isFinite(value)) return value;
   if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
   const quick = shortestMiddling(value);
   if (quick !== undefined) return quick;
-  // 32 bits always preserve six digits, except in subnormal numbers.
+  // 32-bit numbers always preserve six digits, except subnormal ones.
   const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
   for (let precision = from; precision < 9; precision += 1) {
     const candidate = Number(value.toPrecision(precision));
@@ -25,8 +28,8 @@ export function shortestFloat(value: number): number {
 }
 
 /**
- * Computes {@linkcode shortestFloat} for numbers of medium size: an integer below 2^53 divided by a
- * power of ten is the double with exactly these digits.
+ * Computes {@linkcode shortestFloat} for numbers of moderate size: an integer below 2^53 divided
+ * by a power of ten is the double with exactly these digits.
  */
 function shortestMiddling(value: number): number | undefined {
   const size = Math.abs(value);
@@ -40,7 +43,7 @@ function shortestMiddling(value: number): number | undefined {
   return undefined;
 }
 
-/** Whether the shortest text of a double is read as the given 32-bit number. */
+/** Whether parsing the shortest text of a double yields the given 32-bit number. */
 function readsAs(candidate: number, value: number): boolean {
   return nearestFloat(candidate, String(candidate), Math.fround(candidate)) === value;
 }
@@ -54,8 +57,8 @@ export function textFromDouble(value: number): string {
 }
 
 /**
- * Uses exponential notation if the exponent is below -4, or is at least the number of digits that
- * the type guarantees.
+ * Formats a number. The notation is exponential if the exponent is below -4, or at least the
+ * number of digits that the type guarantees.
  */
 function notation(value: number, digitCount: number): string {
   if (!Number.isFinite(value)) return String(value);
@@ -65,7 +68,7 @@ function notation(value: number, digitCount: number): string {
   const isPlain = exponent >= -4 && exponent < digitCount;
   if (isPlain) {
     const plain = value.toString();
-    // JavaScript writes no exponent for numbers down to 1e-6, so the text contains none here.
+    // JavaScript uses no exponent for numbers down to 1e-6, so there is none here.
     return plain;
   }
   const size = Math.abs(exponent);
@@ -86,7 +89,7 @@ export function finiteDouble(value: number): number {
 }
 
 /**
- * Rounds a double to 32 bits; NaN and infinity stay unchanged.
+ * Rounds a double to 32 bits. NaN and infinity stay as they are.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -107,10 +110,10 @@ export function finiteFloat(value: number): number {
 /** Each digit can match only one part of the pattern, so matching never backtracks. */
 const NUMBER = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** The words for NaN and for infinity. */
+/** Matches the words for NaN and infinity. */
 const NOT_FINITE = /^([+-]?)(?:(nan)|inf(?:inity)?)$/i;
 
-/** Reads a number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
+/** Parses a number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
 export function doubleFromText(text: string, typeWord: string): number {
   const trimmed = text.trim();
   if (!NUMBER.test(trimmed)) {
@@ -133,16 +136,16 @@ export function doubleFromText(text: string, typeWord: string): number {
   );
 }
 
-/** Reads a 32-bit number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, … */
+/** Parses a 32-bit number, NaN or infinity. @throws {DatabaseError} INVALID_VALUE, … */
 export function floatFromText(text: string, typeWord: string): number {
   const value = doubleFromText(text, typeWord);
   return Number.isFinite(value) ? nearestFloat(value, text.trim(), finiteFloat(value)) : value;
 }
 
 /**
- * Returns the 32-bit number nearest to a decimal number. If the double of the decimal lies in the
- * middle of two 32-bit numbers, the digits decide, because they may lie a little above or below the
- * middle.
+ * Returns the 32-bit number nearest to a decimal number. If the double nearest to the decimal lies
+ * exactly between two 32-bit numbers, the digits decide, because the decimal itself may lie
+ * slightly above or below.
  *
  * @param value The double nearest to the decimal.
  * @param rounded The 32-bit number nearest to the double.
@@ -152,7 +155,7 @@ function nearestFloat(value: number, text: string, rounded: number): number {
   if (rounded === value || Math.fround(other) !== other) return rounded;
   const given = numericFromText(text);
   if (given === undefined) return rounded;
-  // The middle of two 32-bit numbers is a multiple of 2^-150.
+  // The midpoint of two 32-bit numbers is a multiple of 2^-150.
   const middle = numericOf(BigInt(value * 2 ** 150), 0);
   const order = compareNumerics(multiplyNumerics(given, numericOf(2n ** 150n, 0)), middle);
   return order === 0 || order > 0 === rounded > value ? rounded : other;

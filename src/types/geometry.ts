@@ -1,9 +1,10 @@
 /**
- * Represents the geometric types: points, line segments, lines, boxes, paths, polygons and circles.
+ * Represents the geometric types: points, line segments, lines, boxes, paths, polygons and
+ * circles.
  *
  * A value is the text that PostgreSQL prints, such as `(1,2.5)` or `<(0,0),3>`. Its numbers have
- * the shortest digits that identify a double, so the text loses nothing. Values have no order: only
- * operators with a tolerance compare shapes.
+ * the fewest digits that identify a double, so nothing is lost. Values have no order: shapes are
+ * compared only by operators with a tolerance.
  *
  *     point     (x,y)
  *     lseg      [(x1,y1),(x2,y2)]
@@ -34,19 +35,19 @@ export interface Line {
   readonly c: number;
 }
 
-/** A rectangle. No coordinate of `low` is above the same coordinate of `high`. */
+/** A rectangle. Neither coordinate of `low` is above that of `high`. */
 export interface Box {
   readonly high: PlanePoint;
   readonly low: PlanePoint;
 }
 
-/** A path has at least one point. */
+/** A path. It has at least one point. */
 export interface Path {
   readonly isClosed: boolean;
   readonly points: readonly PlanePoint[];
 }
 
-/** A polygon has at least one point. */
+/** A polygon. It has at least one point. */
 export interface Polygon {
   readonly points: readonly PlanePoint[];
 }
@@ -56,7 +57,7 @@ export interface Circle {
   readonly radius: number;
 }
 
-/** The shape that a value of each geometric type represents. */
+/** For each geometric type, the shape that its values represent. */
 export interface Shapes {
   readonly point: PlanePoint;
   readonly lseg: Segment;
@@ -76,8 +77,8 @@ export function shapeOf<K extends GeometricKind>(kind: K, value: Value): Shapes[
 }
 
 /**
- * The path or polygon that was read last. A filter reads one constant shape, which may have many
- * points, for every row.
+ * The path or polygon that was parsed last. A filter uses the same constant shape, which may have
+ * many points, for every row.
  */
 let lastRead: { kind: GeometricKind; value: Value; shape: Shapes[GeometricKind] } | undefined;
 
@@ -87,8 +88,8 @@ export function shapeValue<K extends GeometricKind>(kind: K, shape: Shapes[K]): 
 }
 
 /**
- * Returns the shape with the given numbers, in the order of the text. Paths are closed unless
- * stated otherwise.
+ * Returns the shape with the given numbers, which are in the same order as in its text. Paths are
+ * closed unless stated otherwise.
  */
 export function shapeOfNumbers<K extends GeometricKind>(
   kind: K,
@@ -98,12 +99,12 @@ export function shapeOfNumbers<K extends GeometricKind>(
   return MAKERS[kind](numbers, isClosed);
 }
 
-/** Returns the numbers of a value, in the order of its text. */
+/** Returns the numbers in a value, in the order of its text. */
 export function numbersOfShape(value: Value): number[] {
   return ((value as string).match(NUMBERS) ?? []).map(Number);
 }
 
-/** Matches the numbers of a value: everything but brackets and commas. */
+/** Matches the numbers in a value, that is, everything but brackets and commas. */
 const NUMBERS = /[^()[\]{}<>,]+/g;
 
 type Makers = {

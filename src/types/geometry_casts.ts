@@ -17,7 +17,7 @@ import {
   subtract,
 } from "./geometry_numbers.ts";
 
-/** Returns the smallest box around points, of which there is at least one. */
+/** Returns the smallest box around the points. There must be at least one. */
 export function boundsOf(points: readonly PlanePoint[]): Box {
   const [first = { x: 0, y: 0 }, ...others] = points;
   let { x: left, y: bottom } = first;
@@ -31,7 +31,10 @@ export function boundsOf(points: readonly PlanePoint[]): Box {
   return { high: { x: right, y: top }, low: { x: left, y: bottom } };
 }
 
-/** Returns the circle around the mean of the corners, with their mean distance as its radius. */
+/**
+ * Returns the circle whose center is the mean of the corners and whose radius is their mean
+ * distance from it.
+ */
 export function circleOfPolygon({ points }: Polygon): Circle {
   const count = points.length;
   let [x, y, radius] = [0, 0, 0];
@@ -45,7 +48,7 @@ export function circleOfPolygon({ points }: Polygon): Circle {
 }
 
 /**
- * Returns a polygon whose corners are on a circle.
+ * Returns a polygon with `count` corners, all on a circle.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG
  */
 export function polygonOfCircle({ center, radius }: Circle, count: number): Polygon {
@@ -78,7 +81,7 @@ export function polygonOfCircle({ center, radius }: Circle, count: number): Poly
   return { points };
 }
 
-/** Returns the largest box within a circle. */
+/** Returns the largest square that fits into a circle. */
 function boxInCircle({ center, radius }: Circle): Box {
   const delta = divide(radius, Math.SQRT2);
   return {
@@ -106,7 +109,7 @@ function circleAroundBox({ high, low }: Box): Circle {
 }
 
 interface Conversion {
-  /** Whether the cast also applies to values that are written to a column. */
+  /** Whether the cast also applies when a value is written to a column. */
   readonly isAssigned: boolean;
   readonly convert: (value: string) => string;
 }
@@ -140,7 +143,9 @@ function conversion<From extends GeometricKind, To extends GeometricKind>(
   ];
 }
 
-/** Returns the cast from one geometric type to another; undefined if the context has none. */
+/**
+ * Returns the cast from one geometric type to another; undefined if there is none in this context.
+ */
 export function castShape(from: GeometricKind, to: GeometricKind, mode: CastMode): FoundCast {
   if (from === to) return "same";
   const found = CONVERSIONS.get(`${from} ${to}`);

@@ -1,12 +1,12 @@
 /**
- * Computes with the coordinates of shapes as PostgreSQL does: arithmetic refuses results beyond the
- * range of doubles, and comparisons have a tolerance of 1e-6. A tolerant comparison is false if a
- * number is NaN.
+ * Computes with the coordinates of shapes as PostgreSQL does: arithmetic refuses results beyond
+ * the range of doubles, and comparisons have a tolerance of 1e-6. A comparison with tolerance is
+ * false if a number is NaN.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Box, Line, PlanePoint } from "./geometry.ts";
 
-/** The distance up to which two coordinates count as equal. */
+/** Coordinates at most this far apart are considered equal. */
 const TOLERANCE = 1e-6;
 
 export function isZero(value: number): boolean {
@@ -37,7 +37,7 @@ export function isFrom(left: number, right: number): boolean {
   return left + TOLERANCE >= right;
 }
 
-/** Whether `left` is below `right`, without a tolerance. NaN is above all numbers. */
+/** Whether `left` is below `right`, without tolerance. NaN is above all numbers. */
 export function isLess(left: number, right: number): boolean {
   return Number.isNaN(right) ? !Number.isNaN(left) : left < right;
 }
@@ -97,8 +97,8 @@ export function divide(left: number, right: number): number {
 }
 
 /**
- * Returns the length of the hypotenuse. The formula is PostgreSQL's, because others differ in the
- * last digit.
+ * Returns the length of the hypotenuse. The formula is PostgreSQL's, because the results of others
+ * differ in the last digit.
  */
 export function hypotenuse(width: number, height: number): number {
   if (isInfinite(width) || isInfinite(height)) return Number.POSITIVE_INFINITY;
@@ -120,7 +120,10 @@ function hasNan({ x, y }: PlanePoint): boolean {
   return Number.isNaN(x) || Number.isNaN(y);
 }
 
-/** Whether two points are the same; with a NaN, only if they are identical. */
+/**
+ * Whether two points are the same. With a NaN, they are so only if their coordinates are
+ * identical.
+ */
 export function areSamePoint(one: PlanePoint, other: PlanePoint): boolean {
   if (hasNan(one) || hasNan(other)) return areSame(one.x, other.x) && areSame(one.y, other.y);
   return areNear(one.x, other.x) && areNear(one.y, other.y);
@@ -139,14 +142,16 @@ export function areSameLine(one: Line, other: Line): boolean {
   );
 }
 
-/** Returns the factor between the coefficients of two lines, if they are the same line. */
+/**
+ * Returns the factor between the coefficients of two lines, assuming that they are the same line.
+ */
 function ratioOf(one: Line, other: Line): number {
   if (!isZero(other.a)) return divide(one.a, other.a);
   if (!isZero(other.b)) return divide(one.b, other.b);
   return isZero(other.c) ? 1 : divide(one.c, other.c);
 }
 
-/** Returns the slope of the line through two points: infinity if it is vertical. */
+/** Returns the slope of the line through two points; infinity if it is vertical. */
 export function slope(one: PlanePoint, other: PlanePoint): number {
   if (areNear(one.x, other.x)) return Number.POSITIVE_INFINITY;
   if (areNear(one.y, other.y)) return 0;
@@ -161,12 +166,12 @@ export function lineThrough(point: PlanePoint, gradient: number): Line {
   return { a: gradient, b: -1, c };
 }
 
-/** Returns the point halfway between two points. */
+/** Returns the midpoint of two points. */
 export function middle(one: PlanePoint, other: PlanePoint): PlanePoint {
   return { x: divide(add(one.x, other.x), 2), y: divide(add(one.y, other.y), 2) };
 }
 
-/** Returns the box with two opposite corners. */
+/** Returns the box with the given opposite corners. */
 export function boxBetween(one: PlanePoint, other: PlanePoint): Box {
   const [left, right] = isLess(other.x, one.x) ? [other.x, one.x] : [one.x, other.x];
   const [bottom, top] = isLess(other.y, one.y) ? [other.y, one.y] : [one.y, other.y];

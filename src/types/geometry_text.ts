@@ -1,6 +1,6 @@
 /**
- * Reads geometric values from text, in all forms that PostgreSQL accepts: most parentheses may be
- * left out, as in `1,2,3,4` for a box.
+ * Parses geometric values in all forms that PostgreSQL accepts. Most parentheses may be left out,
+ * as in `1,2,3,4` for a box.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -22,7 +22,7 @@ const EXAMPLES: Readonly<Record<GeometricKind, string>> = {
 };
 
 /**
- * Reads a value of a geometric type.
+ * Parses a value of a geometric type.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG
  */
 export function shapeFromText(kind: GeometricKind, text: string): string {
@@ -56,7 +56,7 @@ export function shapeFromText(kind: GeometricKind, text: string): string {
 }
 
 /**
- * Requires that the coefficients of a line define one.
+ * Checks that the coefficients define a line.
  * @throws {DatabaseError} INVALID_VALUE
  */
 export function checkedLine(line: Line): Line {
@@ -110,13 +110,16 @@ function readCircle(reader: ShapeTextReader): { center: PlanePoint; radius: numb
   });
 }
 
-/** The characters that count as spaces. */
+/** Matches whitespace. */
 const BLANK = /[ \t\n\v\f\r]*/y;
 
 /** Each character can match only one part of the pattern, so matching never backtracks. */
 const NUMBER = /[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|nan|inf(?:inity)?)/iy;
 
-/** Reads the parts of a text from left to right. Spaces are allowed before and after each part. */
+/**
+ * Reads the parts of the text from left to right. Whitespace is allowed before and after each
+ * part.
+ */
 class ShapeTextReader {
   readonly #kind: GeometricKind;
   readonly #text: string;
@@ -128,14 +131,14 @@ class ShapeTextReader {
     this.#skipBlank();
   }
 
-  /** Returns the result of a function that must read the text up to its end. */
+  /** Returns the result of `read`, which must consume the text to its end. */
   whole<T>(read: () => T): T {
     const found = read();
     if (this.#at < this.#text.length) throw this.malformed();
     return found;
   }
 
-  /** Returns the number of points in the text, according to its commas. */
+  /** Returns the number of points in the text, judging by its commas. */
   pairCount(): number {
     const commas = this.#text.split(",").length - 1;
     if (commas % 2 === 0) throw this.malformed();
@@ -156,14 +159,17 @@ class ShapeTextReader {
     return { x, y };
   }
 
-  /** Reads two points. Square brackets may enclose them if `canBeOpen` is true. */
+  /** Reads two points. If `canBeOpen` is set, square brackets may enclose them. */
   two(canBeOpen: boolean): readonly [PlanePoint, PlanePoint] {
     const [one, other] = this.points(2, canBeOpen).points;
     if (one === undefined || other === undefined) throw this.malformed();
     return [one, other];
   }
 
-  /** Reads points. Square brackets around them make the path open, if that is allowed. */
+  /**
+   * Reads points. If `canBeOpen` is set, square brackets may enclose them, which makes the path
+   * open.
+   */
   points(count: number, canBeOpen: boolean): Path {
     const isOpen = this.accept("[");
     if (isOpen && !canBeOpen) throw this.malformed();
@@ -188,7 +194,7 @@ class ShapeTextReader {
     return doubleFromText(found[0], "double precision");
   }
 
-  /** Reads a character and the spaces after it, if it is next. */
+  /** If `character` is next, consumes it and the whitespace after it. Returns whether it was. */
   accept(character: string): boolean {
     if (this.#text[this.#at] !== character) return false;
     this.#at += 1;
@@ -196,7 +202,7 @@ class ShapeTextReader {
     return true;
   }
 
-  /** Reads a character if it is next and follows once more. */
+  /** Consumes `character` if it is next and occurs once more right after it. */
   acceptFirstOfTwo(character: string): boolean {
     const before = this.#at;
     if (this.accept(character) && this.#text[this.#at] === character) return true;
@@ -204,7 +210,7 @@ class ShapeTextReader {
     return false;
   }
 
-  /** Whether a character is next, and does not occur again. */
+  /** Whether `character` is next and does not occur again later. */
   isSingle(character: string): boolean {
     return this.#text[this.#at] === character && this.#text.lastIndexOf(character) === this.#at;
   }

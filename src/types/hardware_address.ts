@@ -1,14 +1,16 @@
 /**
  * Implements the types MACADDR and MACADDR8: hardware addresses of 6 and 8 bytes.
  *
- * A value is its own text, such as `08:00:2b:01:02:03`. Texts sort in the same order as the bytes.
+ * A value is its own text, such as `08:00:2b:01:02:03`. These strings sort like the bytes.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
 
 export type HardwareKind = "macaddr" | "macaddr8";
 
-/** The forms of a MACADDR. A byte may be written with one digit only between `:` or `-`. */
+/**
+ * The text forms of a MACADDR. Only between `:` or `-` may a byte be written with a single digit.
+ */
 const MAC_FORMS: readonly RegExp[] = [
   /^([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2})$/i,
   /^([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})$/i,
@@ -41,8 +43,7 @@ function macBytes(text: string): number[] | undefined {
 }
 
 /**
- * Reads the 8 bytes of an address. If it has only 6 bytes, the bytes FF and FE are inserted in the
- * middle.
+ * Parses the 8 bytes of an address. If it has only 6 bytes, FF and FE are inserted in the middle.
  */
 function mac8Bytes(text: string): number[] | undefined {
   if (!MAC8_FORM.test(text)) return undefined;
@@ -61,12 +62,12 @@ export function hardwareValue(bytes: readonly number[]): string {
   return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** Converts an address of 6 bytes to one of 8. */
+/** Converts a 6-byte address to an 8-byte one. */
 export function mac8OfMac(value: string): string {
   return `${value.slice(0, 8)}:ff:fe:${value.slice(9)}`;
 }
 
-/** Converts an address of 8 bytes to one of 6. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Converts an 8-byte address to a 6-byte one. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function macOfMac8(value: string): string {
   if (value.slice(9, 14) === "ff:fe") return `${value.slice(0, 8)}:${value.slice(15)}`;
   throw new DatabaseError(

@@ -1,8 +1,9 @@
 /**
- * Implements the types INET and CIDR: an IPv4 or IPv6 address with the length of its network.
+ * Implements the types INET and CIDR: an IPv4 or IPv6 address with the length of its network
+ * prefix.
  *
- * A value is an ASCII string. The strings sort like addresses in PostgreSQL: by family, by network,
- * by the length of the network, and by the address within the network.
+ * A value is an ASCII string. Such strings sort like addresses in PostgreSQL: by family, by
+ * network, by prefix length, and by the address within the network.
  *
  *     4 0a010000 10 0a010203      10.1.2.3/16
  *     │ ───┬──── ┬  ───┬────
@@ -20,16 +21,16 @@ export type InetKind = "inet" | "cidr";
 export interface InetAddress {
   readonly family: 4 | 6;
   readonly address: bigint;
-  /** The number of leading bits that name the network. */
+  /** The length of the network prefix in bits. */
   readonly length: number;
 }
 
-/** Returns the number of bits of an address. */
+/** Returns the number of bits in an address. */
 export function inetWidth(family: 4 | 6): number {
   return family === 4 ? 32 : 128;
 }
 
-/** Returns a mask of the bits that name the network. */
+/** Returns a mask that covers the network prefix. */
 export function inetMask({ family, length }: Omit<InetAddress, "address">): bigint {
   const width = inetWidth(family);
   return ((1n << BigInt(width)) - 1n) ^ ((1n << BigInt(width - length)) - 1n);
@@ -90,8 +91,8 @@ export function inetFromText(kind: InetKind, text: string): string {
 }
 
 /**
- * Reads up to four numbers. An INET with fewer than four numbers must specify the length of its
- * network.
+ * Reads up to four numbers. An INET with fewer than four must specify the length of its network
+ * prefix.
  */
 function ipv4From(
   kind: InetKind,
@@ -106,7 +107,7 @@ function ipv4From(
   if (given === undefined && kind === "inet" && octets.length < 4) return undefined;
   const bits =
     given ?? (kind === "inet" ? 32 : Math.max(classBits(Number(octets[0])), 8 * octets.length));
-  // An INET must contain all bytes of its network.
+  // An INET must contain all bytes of its network prefix.
   if (bits > 32 || (kind === "inet" && Math.floor(bits / 8) > octets.length)) return undefined;
   const bytes = [0, 1, 2, 3].map((index) => BigInt(octets[index] ?? "0"));
   const address = bytes.reduce((sum, byte) => (sum << 8n) | byte, 0n);
@@ -114,8 +115,8 @@ function ipv4From(
 }
 
 /**
- * Returns the length of a network that is written without a length, according to the class of its
- * first byte.
+ * Returns the prefix length of a network written without one, based on the class of its first
+ * byte.
  */
 function classBits(first: number): number {
   if (first >= 240) return 32;
@@ -138,7 +139,7 @@ function ipv6From(written: string, length: string | undefined): InetAddress | un
   return { family: 6, address, length: bits };
 }
 
-/** Reads groups of 16 bits. The last two groups may be written as an IPv4 address. */
+/** Reads groups of 16 bits. The last two may be written as an IPv4 address. */
 function groupsOf(written: string): number[] | undefined {
   if (written === "") return [];
   const groups: number[] = [];
@@ -155,8 +156,7 @@ function groupsOf(written: string): number[] | undefined {
 }
 
 /**
- * Returns the text of a value. The length of the network is omitted for an INET that is a single
- * address.
+ * Returns the text of a value. The prefix length is omitted for an INET that is a single address.
  */
 export function textFromInet(kind: InetKind, value: string): string {
   const inet = inetOfValue(value);
@@ -164,7 +164,7 @@ export function textFromInet(kind: InetKind, value: string): string {
   return isWhole ? hostText(inet) : `${hostText(inet)}/${inet.length}`;
 }
 
-/** Returns the address without the length of its network. */
+/** Returns the text of the address without its prefix length. */
 export function hostText({ address, family }: InetAddress): string {
   if (family === 4) {
     return [24n, 16n, 8n, 0n].map((shift) => (address >> shift) & 0xffn).join(".");
@@ -183,14 +183,14 @@ export function hostText({ address, family }: InetAddress): string {
   return `${words.slice(0, start).join(":")}::${words.slice(start + length).join(":")}`;
 }
 
-/** Returns the groups of 16 bits of an address of IPv6. */
+/** Returns the 16-bit groups of an IPv6 address. */
 function groupsOfAddress(address: bigint): number[] {
   return [112n, 96n, 80n, 64n, 48n, 32n, 16n, 0n].map((shift) =>
     Number((address >> shift) & 0xffffn),
   );
 }
 
-/** Finds the longest run of zero groups, or the first of several equally long ones. */
+/** Finds the longest run of zero groups; among equally long ones, the first. */
 function longestZeros(groups: readonly number[]): { start: number; length: number } {
   let best = { start: 0, length: 0 };
   for (let start = 0; start < groups.length; start += 1) {
@@ -201,7 +201,7 @@ function longestZeros(groups: readonly number[]): { start: number; length: numbe
   return best;
 }
 
-/** Returns the text of a CIDR without the bytes that follow its network: `10.1/16`, `1:2/32`. */
+/** Returns the text of a CIDR without the bytes after its network prefix: `10.1/16`, `1:2/32`. */
 export function abbreviatedCidr(value: string): string {
   const inet = inetOfValue(value);
   const { address, family, length } = inet;
@@ -213,7 +213,7 @@ export function abbreviatedCidr(value: string): string {
   const count = Math.max(2, Math.ceil(length / 16));
   const groups = groupsOfAddress(address).slice(0, count);
   const { start, length: zeros } = longestZeros(groups);
-  // An address that ends in an IPv4 address is written in full.
+  // An address written with an IPv4 address at its end is not abbreviated.
   if (start === 0 && zeros >= 5 && zeros < count) return `${hostText(inet)}/${length}`;
   const words = groups.map((group) => group.toString(16));
   if (zeros === 0) return `${words.join(":")}/${length}`;

@@ -1,5 +1,5 @@
 /**
- * Defines integers of 16, 32 and 64 bits: their bounds, and the conversion of other numbers to
+ * Defines integers of 16, 32 and 64 bits: their bounds, and how other numbers are converted to
  * them.
  */
 import { DatabaseError } from "../base/errors.ts";
@@ -11,7 +11,7 @@ export type IntegerKind = "smallint" | "int" | "bigint";
 const BIGINT_MAX = 2n ** 63n - 1n;
 const BIGINT_MIN = -(2n ** 63n);
 /**
- * The maximum length of an integer's text. Longer strings are refused before BigInt reads them,
+ * The maximum length of an integer's text. Longer strings are refused before BigInt parses them,
  * because its cost grows with the square of the length.
  */
 const DIGITS_MAX = 1000;
@@ -25,7 +25,7 @@ export function fitsInteger(kind: IntegerKind, value: Whole): boolean {
 }
 
 /**
- * Requires that an integer is within the range of its type.
+ * Checks that an integer is within the range of its type.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function fitInteger(kind: IntegerKind, value: Whole): Whole {
@@ -44,8 +44,8 @@ function outOfRange(kind: IntegerKind, text: string): DatabaseError {
 }
 
 /**
- * Matches decimal digits with a sign, or digits after `0x`, `0o` or `0b`, with underscores between
- * digits.
+ * Parses an integer: decimal digits with an optional sign, or digits after `0x`, `0o` or `0b`.
+ * Underscores are allowed between digits.
  */
 export function integerFromText(kind: IntegerKind, text: string): Whole {
   const trimmed = text.trim();
@@ -65,7 +65,7 @@ export function integerFromText(kind: IntegerKind, text: string): Whole {
   return fitInteger(kind, wholeFromBigint(match[1] === "-" ? -magnitude : magnitude));
 }
 
-/** Rounds a double half to even. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Rounds a double to an integer, half to even. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function integerFromDouble(kind: IntegerKind, value: number): Whole {
   if (!Number.isFinite(value)) throw outOfRange(kind, value.toString());
   const rounded = roundHalfEven(value);

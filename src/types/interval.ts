@@ -1,9 +1,9 @@
 /**
- * Computes with intervals, which consist of separate numbers of months, days and microseconds.
- * Their text form is in `interval_text.ts`.
+ * Implements interval arithmetic. An interval has separate numbers of months, days and
+ * microseconds. `interval_text.ts` handles its text form.
  *
- * A fraction of a unit is carried over into the next smaller unit (0.5 months are 15 days), as in
- * PostgreSQL.
+ * As in PostgreSQL, a fraction of a unit is carried over into the next smaller unit: 0.5 months
+ * are 15 days.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { roundHalfEven } from "./integer.ts";
@@ -21,7 +21,7 @@ const INT_MAX = 2_147_483_647;
 
 /**
  * Creates an interval.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a part is beyond its range.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a part is out of range.
  */
 export function makeInterval(months: number, days: number, micros: number): Interval {
   const fitsInts = fitsInt(months) && fitsInt(days);
@@ -39,11 +39,13 @@ function fitsInt(value: number): boolean {
 
 export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
 
-/** The restriction to certain fields or digits, in `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)`. */
+/**
+ * The restriction to certain fields or digits, as in `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)`.
+ */
 export interface IntervalLimit {
-  /** The one or two fields that the restriction names; undefined if it allows all fields. */
+  /** The one or two fields that the restriction names; undefined if all fields are allowed. */
   readonly fields: readonly IntervalField[] | undefined;
-  /** The number of fraction digits in a second. */
+  /** The number of fractional digits of a second. */
   readonly digits: number | undefined;
 }
 
@@ -54,8 +56,8 @@ const MICROS_OF_FIELD: Readonly<Record<"hour" | "minute" | "second", number>> = 
 };
 
 /**
- * Removes the parts of an interval below the last field of a restriction. Parts above its first
- * field stay.
+ * Removes the parts of an interval that are smaller than the last field of a restriction. Parts
+ * larger than its first field stay.
  */
 export function limitedInterval(interval: Interval, { digits, fields }: IntervalLimit): Interval {
   const { days, micros, months } = interval;
@@ -110,7 +112,7 @@ export function scaleInterval({ months, days, micros }: Interval, factor: number
 }
 
 /**
- * Divides an interval by a finite number that is not 0. Fractions are carried over as in {@linkcode
+ * Divides an interval by a finite number other than 0. Fractions are carried over as in {@linkcode
  * scaleInterval}.
  */
 export function divideInterval({ months, days, micros }: Interval, divisor: number): Interval {
@@ -118,9 +120,9 @@ export function divideInterval({ months, days, micros }: Interval, divisor: numb
 }
 
 /**
- * Carries over fractions: fractions of months become days, and the remaining fractions become
- * seconds. As in PostgreSQL, both are rounded to a millionth of their unit, because the errors of
- * binary fractions would otherwise show.
+ * Carries over fractions: fractions of months become days, and the fractions that remain become
+ * time. As in PostgreSQL, both are rounded to a millionth of their unit to hide the errors of
+ * binary fractions.
  */
 function intervalOfFractions(months: number, days: number, micros: number): Interval {
   const wholeMonths = Math.trunc(months);

@@ -1,6 +1,6 @@
 /**
- * Reads and writes the text forms of intervals. As in PostgreSQL, several forms can be read, and
- * one is written.
+ * Reads and writes the text forms of intervals. As in PostgreSQL, several forms can be read, but
+ * only one is written.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -18,7 +18,7 @@ import {
 import { withoutTrailingZeros } from "./trailing_zeros.ts";
 import type { Interval } from "./value.ts";
 
-/** The size of a unit, in months, days or microseconds. */
+/** A unit of time, with its size in months, days or microseconds. */
 interface Unit {
   readonly part: "months" | "days" | "micros";
   readonly count: number;
@@ -43,7 +43,7 @@ const UNIT_BY_WORD: ReadonlyMap<string, Unit> = new Map(
   UNITS.flatMap(([words, unit]) => words.map((word) => [word, unit] as const)),
 );
 
-/** Adds parts that may be fractions, then rounds once to microseconds. */
+/** Adds up parts that may be fractions, and rounds the result to microseconds only once. */
 class Sum {
   #months = 0;
   #days = 0;
@@ -82,8 +82,8 @@ class Sum {
 }
 
 /**
- * Reads PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. A number without a
- * unit counts in the last allowed field, or in seconds if all fields are allowed; parts smaller
+ * Parses PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. A number without a
+ * unit counts in the last allowed field, or in seconds if all fields are allowed. Parts smaller
  * than that field are truncated.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
@@ -100,7 +100,7 @@ export function intervalFromText(text: string, limit?: IntervalLimit): Interval 
   );
 }
 
-/** Writes an interval in PostgreSQL's form: `1 year 2 mons -3 days +04:05:06.5`. */
+/** Formats an interval as PostgreSQL does: `1 year 2 mons -3 days +04:05:06.5`. */
 export function textFromInterval({ months, days, micros }: Interval): string {
   const parts: string[] = [];
   let isBefore = false;
@@ -120,7 +120,7 @@ export function textFromInterval({ months, days, micros }: Interval): string {
   return parts.join(" ");
 }
 
-/** Writes microseconds as `hh:mm:ss[.ffffff]`, without trailing zeros in the fraction. */
+/** Formats microseconds as `hh:mm:ss[.ffffff]`, without trailing zeros in the fraction. */
 export function textFromClock(micros: number): string {
   const fraction = micros % MICROS_PER_SECOND;
   const seconds = (micros - fraction) / MICROS_PER_SECOND;
@@ -136,7 +136,7 @@ export function pad2(value: number): string {
 
 /**
  * Matches one part of the verbose form. As in PostgreSQL, a number may follow `@`, a one-letter
- * unit or `mon` without a space, and spaces may follow a sign.
+ * unit or `mon` without a space, and a sign may be followed by spaces.
  */
 const TOKEN =
   /\s*(?:([+-]?)\s*(\d+):(\d{1,2})(?::(\d{1,2}))?(\.\d*)?|([+-]?)\s*(\d+)-(\d{1,2})(?=$|\s)|([+-]?\s*(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@|(?<![a-z])(?:[dhmsy]|mon))\d)\s*/iy;
@@ -157,13 +157,13 @@ function readVerbose(text: string, fields: readonly IntervalField[]): Interval |
   return parts.end();
 }
 
-/** The parts of the verbose form. No two parts may set the same field. */
+/** The parts of the verbose form. No two of them may set the same field. */
 class Parts {
   readonly #fields: readonly IntervalField[];
   readonly #bareField: IntervalField;
   readonly #sum = new Sum();
   readonly #seen = new Set<string>();
-  /** A number whose unit is not known yet. */
+  /** A number whose unit has not been determined yet. */
   #bare: number | undefined;
 
   constructor(fields: readonly IntervalField[]) {
@@ -171,7 +171,9 @@ class Parts {
     this.#bareField = fields.at(-1) ?? "second";
   }
 
-  /** Adds a matched part to the interval. Returns whether the part is allowed at this point. */
+  /**
+   * Adds a matched part to the interval. Returns false if the part is not allowed at this point.
+   */
   add(
     match: RegExpExecArray,
     { isLast, isSpaced }: { isLast: boolean; isSpaced: boolean },
@@ -185,7 +187,7 @@ class Parts {
     return match[11] === undefined || isLast;
   }
 
-  /** Returns the interval, or undefined if there was no part or if two parts set the same field. */
+  /** Returns the interval; undefined if there was no part or if two parts set the same field. */
   end(): Interval | undefined {
     if (this.#bare !== undefined) {
       const unit = UNIT_BY_WORD.get(this.#bareField);
@@ -206,19 +208,19 @@ class Parts {
     const amount = Number((match[9] ?? "").replace(/\s+/, ""));
     if (unit === undefined) return false;
     if (unit === "bare") {
-      // A bare number before a bare number of hours means days: '1 5' DAY TO HOUR.
+      // A bare number before a bare number of hours is a number of days: '1 5' DAY TO HOUR.
       if (this.#bare !== undefined && this.#bareField !== "hour") return false;
       const isNew = this.#addBareDays();
       this.#bare = amount;
       return isNew;
     }
-    // As before a clock time, a bare number before hours means days: '1 5 hours'.
+    // As before a clock time, a bare number before hours is a number of days: '1 5 hours'.
     if (wordOf(unit) === "hour" && !this.#addBareDays()) return false;
     this.#sum.add(unit, amount);
     return this.#bare === undefined && this.#isNew(...wordsOf(unit, amount));
   }
 
-  /** Adds a bare number as days if a clock time follows it: '1 02:03'. */
+  /** Adds a bare number as days, because a clock time follows it: '1 02:03'. */
   #addBareDays(): boolean {
     if (this.#bare === undefined) return true;
     this.#sum.add({ part: "days", count: 1 }, this.#bare);
@@ -236,15 +238,15 @@ class Parts {
 const PARTS_OF_SECONDS = ["second", "millisecond", "microsecond"] as const;
 
 /**
- * Returns the fields that are set by an amount of a unit. Seconds with a fraction also set the
- * smaller units.
+ * Returns the fields set by an amount of a unit. Seconds with a fraction also set the smaller
+ * units.
  */
 function wordsOf(unit: Unit, amount: number): readonly string[] {
   const word = wordOf(unit);
   return word === "second" && !Number.isInteger(amount) ? PARTS_OF_SECONDS : [word];
 }
 
-/** Returns the same word for all names of a unit. */
+/** Returns the canonical name of a unit. */
 function wordOf(unit: Unit): string {
   return UNITS.find(([, one]) => one === unit)?.[0][0] ?? "";
 }
@@ -258,15 +260,15 @@ function addYears(sum: Sum, match: RegExpExecArray): boolean {
 }
 
 /**
- * Returns the unit that follows a number. If no unit follows, the number must end at a space, so
- * that a date is not read as numbers.
+ * Returns the unit that follows a number. A number without a unit must be followed by whitespace,
+ * so that a date is not read as numbers.
  */
 function unitOf(word: string, isSpaced: boolean): Unit | "bare" | undefined {
   if (word === "") return isSpaced ? "bare" : undefined;
   return UNIT_BY_WORD.get(word.toLowerCase());
 }
 
-/** Reads `hh:mm[:ss]`; two numbers mean `mm:ss` before a fraction, and in MINUTE TO SECOND. */
+/** Reads `hh:mm[:ss]`. Two numbers mean `mm:ss` if a fraction follows, or in MINUTE TO SECOND. */
 function addClock(
   sum: Sum,
   match: RegExpExecArray,
@@ -278,7 +280,7 @@ function addClock(
     ? [0, Number(match[2]), match[3] ?? "0"]
     : [Number(match[2]), Number(match[3]), match[4] ?? "0"];
   const seconds = Number(rest + (match[5] ?? ""));
-  // A leap second belongs to the next minute.
+  // A leap second belongs to the following minute.
   if (minutes > 59 || seconds >= 61) return false;
   const sign = match[1] === "-" ? -1 : 1;
   const whole = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
@@ -288,9 +290,9 @@ function addClock(
 
 const ISO_PART = /([+-]?(?:\d+(?:\.\d*)?|\.\d+))([A-Z])/y;
 
-/** One half of the ISO form: the part before or after the T. */
+/** One half of the ISO 8601 form: the part before the T or the part after it. */
 interface IsoHalf {
-  /** Matches numbers without units: numbers with separators, or digits alone. */
+  /** Patterns for numbers without units: with separators, or digits only. */
   readonly forms: readonly RegExp[];
   readonly units: Readonly<Record<string, string>>;
 }
@@ -307,7 +309,7 @@ const ISO_TIME: IsoHalf = {
   units: { H: "hour", M: "minute", S: "second" },
 };
 
-/** Reads `P1Y2M3DT4H5M6S` and `P0001-02-03T04:05:06`; either half may have either form. */
+/** Reads `P1Y2M3DT4H5M6S` and `P0001-02-03T04:05:06`. Each half may be in either form. */
 function readIso(text: string): Interval | undefined {
   const [date = "", time, ...more] = text.slice(1).toUpperCase().split("T");
   if (more.length > 0 || (date === "" && time === undefined)) return undefined;

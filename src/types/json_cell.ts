@@ -3,8 +3,8 @@
  *
  * JSON.stringify turns a cell into its wire form. Integers beyond 2^53, decimals, NaN and infinity
  * (including infinite dates) are strings. Bytes, embeddings and arrays are arrays. Rows, like JSON
- * values, are strings of JSON text. Values of types without a name in the wire format are sent as
- * strings.
+ * values, are strings of JSON text. Values of types that have no name in the wire format are sent
+ * as strings.
  */
 
 import { DatabaseError } from "../base/errors.ts";
@@ -29,7 +29,7 @@ import { jsonTextOf } from "./json_of_value.ts";
 import { textFromValue } from "./text_form.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
-/** The `data_type` of a schema field: one of 15 words, or an object for a type with parameters. */
+/** The `data_type` of a schema field: one of 15 names, or an object for a type with parameters. */
 export type DataTypeJson =
   | string
   | { readonly Array: DataTypeJson }
@@ -79,10 +79,10 @@ const WORDS: Readonly<
   unknown: "Text",
 };
 
-/** The size that the wire format uses for a NUMERIC without a size. */
+/** How the wire format represents the missing precision and scale of a NUMERIC. */
 const UNSIZED = { precision: 0, scale: 0 };
 
-/** Returns the `data_type` of a type. Types without a word of their own are sent as Text. */
+/** Returns the `data_type` of a type. Types without a name in the wire format are sent as Text. */
 export function dataTypeWord(type: DataType): DataTypeJson {
   if (type.kind === "numeric") return { Decimal: type.size ?? UNSIZED };
   if (type.kind === "decimal") {
@@ -136,8 +136,8 @@ function textCellMaker(type: DataType): (value: Value) => unknown {
 }
 
 /**
- * Returns a function that creates cells from which an assignment reads the same values again. A
- * date or timestamp is a string if its year is outside the range in which numbers are accepted.
+ * Returns a function that creates cells which, when assigned, yield the same values again. A date
+ * or timestamp is a string if its year is outside the range accepted for numbers.
  */
 export function readableCellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
@@ -158,8 +158,8 @@ export function readableCellMakerFor(type: DataType): (value: Value) => unknown 
 }
 
 /**
- * Returns a function that creates cells in which integers beyond 2^53 stay bigint, so that the
- * encoder of a message decides how to write them.
+ * Returns a function that creates cells in which integers beyond 2^53 stay bigint. The encoder of
+ * a message decides how to write them.
  */
 export function exactCellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
@@ -175,7 +175,10 @@ export function exactCellMakerFor(type: DataType): (value: Value) => unknown {
   }
 }
 
-/** Whether values can be used as cells unchanged, so that a row can be sent without conversion. */
+/**
+ * Whether a type's values can be used as cells unchanged, so that a row can be sent without
+ * conversion.
+ */
 export function isCellIdentity(type: DataType): boolean {
   return cellMakerFor(type) === identity;
 }
@@ -196,7 +199,7 @@ function doubleCell(value: Value): unknown {
   return typeof value === "number" ? numberCell(value) : value;
 }
 
-/** JSON has no form for NaN and infinity, so they are strings. */
+/** JSON has no representation for NaN and infinity, so they are strings. */
 function numberCell(value: number): number | string {
   return Number.isFinite(value) ? value : String(value);
 }
@@ -220,7 +223,7 @@ function wholeCell(value: Value): unknown {
 
 /**
  * A request parameter. An integer of at most 53 bits is a number, any other number keeps its
- * digits, and a list or an object is its JSON text.
+ * digits, and a list or an object is JSON text.
  */
 export type WireParameter =
   | null
@@ -239,11 +242,11 @@ export interface TypedValue {
   readonly value: Value;
 }
 
-/** Reads a parameter of a request. @throws {DatabaseError} INVALID_PARAMETER */
+/** Converts a request parameter to a value. @throws {DatabaseError} INVALID_PARAMETER */
 export function valueFromParameter(parameter: WireParameter): TypedValue {
   if (parameter === null) return { type: UNKNOWN, value: null };
   if (typeof parameter === "boolean") return { type: BOOLEAN, value: parameter };
-  // The addition turns -0 into 0, because integers have no negative zero.
+  // Adding 0 turns -0 into 0, because integers have no negative zero.
   if (typeof parameter === "number") return { type: BIGINT, value: parameter + 0 };
   if (typeof parameter === "string") return { type: UNKNOWN, value: checkedText(parameter) };
   if ("json" in parameter) return { type: UNKNOWN_JSON, value: checkedText(parameter.json) };
@@ -259,7 +262,8 @@ function checkedText(text: string): string {
 }
 
 function valueFromJsonNumber(text: string): TypedValue {
-  // The length limit protects BigInt from malicious input; 64-bit integers need 20 characters.
+  // The length limit protects BigInt from malicious input; 64-bit integers take at most 20
+  // characters.
   if (/^-?\d+$/.test(text) && text.length <= 40) {
     const whole = wholeFromBigint(BigInt(text));
     if (fitsInteger("bigint", whole)) return { type: BIGINT, value: whole };

@@ -1,5 +1,5 @@
 /**
- * Converts values to JSON text, with PostgreSQL's spacing.
+ * Converts values to JSON text with PostgreSQL's spacing.
  */
 import { type ArrayValue, isArrayValue } from "./array_shape.ts";
 import { type DataType, isNumeric, type RowField } from "./data_type.ts";
@@ -34,7 +34,7 @@ export function jsonTextOf(type: DataType, value: Value): string {
     case "datetime":
       return JSON.stringify(isoTextOf(value as Whole, "+00:00"));
     default: {
-      // JSON has no form for NaN and infinity, so they are strings.
+      // JSON has no representation for NaN and infinity, so they are strings.
       const isNumber =
         type.kind === "numeric"
           ? isFiniteNumeric(value as string)

@@ -25,7 +25,7 @@ import { valueFromText } from "./text_form.ts";
 import type { Value } from "./value.ts";
 
 /**
- * Reads a parameter that was sent as JSON text.
+ * Reads a parameter sent as JSON text.
  * @throws {DatabaseError} INVALID_VALUE, and the errors of reading an item.
  */
 export function valueFromJsonParameter(type: DataType, text: string, nowMicros?: number): Value {
@@ -49,14 +49,14 @@ export function valueFromJsonParameter(type: DataType, text: string, nowMicros?:
   );
 }
 
-/** Reads a list item that is neither null nor a further dimension. */
+/** Reads a list item that is neither null nor a nested dimension. */
 type ReadItem = (raw: string, isString: boolean) => Value;
 
 /**
- * Reads a list as an array, calling a function to read each item. The function receives the content
- * of a string item, and the JSON text of any other item.
+ * Reads a list as an array, calling `read` for each item. It receives the content of a string
+ * item, and the JSON text of any other item.
  *
- * @throws {DatabaseError} The errors of reading an item.
+ * @throws {DatabaseError} The errors of `read`.
  */
 export function arrayFromJsonList(element: DataType, text: string, read: ReadItem): ArrayValue {
   return listValue(element, text, { list: jsonRoot(text), read });

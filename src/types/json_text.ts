@@ -1,8 +1,8 @@
 /**
  * Handles JSON as text: validates it, and accesses parts of a document without building a tree.
  *
- * A JSON value keeps its text as written, and a JSONB value is canonical text, so both are searched
- * in the same way: members and elements are slices of the document. Functions that access a
+ * A JSON value keeps its text as written, and a JSONB value is canonical text, so both are
+ * searched the same way: members and elements are slices of the document. Functions that access a
  * document require valid text, which is checked once, when the value enters ({@linkcode
  * checkJson}).
  */
@@ -23,7 +23,7 @@ const ARRAY_CLOSE = 0x5d;
 
 export type JsonKind = "object" | "array" | "string" | "number" | "boolean" | "null";
 
-/** A part of a document: characters `start` (inclusive) to `end` (exclusive). */
+/** A part of a document: the characters from `start` (inclusive) to `end` (exclusive). */
 export interface JsonSlice {
   readonly start: number;
   readonly end: number;
@@ -35,8 +35,8 @@ export interface JsonMember {
 }
 
 /**
- * Requires that a text is one JSON value.
- * @throws {DatabaseError} INVALID_VALUE if the text is not one JSON value.
+ * Checks that a text is a single JSON value.
+ * @throws {DatabaseError} INVALID_VALUE if it is not.
  */
 export function checkJson(text: string): void {
   const end = skipSpace(text, checkValue(text, skipSpace(text, 0), 0));
@@ -52,7 +52,7 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-/** Returns the error for a text that is not JSON. */
+/** The error for text that is not JSON. */
 export class MalformedJson extends DatabaseError {
   /** The offset of the first unexpected character; the length of the text if it ends too early. */
   readonly at: number;
@@ -172,7 +172,7 @@ function checkString(text: string, open: number): number {
     } else if (code >= 0x20) {
       at += 1;
     } else {
-      // The cause is a control character, or NaN because the text has ended.
+      // Either a control character, or NaN because the text has ended.
       throw malformed(text, at);
     }
   }
@@ -197,7 +197,7 @@ export function jsonKindAt(text: string, at: number): JsonKind {
   }
 }
 
-/** Returns the whole document without the space around it. */
+/** Returns the whole document without surrounding whitespace. */
 export function jsonRoot(text: string): JsonSlice {
   const start = skipSpace(text, 0);
   return { start, end: skipValue(text, start) };
@@ -238,7 +238,7 @@ function skipScalar(text: string, start: number): number {
 }
 
 /**
- * Returns the end of the string that begins at `open`, or the end of the text if the string is not
+ * Returns the end of the string that begins at `open`; the end of the text if the string is not
  * closed. Large documents consist mostly of strings, and searching for the next quote skips many
  * characters at a time.
  */
@@ -246,13 +246,13 @@ export function jsonStringEnd(text: string, open: number): number {
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     let backslashCount = 0;
     while (text.charCodeAt(quote - 1 - backslashCount) === BACKSLASH) backslashCount += 1;
-    // If the number of backslashes is even, they escape only one another, not the quote.
+    // An even number of backslashes escape only one another, not the quote.
     if (backslashCount % 2 === 0) return quote + 1;
   }
   return text.length;
 }
 
-/** Returns the characters of a string value. */
+/** Returns a string value with its escapes resolved. */
 export function jsonString(text: string, { start, end }: JsonSlice): string {
   const raw = text.slice(start + 1, end - 1);
   return raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
@@ -289,8 +289,9 @@ export function jsonElements(text: string, { start }: JsonSlice): JsonSlice[] {
 }
 
 /**
- * Returns the value of a key, or the last value if the key repeats; undefined if the key does not
- * exist or the text is not an object. The object may have space around it, like a whole document.
+ * Returns the value of a key, or the last one if the key repeats; undefined if there is no such
+ * key or the slice is not an object. The slice may have whitespace around it, as a whole document
+ * may.
  */
 export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSlice | undefined {
   const open = skipSpace(text, slice.start);
@@ -308,18 +309,21 @@ export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSli
   return found;
 }
 
-/** Whether the content of a JSON string equals the given string. */
+/** Whether a JSON string, with its escapes resolved, equals `wanted`. */
 export function isJsonString(text: string, slice: JsonSlice, wanted: string): boolean {
   const length = slice.end - slice.start - 2;
   if (length === wanted.length) {
-    // If neither string contains an escape, they are equal as JSON only if their texts are equal.
-    // The lengths differ if the text contains an escape.
+    // Without escapes, a JSON string's content has the length of its text. If the lengths are
+    // equal, the text contains no escape unless `wanted` has a backslash.
     return text.startsWith(wanted, slice.start + 1) && !wanted.includes("\\");
   }
   return length > wanted.length && jsonString(text, slice) === wanted;
 }
 
-/** Whether two numbers are equal, such as `1`, `1.0` and `10e-1`, however many digits they have. */
+/**
+ * Whether two JSON numbers are equal, such as `1`, `1.0` and `10e-1`, however many digits they
+ * have.
+ */
 export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: string): boolean {
   if (end - start === wanted.length && text.startsWith(wanted, start)) return true;
   const written = text.slice(start, end);
@@ -328,17 +332,14 @@ export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: st
     : numberKey(written) === numberKey(wanted);
 }
 
-/**
- * Whether a double represents all digits of a number, so that the numbers can be compared as
- * doubles.
- */
+/** Whether a double holds all digits of a number, so that it can be compared as a double. */
 function isPlain(number: string): boolean {
   return number.length <= 15 && !/e/i.test(number);
 }
 
 /**
- * Returns the same text for equal numbers: the significant digits and the position of the decimal
- * point.
+ * Returns a key that is the same for equal numbers: the significant digits and the position of the
+ * decimal point.
  */
 function numberKey(number: string): string {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number);
@@ -351,8 +352,8 @@ function numberKey(number: string): string {
 }
 
 /**
- * Returns the array element at an index, which counts from the end if it is negative; undefined if
- * there is no such element or the text is not an array.
+ * Returns the array element at an index, which counts from the end if negative; undefined if there
+ * is no such element or the slice is not an array.
  */
 export function jsonElement(text: string, slice: JsonSlice, index: number): JsonSlice | undefined {
   if (text.charCodeAt(slice.start) !== ARRAY_OPEN) return undefined;
@@ -360,9 +361,7 @@ export function jsonElement(text: string, slice: JsonSlice, index: number): Json
   return elements[index < 0 ? elements.length + index : index];
 }
 
-/**
- * Follows keys and, inside arrays, integer indexes. Returns undefined if the path does not exist.
- */
+/** Follows a path of keys and, in arrays, of integer indexes; undefined if it does not exist. */
 export function jsonPath(text: string, path: readonly string[]): JsonSlice | undefined {
   let slice: JsonSlice | undefined = jsonRoot(text);
   for (const step of path) {
@@ -377,8 +376,8 @@ export function jsonPath(text: string, path: readonly string[]): JsonSlice | und
 }
 
 /**
- * Returns the result of `->>`: the content of a string, undefined for null, and the text of any
- * other value.
+ * Returns the result of `->>`: the content of a string, undefined for null, and the JSON text of
+ * any other value.
  *
  * @throws {DatabaseError} INVALID_VALUE for a JSON string that is not a valid text value.
  */
@@ -390,10 +389,9 @@ export function jsonScalarText(text: string, slice: JsonSlice): string | undefin
 }
 
 /**
- * Returns the characters of a JSON string or key as text.
+ * Returns the content of a JSON string or key as a text value.
  *
- * @throws {DatabaseError} INVALID_VALUE if the characters are valid in JSON but not in a text
- * value.
+ * @throws {DatabaseError} INVALID_VALUE if it is valid in JSON but not in a text value.
  */
 export function textOfJsonString(characters: string): string {
   if (!characters.includes("\u0000") && characters.isWellFormed()) return characters;

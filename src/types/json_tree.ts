@@ -2,9 +2,9 @@
  * Represents JSON as a tree, for functions that change or compare documents, and writes its
  * canonical text (JSONB).
  *
- * Canonical form: members are ordered by the length of their key in bytes, then by its bytes; the
- * last of repeated keys wins; numbers keep their exact value and written scale (`1.50`), without
- * exponent; one space follows `:` and `,`.
+ * Canonical form: members are ordered by the length of their key in bytes, then by its bytes. If a
+ * key repeats, its last member wins. Numbers keep their exact value and written scale (`1.50`),
+ * without an exponent. One space follows `:` and `,`.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -22,7 +22,7 @@ import {
 import { withoutFractionZeros } from "./trailing_zeros.ts";
 import { wholeFromBigint } from "./value.ts";
 
-/** A number, kept as canonical text so that no digit is lost. */
+/** A number, kept as canonical text so that no digits are lost. */
 interface JsonNumber {
   readonly number: string;
 }
@@ -33,8 +33,8 @@ export type JsonObject = ReadonlyMap<string, JsonNode>;
 export type JsonNode = null | boolean | string | JsonNumber | readonly JsonNode[] | JsonObject;
 
 /**
- * The maximum number of digits that are written without an exponent, so that `1e999999` does not
- * become a megabyte of text.
+ * The maximum number of digits written without an exponent. Otherwise `1e999999` would become a
+ * megabyte of text.
  */
 const NUMBER_DIGITS_MAX = 1000;
 
@@ -46,7 +46,7 @@ export function isJsonObject(node: JsonNode): node is JsonObject {
   return node instanceof Map;
 }
 
-/** Reads valid JSON text. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE */
+/** Parses valid JSON text. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE */
 export function jsonTree(text: string): JsonNode {
   return nodeAt(text, jsonRoot(text), { left: Number.POSITIVE_INFINITY });
 }
@@ -62,8 +62,8 @@ export function canonicalJson(text: string): string {
 }
 
 /**
- * Parses a part of a JSON text into nodes.
- * @param parts The number of parts that the value may still contain.
+ * Parses a slice of JSON text into nodes.
+ * @param parts How many more nodes the tree may have.
  */
 function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNode {
   parts.left -= 1;
@@ -106,7 +106,7 @@ function checkedString(text: string): string {
 }
 
 /**
- * Returns a number without exponent, as JSONB keeps it.
+ * Returns a number without an exponent, as JSONB stores it.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -148,9 +148,9 @@ export function textFromJson(node: JsonNode): string {
 
 /**
  * Compares JSONB values as PostgreSQL does: Object > Array > Boolean > Number > String > Null,
- * except that an empty array as a whole document sorts below everything else. Arrays and objects
- * compare by size first, then by their parts. Members compare in canonical order, and their keys
- * compare as strings.
+ * except that an empty array, as a whole document, sorts below everything else. Arrays and objects
+ * are compared by size first, then by their parts. Members are compared in canonical order, with
+ * their keys as strings.
  */
 export function compareJson(left: JsonNode, right: JsonNode): number {
   const isEmptyLeft = isEmptyArray(left);
@@ -216,8 +216,8 @@ function compareNumbers(left: string, right: string): number {
 }
 
 /**
- * Returns the same string for equal documents, such as `1.0` and `1`, and different strings for all
- * others.
+ * Returns a string that is the same for equal documents, such as `1.0` and `1`, and differs for
+ * all others.
  */
 export function jsonGroupKey(text: string): string {
   return keyOf(jsonTree(text));

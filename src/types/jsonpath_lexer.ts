@@ -1,8 +1,8 @@
 /**
  * Splits the text of a JSON path into tokens.
  *
- * Names and keywords are both words; the parser distinguishes them by their position. A string
- * always has double quotes.
+ * Names and keywords are both words, which the parser tells apart by their position. A string is
+ * always in double quotes.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -11,7 +11,7 @@ export type PathTokenKind = "word" | "string" | "number" | "variable" | "symbol"
 
 export interface PathToken {
   readonly kind: PathTokenKind;
-  /** A symbol as written. For other kinds of tokens, the text without quotes and escapes. */
+  /** A symbol as written. For other kinds of tokens, the text without quotes or escapes. */
   readonly text: string;
 }
 
@@ -31,12 +31,12 @@ const ESCAPED: ReadonlyMap<string, string> = new Map([
   ["v", "\v"],
 ]);
 
-/** Returns the tokens of a path, the last of which is `end`. @throws {DatabaseError} INVALID_SQL */
+/** Returns the tokens of a path. The last one is `end`. @throws {DatabaseError} INVALID_SQL */
 export function pathTokens(text: string): PathToken[] {
   return new PathLexer(text).tokens();
 }
 
-/** Returns the error for a string that is not a path, which is a syntax error, as in PostgreSQL. */
+/** Returns the error for text that is not a path. As in PostgreSQL, it is a syntax error. */
 export function malformedPath(text: string, why: string, hint?: string): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
@@ -137,7 +137,7 @@ class PathLexer {
   }
 
   /**
-   * Reads an escape: `\n`, `\x41`, `\u0041`, `\u{1f600}`. Any other escaped character represents
+   * Reads an escape: `\n`, `\x41`, `\u0041` or `\u{1f600}`. Any other escaped character stands for
    * itself.
    */
   #escape(): string {
@@ -161,14 +161,14 @@ class PathLexer {
   }
 
   /**
-   * Returns the character that an escape represents.
+   * Returns the character that an escape stands for.
    * @param written The escape as written, for the error message.
    */
   #character(written: string, code: number): string {
     if (code === 0 || code > 0x10ffff) {
       throw malformedPath(this.#text, `\\${written} is not a character that a string can contain`);
     }
-    // The two halves of a surrogate pair are two consecutive escapes.
+    // A surrogate pair is written as two consecutive escapes.
     const pair = code >= 0xd800 && code <= 0xdbff;
     const [escape = "", low = ""] =
       (pair && /^\\u([0-9a-f]{4})/i.exec(this.#text.slice(this.#at, this.#at + 6))) || [];

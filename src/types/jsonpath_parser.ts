@@ -9,7 +9,7 @@
  *     signed      = (+ | -) signed | chain
  *     chain       = (scalar | $ | @ | last | ( … )) { accessor }
  *
- * A condition is a value only in brackets that an accessor follows.
+ * A condition is a value only if it is in parentheses and an accessor follows.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { digitsFromText } from "./decimal.ts";
@@ -27,7 +27,7 @@ import {
   type PathSubscript,
 } from "./jsonpath_syntax.ts";
 
-/** The maximum depth of brackets, and the maximum number of parts of one path. */
+/** The maximum nesting depth, and the maximum number of parts in one path. */
 const DEPTH_MAX = 100;
 const PARTS_MAX = 1000;
 
@@ -51,7 +51,7 @@ const METHODS: ReadonlySet<string> = new Set<PathMethod>([
   "keyvalue",
 ]);
 
-/** The flags of like_regex, in the order in which a path lists them. */
+/** The flags of like_regex, in the order in which a path shows them. */
 const REGEX_FLAGS = "ismxq";
 
 /**
@@ -63,7 +63,7 @@ export function parseJsonPath(text: string): JsonPath {
   return new PathParser(text).parse();
 }
 
-/** Links a part to the end of a chain of accessors. */
+/** Appends a part to the end of a chain. */
 function linked(part: PathPart, next: PathPart): PathPart {
   return { ...part, next: part.next === undefined ? next : linked(part.next, next) };
 }
@@ -75,8 +75,8 @@ class PathParser {
   #depth = 0;
   #parts = 0;
   /**
-   * The numbers of open filters, within which `@` has a value, and of open subscripts, within which
-   * `last` has one.
+   * How many filters are open, and how many subscripts. `@` has a value only inside the former,
+   * and `last` only inside the latter.
    */
   #filters = 0;
   #subscripts = 0;
@@ -132,8 +132,8 @@ class PathParser {
   }
 
   /**
-   * Keywords may be written in any case, except `null`, `true` and `false`, which must be in lower
-   * case.
+   * Whether the next token is a keyword. Keywords may be in any case, except `null`, `true` and
+   * `false`, which must be in lower case.
    */
   #isWord(word: string, ahead = 0): boolean {
     const { kind, text } = this.#peek(ahead);

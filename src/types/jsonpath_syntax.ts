@@ -1,9 +1,9 @@
 /**
  * Defines the parts of a JSON path. The parts of a chain such as `$.a[0].size()` are linked by
- * `next`. Each part continues with the items that the preceding part yields.
+ * `next`. Each part is applied to the items that the part before it yields.
  */
 
-/** The properties that every part has. */
+/** What all parts have in common. */
 interface LinkedPart {
   readonly next?: PathPart;
 }
@@ -20,7 +20,7 @@ export type PathMethod =
   | "keyvalue"
   | "datetime";
 
-/** A part of a path whose result is true, false or unknown. */
+/** A part of a path that yields true, false or unknown. */
 export type PathPredicate = LinkedPart &
   (
     | { readonly kind: "and" | "or"; readonly left: PathPredicate; readonly right: PathPredicate }
@@ -36,13 +36,13 @@ export type PathPredicate = LinkedPart &
         readonly kind: "likeRegex";
         readonly operand: PathPart;
         readonly pattern: string;
-        /** The distinct flags in the order i, s, m, x, q. */
+        /** The distinct flags, in the order i, s, m, x, q. */
         readonly flags: string;
       }
     | { readonly kind: "exists"; readonly operand: PathPart }
   );
 
-/** Array indexes: a single one or a range. */
+/** Array indexes: either a single one or a range. */
 export interface PathSubscript {
   readonly from: PathPart;
   readonly to?: PathPart;
@@ -57,7 +57,7 @@ export type PathPart =
         | { readonly kind: "current" }
         | { readonly kind: "last" }
         | { readonly kind: "boolean"; readonly value: boolean }
-        /** The text of a number, in the canonical form of JSONB. */
+        /** A number, as text in the canonical form of JSONB. */
         | { readonly kind: "number"; readonly text: string }
         | { readonly kind: "string"; readonly text: string }
         | { readonly kind: "variable"; readonly text: string }
@@ -65,7 +65,7 @@ export type PathPart =
         | { readonly kind: "everyMember" }
         | { readonly kind: "everyElement" }
         | { readonly kind: "subscripts"; readonly subscripts: readonly PathSubscript[] }
-        /** The levels of depth; infinity stands for `last`. */
+        /** A range of nesting levels. Infinity stands for `last`. */
         | { readonly kind: "levels"; readonly first: number; readonly last: number }
         | {
             readonly kind: "arithmetic";
@@ -79,7 +79,7 @@ export type PathPart =
       ));
 
 export interface JsonPath {
-  /** Whether a missing member or a value of the wrong kind is an error. */
+  /** Whether a missing member, or a value of the wrong kind, is an error. */
   readonly isStrict: boolean;
   readonly root: PathPart;
 }
@@ -100,7 +100,7 @@ export function isCondition<Part extends PathPart>(part: Part): part is Part & P
   return PREDICATES.has(part.kind);
 }
 
-/** Whether a part is a condition whose result no other part uses. */
+/** Whether a part is a condition that ends its chain. */
 export function isPredicate(part: PathPart): part is PathPredicate {
   return part.next === undefined && isCondition(part);
 }

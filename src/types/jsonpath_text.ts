@@ -1,4 +1,4 @@
-/** Writes the canonical text of a JSON path, the form in which a JSONPATH value is stored. */
+/** Writes the canonical text of a JSON path, in which form a JSONPATH value is stored. */
 import { parseJsonPath } from "./jsonpath_parser.ts";
 import type { PathPart, PathSubscript } from "./jsonpath_syntax.ts";
 
@@ -12,9 +12,9 @@ export function canonicalPath(text: string): string {
 }
 
 interface PathTextPlace {
-  /** Whether the part follows another part of a chain. */
+  /** Whether the part follows another one in a chain. */
   readonly isAccessor?: boolean;
-  /** Whether an operation is written in brackets. */
+  /** Whether an operation is written in parentheses. */
   readonly hasBrackets: boolean;
 }
 
@@ -75,7 +75,9 @@ function accessorText(part: PathAccessor): string {
   }
 }
 
-/** Returns the text of a condition in its own brackets. */
+/**
+ * Returns the text of a condition that supplies its own parentheses; undefined for any other part.
+ */
 function conditionText(part: PathPart): string | undefined {
   switch (part.kind) {
     case "not":

@@ -1,5 +1,5 @@
 /**
- * Implements the type MONEY: an amount in cents, stored as a 64-bit integer and written as
+ * Implements the type MONEY: an amount in cents, stored as a 64-bit integer and shown as
  * `-$1,234.50`.
  */
 import { DatabaseError } from "../base/errors.ts";
@@ -9,11 +9,11 @@ import { type Whole, wholeFromBigint } from "./value.ts";
 const CENTS_MAX = 2n ** 63n - 1n;
 const CENTS_MIN = -(2n ** 63n);
 
-/** Matches digits with optional brackets, sign and `$` around them, in any order. */
+/** Matches digits, optionally with parentheses, a sign and `$` around them, in any order. */
 const FORM = /^\s*(\()?\s*(-)?\s*\$?\s*(-)?\s*([\d,]*)(?:\.(\d*))?\s*(\))?\s*(-)?\s*\$?\s*$/;
 
 /**
- * Reads an amount of money. Digits beyond cents are rounded.
+ * Parses an amount of money, rounding it to whole cents.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -38,7 +38,7 @@ export function moneyFromText(text: string): Whole {
 }
 
 /**
- * Requires that an amount is within the range of MONEY.
+ * Checks that an amount is within the range of MONEY.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function checkedMoney(cents: bigint, text?: string): Whole {
@@ -49,13 +49,13 @@ export function checkedMoney(cents: bigint, text?: string): Whole {
   );
 }
 
-/** Returns a number of cents that may have a fraction, rounded. @throws {DatabaseError} */
+/** Rounds a possibly fractional number of cents to an amount. @throws {DatabaseError} */
 export function moneyOfCents(cents: number): Whole {
   if (!Number.isFinite(cents)) return checkedMoney(CENTS_MAX + 1n);
   return checkedMoney(BigInt(roundHalfEven(cents)));
 }
 
-/** Rounds like the processor: a half is rounded to the nearest even integer. */
+/** Rounds as floating-point hardware does: a half goes to the nearest even integer. */
 function roundHalfEven(value: number): number {
   const below = Math.floor(value);
   const rest = value - below;

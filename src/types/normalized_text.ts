@@ -1,33 +1,33 @@
 /**
- * Converts text to a normal form of Unicode in a time that is proportional to its length.
+ * Converts text to a Unicode normal form in linear time.
  *
- * ICU moves each combining mark before all preceding marks of a higher class, one by one. The time
- * for marks in the opposite order therefore grows with the square of their number, and ICU's
- * comparison of such text, too: 100,000 marks after one letter take minutes. The marks of a long
- * run are sorted here before ICU sees them. This changes neither the normal forms of the text nor
+ * ICU moves each combining mark before all preceding marks of a higher class, one by one. If the
+ * marks are in the opposite order, the time grows with the square of their number, and so does
+ * that of ICU's comparison: 100,000 marks after one letter take minutes. Therefore the marks of a
+ * long run are sorted here before ICU sees them. This changes neither the text's normal forms nor
  * how it compares, because both are the same for all orders of marks of different classes.
  */
 
 export type NormalForm = "NFC" | "NFD" | "NFKC" | "NFKD";
 
-/** Returns the normal form of a text. */
+/** Returns a normal form of a text. */
 export function normalized(text: string, form: NormalForm): string {
   return withSortedMarks(text).normalize(form);
 }
 
-/** The length from which runs of marks are sorted, in UTF-16 units. */
+/** The length, in UTF-16 code units, from which runs of marks are sorted. */
 const RUN_MIN = 32;
 
 const LONG_RUNS = /\p{M}{16,}/gu;
 
 const MARK = /\p{M}/u;
 
-/** Returns the same text with the marks of long runs in the order of normal forms. */
+/** Returns the same text with the marks of each long run in the order of normal forms. */
 export function withSortedMarks(text: string): string {
   return hasLongRun(text) ? text.replace(LONG_RUNS, sortedRun) : text;
 }
 
-/** Whether one of the characters at multiples of the minimal length of long runs is a mark. */
+/** Looks at every `RUN_MIN`th character, one of which is a mark if there is a long run. */
 function hasLongRun(text: string): boolean {
   for (let at = RUN_MIN - 1; at < text.length; at += RUN_MIN) {
     if (text.charCodeAt(at) >= FIRST_MARK && MARK.test(text.slice(at - 1, at + 2))) return true;
@@ -35,10 +35,10 @@ function hasLongRun(text: string): boolean {
   return false;
 }
 
-/** The code of the first combining mark. */
+/** The code point of the first combining mark. */
 const FIRST_MARK = 0x300;
 
-/** A mark of the highest class, before which marks of all other classes are moved. */
+/** A mark of the highest class, before which ICU moves the marks of all other classes. */
 const HIGHEST = "\u0345";
 
 function sortedRun(run: string): string {
@@ -58,7 +58,7 @@ function sortedRun(run: string): string {
   return sorted + classes.join("");
 }
 
-/** Returns the ranks of the classes of marks, without those marks that never change their place. */
+/** Returns the rank of each mark's class. Marks that never move are left out. */
 function ranksOf(marks: ReadonlySet<string>): ReadonlyMap<string, number> {
   const movable = [...marks].filter((mark) => mark === HIGHEST || isMovedBefore(mark, HIGHEST));
   movable.sort((left, right) => {
@@ -76,7 +76,7 @@ function ranksOf(marks: ReadonlySet<string>): ReadonlyMap<string, number> {
   return ranks;
 }
 
-/** Whether the class of a mark is lower than that of another. */
+/** Whether the class of `mark` is lower than that of `other`. */
 function isMovedBefore(mark: string, other: string): boolean {
   return (other + mark).normalize("NFD") === mark + other && mark !== other;
 }

@@ -1,4 +1,4 @@
-/** Determines the type and value of a number literal in a statement. */
+/** Determines the type and value of a numeric literal in a statement. */
 import { BIGINT, DECIMAL_PRECISION_MAX, decimalType, INT, NUMERIC } from "./data_type.ts";
 import { decimalShape, digitsFromText } from "./decimal.ts";
 import { fitsInteger } from "./integer.ts";
@@ -6,20 +6,22 @@ import type { TypedValue } from "./json_cell.ts";
 import { numericFromText, numericOf } from "./numeric.ts";
 import { wholeFromBigint } from "./value.ts";
 
-/** The number of digits that a double represents exactly, which is sufficient for most literals. */
+/**
+ * Matches integers with no more digits than a double represents exactly. Most literals are such.
+ */
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 
 /**
- * Reads a literal with its leading minus. The type is INT if the value fits, else BIGINT, else
- * DECIMAL with the scale as written, or NUMERIC above 38 digits. Also reads `0xff`, `0o7`, `0b1`
- * and underscores.
+ * Parses a literal together with its leading minus. The type is INT if the value fits, else
+ * BIGINT, else DECIMAL with the scale as written, or NUMERIC beyond 38 digits. `0xff`, `0o7`,
+ * `0b1` and underscores are accepted as well.
  *
  * @returns undefined if the text is not a number.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond NUMERIC.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if it is beyond the range of NUMERIC.
  */
 export function valueFromNumberText(text: string): TypedValue | undefined {
   if (SHORT_DIGITS.test(text)) {
-    // Adding 0 turns -0 into 0; integers have only one zero.
+    // Adding 0 turns -0 into 0, because integers have only one zero.
     const value = Number(text) + 0;
     return { type: fitsInteger("int", value) ? INT : BIGINT, value };
   }

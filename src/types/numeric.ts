@@ -1,7 +1,6 @@
 /**
- * Represents values of NUMERIC without a size: a number with any number of digits and a scale of
- * its own, NaN or an infinity. A value is an ASCII string. These strings sort in the order of the
- * values:
+ * Represents values of NUMERIC without a precision: a number with any number of digits and a scale
+ * of its own, NaN or an infinity. A value is an ASCII string. Such strings sort like the values:
  *
  *     "0" -Infinity     "1…" below 0     "2" zero     "3…" above 0     "4" Infinity     "5" NaN
  *
@@ -9,8 +8,9 @@
  *     below 0   "1" exponent digits "~"        the exponent and each digit counted down from the top
  *     scale     " " digits                     at the end, if more digits are shown than are needed
  *
- * The exponent consists of three characters with 6 bits each. Two values are equal if their strings
- * are equal up to the space: 1.5 and 1.50 are equal, although they are displayed differently.
+ * The exponent consists of three characters with 6 bits each. Two values are equal if their
+ * strings are equal up to the space: 1.5 and 1.50 are equal, although they are displayed
+ * differently.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -18,7 +18,7 @@ import type { NumericSize, NumericType } from "./data_type.ts";
 import { powerOfTen, roundedBig } from "./decimal.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** The maximum number of digits before the decimal point, and after it. */
+/** The maximum number of digits before the decimal point, and of decimal places. */
 const WHOLE_DIGITS_MAX = 131_072;
 const NUMERIC_SCALE_MAX = 16_383;
 
@@ -37,13 +37,13 @@ export interface BigDecimal {
   readonly scale: number;
 }
 
-/** A finite number whose unscaled integer is a JavaScript number if it fits into one. */
+/** A finite number whose unscaled integer is a JavaScript number where it fits into one. */
 interface ShortDecimal {
   readonly unscaled: Whole;
   readonly scale: number;
 }
 
-/** The digits of a finite number other than 0: 0.`digits` × 10^`exponent`. */
+/** The digits of a finite, nonzero number: 0.`digits` × 10^`exponent`. */
 interface NumericParts {
   readonly isNegative: boolean;
   readonly exponent: number;
@@ -51,7 +51,7 @@ interface NumericParts {
   readonly scale: number;
 }
 
-/** Returns the part of a value that is the same for equal values. */
+/** Returns the part of a value's string that is the same for equal values. */
 export function numericKey(value: string): string {
   const end = value.indexOf(SCALE_MARK);
   return end < 0 ? value : value.slice(0, end);
@@ -68,21 +68,21 @@ export function isFiniteNumeric(value: string): boolean {
   return value !== NUMERIC_NAN && value !== INFINITY && value !== MINUS_INFINITY;
 }
 
-/** Returns -1, 0 or 1, and NaN for NaN. */
+/** Returns -1, 0 or 1; NaN for NaN. */
 export function numericSign(value: string): number {
   if (value === NUMERIC_NAN) return Number.NaN;
   const [kind = ZERO] = value;
   return kind === ZERO ? 0 : kind < ZERO ? -1 : 1;
 }
 
-/** Returns the numeric value of a number that is NaN, infinite or 0. */
+/** Converts NaN, an infinity or 0 to a NUMERIC. */
 export function numericOfSpecial(value: number): string {
   if (Number.isNaN(value)) return NUMERIC_NAN;
   if (value === 0) return ZERO;
   return value > 0 ? INFINITY : MINUS_INFINITY;
 }
 
-/** Returns the number of digits with which a finite value is displayed after its decimal point. */
+/** Returns how many decimal places a finite value is displayed with. */
 export function numericScale(value: string): number {
   const [kind] = value;
   return kind === ZERO ? scaleAfter(value, 1, 0) : partsOf(value).scale;
@@ -97,7 +97,7 @@ const EXPONENT_BIAS = 20_000;
 const EXPONENT_LIMIT = 2 ** 18;
 const FIRST_CHARACTER = 48;
 
-/** The first characters of values above 0, by exponent. Most numbers have few exponents. */
+/** The first characters of values above 0, by exponent. Most data has few different exponents. */
 const positiveStarts = new Map<number, string>();
 const POSITIVE_STARTS_MAX = 1000;
 
@@ -130,7 +130,7 @@ function complement(digits: string): string {
   return text;
 }
 
-/** Returns the parts of a finite value other than 0. */
+/** Returns the parts of a finite, nonzero value. */
 function partsOf(value: string): NumericParts {
   const isNegative = value.startsWith(NEGATIVE);
   const start = 1 + EXPONENT_CHARACTERS;
@@ -150,7 +150,7 @@ function partsOf(value: string): NumericParts {
 }
 
 /**
- * Returns the value with the given digits, which must neither begin nor end with 0.
+ * Returns the value with the given digits. They must neither begin nor end with 0.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -174,9 +174,7 @@ function zeroOfScale(scale: number): string {
   return scale === 0 ? ZERO : `${ZERO}${SCALE_MARK}${scale}`;
 }
 
-/**
- * Returns a finite value as an integer and a scale.
- */
+/** Returns a finite value as an unscaled integer and a scale. */
 export function bigDecimalOf(value: string): BigDecimal {
   assert(isFiniteNumeric(value), "only a finite number may have digits");
   if (value.startsWith(ZERO)) return { unscaled: 0n, scale: scaleAfter(value, 1, 0) };
@@ -185,11 +183,11 @@ export function bigDecimalOf(value: string): BigDecimal {
   return { unscaled: isNegative ? -size : size, scale };
 }
 
-/** The number of digits that a double represents exactly. */
+/** How many digits a double represents exactly. */
 const SHORT_DIGITS = 15;
 
 /**
- * Returns the result of {@linkcode bigDecimalOf}, with a number instead of a bigint if the value
+ * Returns the same as {@linkcode bigDecimalOf}, but with a number instead of a bigint if the value
  * has few digits.
  */
 export function shortDecimalOf(value: string): ShortDecimal {
@@ -204,25 +202,32 @@ export function shortDecimalOf(value: string): ShortDecimal {
   return { unscaled: isNegative ? -size : size, scale };
 }
 
-/** The first characters of finite values, and the ends of their digits. */
+/**
+ * The codes of the first characters of finite values, and of the characters that end their digits.
+ */
 const ZERO_CODE: number = ZERO.charCodeAt(0);
 const POSITIVE_CODE: number = POSITIVE.charCodeAt(0);
 const NEGATIVE_CODE: number = NEGATIVE.charCodeAt(0);
 const SCALE_MARK_CODE: number = SCALE_MARK.charCodeAt(0);
 const NEGATIVE_END_CODE: number = NEGATIVE_END.charCodeAt(0);
-/** The most characters after the digits of a short value: their end, the mark and a scale. */
+/**
+ * How many characters may follow the digits of a short value: their end, the space and a scale.
+ */
 const SUFFIX_CHARACTERS = 7;
 const NINE_CODE: number = FIRST_CHARACTER + 9;
 
-/** Reads short finite values one after the other, without an object for each. */
+/** Reads short finite values one by one, without creating an object for each. */
 export class ShortNumericReader {
-  /** The last value that was read, as `unscaled` / 10^`scale`, without zeros after its fraction. */
+  /** The value last read, as `unscaled` / 10^`scale`, without trailing decimal zeros. */
   unscaled = 0;
   scale = 0;
-  /** The number of digits that the value shows after its point. */
+  /** How many decimal places that value is displayed with. */
   shown = 0;
 
-  /** Reads a value. Returns false for NaN, an infinity or more digits than a double represents. */
+  /**
+   * Reads a value. Returns false for NaN, an infinity, or a value with more digits than a double
+   * represents.
+   */
   read(value: string): boolean {
     const kind = value.charCodeAt(0);
     if (kind === ZERO_CODE) {
@@ -261,8 +266,8 @@ export class ShortNumericReader {
 }
 
 /**
- * Returns `given` / 10^`givenScale` as a value that shows `shown` digits after its point, which are
- * at least as many as the number needs.
+ * Returns `given` / 10^`givenScale` as a value displayed with `shown` decimal places. It must need
+ * no more than that.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -275,8 +280,8 @@ export function numericShowing(given: Whole, givenScale: number, shown: number):
 }
 
 /**
- * Converts an unscaled number to a value. The value is displayed with `givenScale` digits after its
- * decimal point, up to the maximum scale.
+ * Converts an unscaled number to a value. It is displayed with `givenScale` decimal places, but no
+ * more than the maximum.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -293,7 +298,10 @@ function withoutZeros(digits: string): string {
   return digits.slice(0, end);
 }
 
-/** Rounds a finite value half away from zero. A negative scale rounds digits before the point. */
+/**
+ * Rounds a finite value half away from zero. A negative scale rounds digits before the decimal
+ * point.
+ */
 export function roundNumeric(value: string, scale: number): string {
   return atScale(value, scale, roundedBig);
 }
@@ -303,7 +311,7 @@ export function truncateNumeric(value: string, scale: number): string {
   return atScale(value, scale, (unscaled, power) => unscaled / power);
 }
 
-/** Returns the largest integer that is at most the value. */
+/** Returns the largest integer not above the value. */
 export function floorNumeric(value: string): string {
   return atScale(value, 0, (unscaled, power) => {
     const quotient = unscaled / power;
@@ -311,7 +319,7 @@ export function floorNumeric(value: string): string {
   });
 }
 
-/** Returns the least integer that is at least the value. */
+/** Returns the smallest integer not below the value. */
 export function ceilingNumeric(value: string): string {
   return atScale(value, 0, (unscaled, power) => {
     const quotient = unscaled / power;
@@ -319,12 +327,15 @@ export function ceilingNumeric(value: string): string {
   });
 }
 
-/** Returns a value without trailing zeros after its decimal point. */
+/** Returns a value without trailing decimal zeros. */
 export function trimmedNumeric(value: string): string {
   return numericKey(value);
 }
 
-/** Converts a finite value to another scale. `divide` determines how surplus digits are removed. */
+/**
+ * Converts a finite value to a different scale. `divide` determines how surplus digits are
+ * removed.
+ */
 function atScale(
   value: string,
   scale: number,
@@ -373,9 +384,10 @@ const SPECIAL_TEXTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Reads `[+-]digits[.digits][e[+-]digits]`, with underscores between digits, NaN or an infinity.
+ * Parses `[+-]digits[.digits][e[+-]digits]`, with underscores allowed between digits, NaN or an
+ * infinity.
  *
- * @returns undefined if the text is not such a number.
+ * @returns undefined if the text has a different form.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function numericFromText(given: string): string | undefined {
@@ -397,14 +409,11 @@ export function numericFromText(given: string): string | undefined {
   return numericOfParts({ isNegative: match[1] === "-", digits, exponent, scale });
 }
 
-/**
- * The first group of digits of a number. PostgreSQL divides the digits of a number into groups of
- * four.
- */
+/** The first group of a number's digits. PostgreSQL divides digits into groups of four. */
 export interface NumericHead {
-  /** The power of 10000 of the first group of digits. */
+  /** The power of 10000 of that group. */
   readonly weight: number;
-  /** The first group of four digits, 1 to 9999; 0 for zero. */
+  /** The group's four digits as an integer from 1 to 9999; 0 for zero. */
   readonly first: number;
 }
 
@@ -440,7 +449,7 @@ export function numericExponent(value: string): number {
 }
 
 /**
- * Converts a value to the size and form that a type declares.
+ * Converts a value to the precision, scale and form that a type declares.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -449,7 +458,7 @@ export function fitNumeric(value: string, { isTrimmed, size }: NumericType): str
   return isTrimmed === true ? trimmedNumeric(fitted) : fitted;
 }
 
-/** Rounds a value to a declared size. */
+/** Rounds a value to a declared precision and scale. */
 function fitSize(value: string, { precision, scale }: NumericSize): string {
   if (value === NUMERIC_NAN) return value;
   const rounded = isFiniteNumeric(value) ? roundNumeric(value, scale) : value;
@@ -468,18 +477,18 @@ function shortened(text: string): string {
   return text.length <= 48 ? text : `${text.slice(0, 45)}...`;
 }
 
-/** Returns the nearest double; an infinity beyond the range of doubles. */
+/** Returns the nearest double; an infinity for values beyond the range of doubles. */
 export function doubleFromNumeric(value: string): number {
   return Number(textFromNumeric(value));
 }
 
-/** Returns a finite value as an unscaled integer, rounded to a scale. */
+/** Rounds a finite value to a scale and returns it as an unscaled integer. */
 export function wholeFromNumeric(value: string, scale: number): Whole {
   const from = bigDecimalOf(roundNumeric(value, scale));
   return wholeFromBigint(from.unscaled);
 }
 
-/** Converts a double. A finite double is rounded to the given number of significant digits. */
+/** Converts a double. If finite, it is rounded to the given number of significant digits. */
 export function numericFromDouble(value: number, significantDigits: number): string {
   if (!Number.isFinite(value)) return numericOfSpecial(value);
   const read = numericFromText(value.toPrecision(significantDigits));

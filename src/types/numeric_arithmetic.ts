@@ -1,7 +1,7 @@
 /**
- * Computes with the values of NUMERIC without a size. Results have the same scale as in PostgreSQL:
- * a sum has the larger scale of its operands, a product has the sum of their scales, and a quotient
- * has at least 16 significant digits.
+ * Implements arithmetic on values of NUMERIC without a precision. Results have the same scale as
+ * in PostgreSQL: a sum has the larger scale of its operands, a product has the sum of their
+ * scales, and a quotient has at least 16 significant digits.
  */
 import { DatabaseError } from "../base/errors.ts";
 import {
@@ -40,7 +40,7 @@ import type { Whole } from "./value.ts";
 /** The minimum number of significant digits in a rounded result. */
 export const SIGNIFICANT_DIGITS_MIN = 16;
 
-/** The largest scale to which a result is rounded. */
+/** The maximum scale to which a result is rounded. */
 export const RESULT_SCALE_MAX = 1000;
 
 /**
@@ -54,7 +54,7 @@ function isEitherSpecial(left: string, right: string): boolean {
   return !isFiniteNumeric(left) || !isFiniteNumeric(right);
 }
 
-/** Returns the unscaled integers of two numbers at the larger of their scales. */
+/** Returns the unscaled integers of two numbers at the larger of their two scales. */
 function atOneScale(left: string, right: string): { a: Whole; b: Whole; scale: number } {
   const l = shortDecimalOf(left);
   const r = shortDecimalOf(right);
@@ -121,7 +121,7 @@ function specialQuotient(left: string, right: string): string {
   return numericOfSpecial(specialOr(left, sign) / specialOr(right, numericSign(right)));
 }
 
-/** Returns a quotient of finite numbers, rounded to a scale. */
+/** Returns the quotient of two finite numbers, rounded to a scale. */
 export function quotientAt(left: string, right: string, scale: number): string {
   return bigQuotient(bigDecimalOf(left), bigDecimalOf(right), scale);
 }
@@ -133,15 +133,15 @@ function bigQuotient(left: BigDecimal, right: BigDecimal, scale: number): string
   return numericOf(roundedBig(dividend, divisor), scale);
 }
 
-/** The power of ten by which the exact digits of a quotient are searched. */
+/** A quotient is tested for being exact with this many digits more than its operands. */
 const EXACT_SHIFT = 4;
 const EXACT_FACTOR: number = 10 ** EXACT_SHIFT;
 
 /**
- * Returns the division of numbers of two scales. The divisor is not 0.
+ * Returns a function that divides numbers with two given scales. The divisor must not be 0.
  *
  * A quotient has at least 16 significant digits, for which a double has no room. One that ends
- * after a few more digits than its operands, such as that of a division by 2, needs no bigint.
+ * after a few digits more than its operands, such as that of a division by 2, needs no bigint.
  */
 export function quotientAtScales(
   leftScale: number,
@@ -177,7 +177,7 @@ export function wholeHead(value: Whole, scale: number): NumericHead {
   return { weight, first: rest > 0 ? (size - (size % power)) / power : size * power };
 }
 
-/** Divides numbers, which may have more digits than a NUMERIC. The divisor is not 0. */
+/** Divides numbers, which may have more digits than a NUMERIC. The divisor must not be 0. */
 export function quotientOf(left: BigDecimal, right: BigDecimal): string {
   const scale = significantScale(bigHead(left), bigHead(right));
   return bigQuotient(left, right, resultScale(scale, left.scale, right.scale));
@@ -190,7 +190,7 @@ function bigHead({ scale, unscaled }: BigDecimal): NumericHead {
   return headOf(digits, digits.length - scale);
 }
 
-/** Returns the scale of a quotient, which gives it at least 16 significant digits. */
+/** Returns the scale that gives a quotient at least 16 significant digits. */
 function quotientScale(left: string, right: string): number {
   const scale = significantScale(numericHead(left), numericHead(right));
   return resultScale(scale, numericScale(left), numericScale(right));
@@ -201,12 +201,12 @@ export function significantScale(left: NumericHead, right: NumericHead): number 
   return SIGNIFICANT_DIGITS_MIN - weight * 4;
 }
 
-/** Limits the scale of a result, which must be at least as large as the scale of every operand. */
+/** Returns the scale of a result, which is limited, but at least that of each operand. */
 export function resultScale(scale: number, ...operands: readonly number[]): number {
   return Math.min(RESULT_SCALE_MAX, Math.max(scale, ...operands, 0));
 }
 
-/** Returns the quotient without its fraction. @throws {DatabaseError} DIVISION_BY_ZERO */
+/** Returns the quotient truncated to an integer. @throws {DatabaseError} DIVISION_BY_ZERO */
 export function wholeQuotient(left: string, right: string): string {
   refuseZero(left, right);
   if (isEitherSpecial(left, right)) return specialQuotient(left, right);
@@ -225,7 +225,7 @@ export function remainderNumeric(left: string, right: string): string {
   return numericOf(remainderWhole(a, b), scale);
 }
 
-/** Computes an integer function of two finite numbers at their larger scale. */
+/** Applies an integer function to two finite numbers at the larger of their scales. */
 export function wholesAtOneScale(
   left: string,
   right: string,
@@ -236,7 +236,9 @@ export function wholesAtOneScale(
   return numericOf(compute(BigInt(a), BigInt(b)), scale);
 }
 
-/** Returns the number of the bucket that contains a value. The bounds are finite and differ. */
+/**
+ * Returns the number of the bucket that a value falls into. The bounds must be finite and differ.
+ */
 export function bucketOfNumeric(
   value: string,
   { high, low }: { readonly low: string; readonly high: string },

@@ -1,12 +1,12 @@
 /**
- * Computes square roots, powers, exponentials and logarithms of NUMERIC values, with as many digits
- * as PostgreSQL returns: at least 16 significant digits, and at least as many digits after the
- * decimal point as the arguments have.
+ * Computes square roots, powers, exponentials and logarithms of NUMERIC values with as many digits
+ * as PostgreSQL: at least 16 significant digits, and at least as many decimal places as the
+ * arguments have.
  *
- * Every computation uses integers with some more digits than the result. The exponential function
- * halves its argument until a Taylor series with few terms is exact enough, and then squares the
- * sum equally often. The logarithm takes square roots until the series of the inverse hyperbolic
- * tangent is short.
+ * Every computation uses integers with a few digits more than the result. The exponential function
+ * halves its argument until a short Taylor series is exact enough, and then squares the sum as
+ * many times. The logarithm takes square roots until the series of the inverse hyperbolic tangent
+ * is short.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { powerOfTen, roundedBig } from "./decimal.ts";
@@ -44,10 +44,10 @@ const INFINITY = numericOfSpecial(Number.POSITIVE_INFINITY);
 
 const LOG10_E = Math.LOG10E;
 
-/** Beyond this argument, an exponential has more digits than a result may have. */
+/** Above this argument, an exponential has more digits than a result may have. */
 const EXPONENT_MAX = 6000;
 
-/** The number of digits by which a computation exceeds its result. */
+/** How many more digits a computation uses than its result has. */
 const GUARD_DIGITS = 12;
 
 function undefinedFor(what: string): DatabaseError {
@@ -68,13 +68,13 @@ export function squareRootNumeric(value: string): string {
 /** Returns the square root of a finite number, rounded to a scale. */
 export function rootAt(value: string, scale: number): string {
   const { scale: from, unscaled } = bigDecimalOf(value);
-  // The root is truncated to one digit more than the result has, and is then rounded.
+  // The root is first truncated to one digit more than the result has, and then rounded.
   const shift = 2 * (scale + 1) - from;
   const square = shift >= 0 ? unscaled * powerOfTen(shift) : unscaled / powerOfTen(-shift);
   return numericOf(roundedBig(wholeRoot(square), 10n), scale);
 }
 
-/** Returns the largest integer whose square is at most `square`, by Newton's method. */
+/** Returns the largest integer whose square is not above `square`, by Newton's method. */
 function wholeRoot(square: bigint): bigint {
   if (square < 2n) return square;
   let root = 1n << BigInt((square.toString(16).length * 4 + 1) >> 1);
@@ -121,7 +121,7 @@ function scaledTo({ scale, unscaled }: BigDecimal, digits: number): bigint {
     : roundedBig(unscaled, powerOfTen(scale - digits));
 }
 
-/** Requires that a number has a logarithm. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Checks that a number has a logarithm. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function requireLogarithm(value: string): void {
   const sign = numericSign(value);
   if (sign > 0 || Number.isNaN(sign)) return;
@@ -139,7 +139,7 @@ export function naturalLogarithm(value: string): string {
 
 const NEAR_ONE = [numericFromText("0.9") ?? ONE, numericFromText("1.1") ?? ONE] as const;
 
-/** Estimates the power of ten of the first digit of a natural logarithm. */
+/** Estimates the power of ten of a natural logarithm's first digit. */
 function logarithmWeight(value: string): number {
   const [low, high] = NEAR_ONE;
   if (compareNumerics(value, low) >= 0 && compareNumerics(value, high) <= 0) {
@@ -147,7 +147,7 @@ function logarithmWeight(value: string): number {
     return numericSign(distance) === 0 ? 0 : numericExponent(distance) - 1;
   }
   const exponent = numericExponent(value);
-  // The first 16 digits are all that a double needs.
+  // A double needs only the first 16 digits.
   const text = textFromNumeric(value)
     .replace(/^0\.0*/, "")
     .replace(".", "")
@@ -162,11 +162,11 @@ function logarithmAt(value: string, scale: number): string {
   return numericOf(roundedBig(fixedLogarithm(value, digits), powerOfTen(GUARD_DIGITS)), scale);
 }
 
-/** Returns the natural logarithm times 10^`digits`. */
+/** Returns the natural logarithm, multiplied by 10^`digits`. */
 function fixedLogarithm(value: string, digits: number): bigint {
   const { scale, unscaled } = bigDecimalOf(value);
   const exponent = numericExponent(value);
-  // Numbers near 1 are not scaled, so that no digits cancel out.
+  // Numbers near 1 are not scaled, because digits would cancel out.
   const tens = exponent === 0 || exponent === 1 ? 0 : exponent - 1;
   const working = digits + GUARD_DIGITS;
   const one = powerOfTen(working);
@@ -188,7 +188,7 @@ function lnTen(digits: number): bigint {
   return knownLnTen.value / powerOfTen(knownLnTen.digits - digits);
 }
 
-/** Returns the logarithm of `x` / `one`, times `one`. */
+/** Returns the natural logarithm of `x` / `one`, multiplied by `one`. */
 function seriesLogarithm(x: bigint, one: bigint): bigint {
   let root = x;
   let doublings = 1n;
@@ -259,8 +259,8 @@ function complexPower(): DatabaseError {
 }
 
 /**
- * Converts an exponent to a number, which may be rounded if it is large. Returns undefined if the
- * exponent has a fraction.
+ * Converts an exponent to a number; undefined if it has a fraction. A large exponent may be
+ * rounded.
  */
 function wholeExponent(exponent: string): number | undefined {
   const { scale, unscaled } = bigDecimalOf(exponent);
@@ -273,7 +273,7 @@ function isOdd(value: string): boolean {
   return (unscaled / powerOfTen(scale)) % 2n !== 0n;
 }
 
-/** Applies the rules of POSIX for powers of NaN and infinities. */
+/** Applies the POSIX rules for powers of NaN and the infinities. */
 function specialPower(base: string, exponent: string): string {
   const isOne = (value: string): boolean => compareNumerics(value, ONE) === 0;
   if (isOne(base) || numericSign(exponent) === 0) return ONE;
@@ -315,7 +315,7 @@ function atLeastScale({ scale, unscaled }: BigDecimal, to: number): [bigint, num
   ];
 }
 
-/** Returns the decimal logarithm of the magnitude of a number, as a double. */
+/** Returns the decimal logarithm of a number's magnitude, as a double. */
 function decimalLogarithm(value: string): number {
   const exponent = numericExponent(value);
   const digits = textFromNumeric(absoluteNumeric(value))
@@ -325,7 +325,7 @@ function decimalLogarithm(value: string): number {
   return exponent + Math.log10(Number(`0.${digits}`));
 }
 
-/** Raises a number to a power by squaring, and keeps only as many digits as the result needs. */
+/** Raises a number to a power by squaring, keeping only as many digits as the result needs. */
 function trimmedPower(base: BigDecimal, exponent: number, digits: number): BigDecimal {
   let factor = trimmed(base, digits);
   let result: BigDecimal = { unscaled: 1n, scale: 0 };
@@ -340,7 +340,7 @@ function product(left: BigDecimal, right: BigDecimal): BigDecimal {
   return { unscaled: left.unscaled * right.unscaled, scale: left.scale + right.scale };
 }
 
-/** Rounds a number to approximately the given number of digits. */
+/** Rounds a number to about the given number of digits. */
 function trimmed(value: BigDecimal, digits: number): BigDecimal {
   const { scale, unscaled } = value;
   const count = Math.floor(unscaled.toString(16).length * 1.2041);
@@ -349,7 +349,7 @@ function trimmed(value: BigDecimal, digits: number): BigDecimal {
   return { unscaled: roundedBig(unscaled, powerOfTen(surplus)), scale: scale - surplus };
 }
 
-/** Raises a positive number to any power by means of the exponential function. */
+/** Raises a positive number to any power, using the exponential function. */
 function realPower(base: string, exponent: string): string {
   const weight = logarithmWeight(base);
   const rough = doubleFromNumeric(

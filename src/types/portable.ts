@@ -1,18 +1,18 @@
 /**
- * Prepares batches for another thread: copies vectors into memory that can be transferred.
+ * Prepares batches for another thread by copying vectors into memory that can be transferred.
  */
 import type { Value } from "./value.ts";
 import type { Batch, Vector } from "./vector.ts";
 
 export interface PortableBatch {
   readonly batch: Batch;
-  /** The memory to transfer. The sending thread cannot use it afterwards. */
+  /** The memory to transfer. The sending thread can no longer use it afterwards. */
   readonly moved: readonly ArrayBuffer[];
-  /** The approximate number of bytes that are sent to the thread. */
+  /** The approximate number of bytes sent. */
   readonly bytes: number;
 }
 
-/** The number of bytes counted for each value in addition to its text or its bytes. */
+/** How many bytes a value is estimated to take in addition to its text or bytes. */
 const PLAIN_BYTES = 32;
 
 type TransferableNumbers = Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array;
@@ -20,7 +20,7 @@ type TransferableNumbers = Uint8Array | Uint16Array | Uint32Array | Int32Array |
 /** Copies elements into transferable memory. */
 type Own = <T extends TransferableNumbers>(array: T, start: number, end: number) => T;
 
-/** Bytes that were read from a file are a Buffer, whose own `slice` does not copy. */
+/** Bytes read from a file are a Buffer, whose own `slice` does not copy. */
 function copied<T extends TransferableNumbers>(array: T, start: number, end: number): T;
 function copied(array: TransferableNumbers, start: number, end: number): TransferableNumbers {
   return array instanceof Uint8Array
@@ -28,7 +28,7 @@ function copied(array: TransferableNumbers, start: number, end: number): Transfe
     : array.slice(start, end);
 }
 
-/** Copies the first columns of a batch, so that they can be sent. */
+/** Copies the first columns of a batch, in order to send them. */
 export function portableBatch({ columns, rowCount }: Batch, columnCount: number): PortableBatch {
   const moved: ArrayBuffer[] = [];
   let bytes = 0;
@@ -65,7 +65,7 @@ export function portableBatch({ columns, rowCount }: Batch, columnCount: number)
   return { batch: { rowCount, columns: sent }, moved, bytes };
 }
 
-/** Returns the bytes of a value that is sent as an object. */
+/** Estimates the bytes of a value sent as an object. */
 function plainBytes(value: Value): number {
   if (typeof value === "string") return PLAIN_BYTES + value.length;
   if (ArrayBuffer.isView(value)) return PLAIN_BYTES + value.byteLength;

@@ -1,10 +1,10 @@
 /**
- * Divides a column of decimals by one number, if each quotient is exact in a double. This holds for
- * a divisor whose reciprocal has few digits, such as 2 or 100:
+ * Divides a column of decimals by a single number, provided that each quotient is exact in a
+ * double. This is the case if the divisor's reciprocal has few digits, as those of 2 and 100 do:
  *
  *     1.25 ÷ 2  →  625 ÷ 10^3, which shows 20 digits after its point
  *
- * The strings of the quotients are created when they are first read. A sum reads only the numbers.
+ * The strings of the quotients are created only when first read. A sum needs only the numbers.
  */
 import { GROUP_DIGITS, type NumericHead, numericShowing } from "./numeric.ts";
 import { resultScale, significantScale, wholeHead } from "./numeric_arithmetic.ts";
@@ -13,18 +13,18 @@ import type { AnyVector, ShortNumerics, Vector } from "./vector.ts";
 
 /** An operand of a division. */
 interface Scaled<T> {
-  /** An unscaled number, or a column of them. */
+  /** An unscaled number, or a column of such numbers. */
   readonly unscaled: T;
   readonly scale: number;
 }
 
-/** The largest power of ten of which a double represents every multiple below 2^53. */
+/** The exponent of the largest power of ten below 2^53. */
 const SHIFT_MAX = 15;
 
 /**
- * Returns the quotients of a column. The divisor is not 0.
+ * Returns the quotients of a column. The divisor must not be 0.
  *
- * @returns undefined if a quotient is not exact in a double, or if the column may have bigints.
+ * @returns undefined if a quotient is not exact in a double, or if the column may contain bigints.
  */
 export function quotientColumn(
   dividends: Scaled<Vector>,
@@ -36,17 +36,17 @@ export function quotientColumn(
   if (shift === undefined) return undefined;
   const values = vector.kind === "i32" ? new Float64Array(vector.values) : vector.values;
   const unscaled = new Float64Array(vector.length);
-  // The values in the place of NULLs are included. At worst, the exact path runs unnecessarily.
+  // The values in place of NULLs count as well. At worst, the exact path runs unnecessarily.
   const largest = multiplied(values, 10 ** shift / divisor.unscaled, unscaled);
   if (!(largest <= Number.MAX_SAFE_INTEGER)) return undefined;
   const scale = dividends.scale - divisor.scale + shift;
   const shown = shownDigits({ unscaled: values, scale: dividends.scale }, divisor, scale);
   if (shown === undefined) return undefined;
-  // The strings may be read after the memory of the column has been reused.
+  // The strings may be read after the column's memory has been reused, so nothing of it is kept.
   return new QuotientColumn({ unscaled, scale, shown, nulls: vector.nulls?.slice() });
 }
 
-/** A column of quotients whose strings may not exist yet. */
+/** A column of quotients, whose strings may not have been created yet. */
 class QuotientColumn implements AnyVector {
   readonly kind = "any";
   readonly length: number;
@@ -73,7 +73,10 @@ function stringsOf({ nulls, scale, shown, unscaled }: ShortNumerics): Value[] {
   return values;
 }
 
-/** Returns the least shift, from `least` on, for which 10^shift is a multiple of the divisor. */
+/**
+ * Returns the smallest shift, at or above `least`, for which 10^shift is a multiple of the
+ * divisor; undefined if there is none.
+ */
 function exactShift(divisor: number, least: number): number | undefined {
   for (let shift = least; shift <= SHIFT_MAX; shift += 1) {
     if (10 ** shift % divisor === 0) return shift;
@@ -81,7 +84,7 @@ function exactShift(divisor: number, least: number): number | undefined {
   return undefined;
 }
 
-/** Multiplies values by a factor, and returns the largest magnitude of a product. */
+/** Multiplies values by a factor, and returns the largest magnitude of any product. */
 function multiplied(values: Float64Array, factor: number, into: Float64Array): number {
   let low = 0;
   let high = 0;
@@ -95,10 +98,10 @@ function multiplied(values: Float64Array, factor: number, into: Float64Array): n
 }
 
 /**
- * Returns how many digits each quotient shows after its point. The number does not increase with
+ * Returns how many decimal places each quotient is displayed with. The number does not grow with
  * the magnitude of the dividend, so it is computed only for the magnitudes at which it may change.
  *
- * @returns undefined if a quotient shows fewer digits than `needed`.
+ * @returns undefined if a quotient is displayed with fewer than `needed` decimal places.
  */
 function shownDigits(
   dividends: Scaled<Float64Array>,
@@ -121,13 +124,13 @@ function shownDigits(
     shown[row] = digits[at] ?? 0;
     if (at > last) last = at;
   }
-  // A quotient of 0 needs no digits.
+  // A quotient of 0 needs no decimal places.
   return last > 0 && (digits[last] ?? 0) < needed ? undefined : shown;
 }
 
 /**
- * Returns 1 and the magnitudes, in ascending order, from which on the first group of digits of a
- * dividend is greater than that of the divisor, for each place of the group.
+ * Returns the magnitudes, in ascending order, at which a dividend's first group of digits comes to
+ * exceed the divisor's, for each position of the group. The first is 1.
  */
 function limitsAbove({ first }: NumericHead, scale: number): number[] {
   const limits = [1];

@@ -1,6 +1,6 @@
 /**
- * Represents ranges and multiranges, which are sets of ranges. A value is an ASCII string, and
- * these strings sort in PostgreSQL's order of the values:
+ * Represents ranges, and multiranges, which are sets of ranges. A value is an ASCII string. Such
+ * strings sort like the values in PostgreSQL:
  *
  *     range        "0" if it is empty, else "1" lower upper
  *     multirange   "1" lower upper of each range, ascending; "" if there is none
@@ -8,11 +8,11 @@
  *     upper        "2" without a bound, else "1" key "!" and "1" if the bound is included, else "0"
  *     shown        " " and the number of digits that each bound shows, separated by commas
  *
- * A key consists of characters above "!", and sorts in the order of the bounds. `shown` is present
- * only for bounds of type NUMERIC with more digits than they need. Two values are equal if their
- * strings are equal up to the space, as with NUMERIC.
+ * A key consists of characters above "!", and sorts like the bounds. `shown` is present only if
+ * bounds of type NUMERIC show more digits than they need. Two values are equal if their strings
+ * are equal up to the space, as with NUMERIC.
  *
- * Invariant: a range is in its canonical form. A range that contains no value is empty; bounds that
+ * Invariant: a range is in canonical form. A range that contains no value is empty. Bounds that
  * are integers or dates include the lower and exclude the upper one. The ranges of a multirange
  * are not empty, and no two of them overlap or are adjacent.
  */
@@ -27,13 +27,13 @@ import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
 /** One end of a range. */
 export interface RangeEnd {
-  /** The bound; NULL if the range is unbounded at this end. */
+  /** The bound; NULL if the range has none at this end. */
   readonly value: Value;
   readonly isIncluded: boolean;
   readonly isLower: boolean;
 }
 
-/** A range that is not empty. */
+/** A nonempty range. */
 export interface Range {
   readonly lower: RangeEnd;
   readonly upper: RangeEnd;
@@ -48,8 +48,8 @@ const KEY_END = "!";
 const SHOWN = " ";
 
 /**
- * Returns the value of a type for ranges in ascending order, none of which are adjacent. A range
- * type takes at most one.
+ * Returns the value of a type for ranges in ascending order, no two of which are adjacent. For a
+ * range type, there must be at most one.
  */
 export function valueOfRanges(type: DataType, ranges: readonly Range[]): string {
   const bound = boundOf(type);
@@ -62,7 +62,7 @@ export function valueOfRanges(type: DataType, ranges: readonly Range[]): string 
   return shown.some((digits) => digits !== "") ? `${key}${SHOWN}${shown.join(",")}` : key;
 }
 
-/** Returns the type of the bounds of a range or a multirange. */
+/** Returns the type of a range's or multirange's bounds. */
 export function boundOf(type: DataType): DataType {
   assert(
     type.kind === "range" || type.kind === "multirange",
@@ -86,7 +86,7 @@ function endKey(
   return `${BOUND}${boundKey(bound, value)}${KEY_END}${flag}`;
 }
 
-/** Keys of integers count in base 64 from this character on. */
+/** The character for 0 in the keys of integers, which are in base 64. */
 const FIRST_DIGIT = 48;
 const DIGIT_BITS = 6;
 const INT_DIGITS = 6;
@@ -109,7 +109,7 @@ function boundKey(bound: DataType, value: Value): string {
   }
 }
 
-/** Divides an integer of 64 bits into its upper 34 and its lower 30 bits. */
+/** Splits a 64-bit integer into its upper 34 and its lower 30 bits. */
 function halvesOf(value: Whole): { high: number; low: number } {
   if (typeof value === "number") {
     const high = Math.floor(value / LOW_RANGE);
@@ -155,7 +155,7 @@ function valueOfKey(bound: DataType, key: string): Value {
   }
 }
 
-/** Returns the ranges of a value in ascending order; an empty range has none. */
+/** Returns the ranges of a value in ascending order. An empty range yields none. */
 export function rangesOf(type: DataType, value: Value): readonly Range[] {
   const bound = boundOf(type);
   const text = value as string;
@@ -192,7 +192,8 @@ export function unboundedEnd(isLower: boolean): RangeEnd {
 }
 
 /**
- * Moves a bound to the next value and inverts whether it is included, if values have a next one.
+ * Moves a bound to the next value and inverts whether it is included. Without a next value,
+ * returns the bound as it is.
  */
 function stepped(bound: DataType, end: RangeEnd): RangeEnd {
   const next = nextValue(bound, end.value);
@@ -200,7 +201,7 @@ function stepped(bound: DataType, end: RangeEnd): RangeEnd {
 }
 
 /**
- * Returns the next value; undefined if values have no next one.
+ * Returns the next value; undefined if the type is not discrete.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 function nextValue(bound: DataType, value: Value): Value | undefined {
@@ -217,7 +218,7 @@ function nextValue(bound: DataType, value: Value): Value | undefined {
   }
 }
 
-/** Computes with the ranges of one type of bounds. */
+/** Computes with ranges over one type of bound. */
 export class RangeMath {
   readonly #bound: DataType;
   readonly #compare: Comparator;
@@ -227,7 +228,7 @@ export class RangeMath {
     this.#compare = comparatorFor(bound);
   }
 
-  /** Compares two ends, each of which may be a lower or an upper one. */
+  /** Compares two ends. Each may be a lower or an upper one. */
   compareEnds(left: RangeEnd, right: RangeEnd): number {
     if (left.value === null && right.value === null) {
       return Number(right.isLower) - Number(left.isLower);
@@ -261,7 +262,10 @@ export class RangeMath {
     );
   }
 
-  /** Whether no value lies between an upper end and a lower end, and none is on both sides. */
+  /**
+   * Whether an upper and a lower end are adjacent: no value lies between them, and none belongs to
+   * both sides.
+   */
   adjoin(upper: RangeEnd, lower: RangeEnd): boolean {
     if (upper.value === null || lower.value === null) return false;
     return this.#compare(upper.value, lower.value) === 0 && upper.isIncluded !== lower.isIncluded;
@@ -272,8 +276,8 @@ export class RangeMath {
   }
 
   /**
-   * Returns the smallest range that contains both. If bounds are equal, it shows the digits of the
-   * right one, as in PostgreSQL.
+   * Returns the smallest range that contains both ranges. Of two equal bounds, the right range's
+   * digits are shown, as in PostgreSQL.
    */
   hull(left: Range, right: Range): Range {
     return {
@@ -290,7 +294,7 @@ export class RangeMath {
     };
   }
 
-  /** Returns the union of ranges in any order, as ranges none of which are adjacent. */
+  /** Returns the union of ranges, given in any order, as ranges of which no two are adjacent. */
   union(ranges: readonly Range[]): Range[] {
     const merged: Range[] = [];
     for (const range of this.#sorted(ranges)) {
@@ -302,7 +306,7 @@ export class RangeMath {
     return merged;
   }
 
-  /** Sorts ranges. Most are in order already, and finding that out takes a fraction of the time. */
+  /** Sorts ranges. Most are already in order, and checking that takes a fraction of the time. */
   #sorted(ranges: readonly Range[]): readonly Range[] {
     const order = (left: Range, right: Range): number =>
       this.compareEnds(left.lower, right.lower) || this.compareEnds(left.upper, right.upper);
@@ -313,7 +317,7 @@ export class RangeMath {
     return isSorted ? ranges : ranges.toSorted(order);
   }
 
-  /** Whether each range of a set is in a range of another set. Both are in ascending order. */
+  /** Whether each range of `inner` lies within a range of `outer`. Both are in ascending order. */
   containsAll(outer: readonly Range[], inner: readonly Range[]): boolean {
     let at = 0;
     return inner.every((part) => {
@@ -331,7 +335,7 @@ export class RangeMath {
     return this.#commonRangesOf(left, right).next().done !== true;
   }
 
-  /** Returns the ranges that two sets have in common. Both are in ascending order. */
+  /** Returns the intersection of two sets of ranges. Both are in ascending order. */
   commonRanges(left: readonly Range[], right: readonly Range[]): Range[] {
     return [...this.#commonRangesOf(left, right)];
   }
@@ -349,7 +353,9 @@ export class RangeMath {
     }
   }
 
-  /** Returns the parts of a set of ranges that are not in another. Both are in ascending order. */
+  /**
+   * Returns the parts of one set of ranges that are not in another. Both are in ascending order.
+   */
   remainder(from: readonly Range[], removed: readonly Range[]): Range[] {
     const rest: Range[] = [];
     let at = 0;
@@ -365,7 +371,7 @@ export class RangeMath {
           if (this.compareEnds(lower, hole.lower) < 0) {
             rest.push({ lower, upper: opposite(hole.lower) });
           }
-          // The hole may extend into the next range.
+          // The removed range may extend into the next one.
           if (this.compareEnds(upper, hole.upper) <= 0) break;
           lower = opposite(hole.upper);
         }
@@ -376,7 +382,7 @@ export class RangeMath {
   }
 
   /**
-   * Returns the canonical form of a range, or undefined if it is empty.
+   * Returns the canonical form of a range; undefined if it is empty.
    *
    * @throws {DatabaseError} INVALID_VALUE if the lower bound is above the upper one;
    *   VALUE_OUT_OF_RANGE if the canonical form has a bound that its type cannot represent.
@@ -400,15 +406,12 @@ export class RangeMath {
   }
 }
 
-/**
- * Returns the end that borders on the given one from the other side: `[5` turns into `5)`, and `5)`
- * into `[5`.
- */
+/** Returns the adjacent end on the other side: `[5` turns into `5)`, and `5)` into `[5`. */
 function opposite({ isIncluded, isLower, value }: RangeEnd): RangeEnd {
   return { value, isIncluded: !isIncluded, isLower: !isLower };
 }
 
-/** Returns -1, 0 or 1 for an end just before, at or just after its bound. */
+/** Returns -1, 0 or 1 for an end just before, at, or just after its bound. */
 function sideOf({ isIncluded, isLower }: RangeEnd): number {
   if (isIncluded) return 0;
   return isLower ? 1 : -1;

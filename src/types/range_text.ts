@@ -1,6 +1,6 @@
 /**
  * Reads and writes the text forms of ranges, such as `[1,5)` and `empty`, and of multiranges, such
- * as `{[1,5),[7,9)}`. A bound that contains special characters is enclosed in quotes.
+ * as `{[1,5),[7,9)}`. A bound with special characters is in quotes.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -38,10 +38,10 @@ function quoted(text: string): string {
 }
 
 /**
- * Reads a range or a multirange. `read` converts each bound.
+ * Parses a range or a multirange. `read` converts each bound.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, and the errors of
- *   reading a bound.
+ *   `read`.
  */
 export function rangeFromText(
   type: DataType,
@@ -120,7 +120,7 @@ class RangeReader {
     return this.#math.canonical(lower, this.#end(last, isUpperIncluded, false));
   }
 
-  /** Reads the text of a bound; undefined if there is no bound. */
+  /** Reads the text of a bound; undefined if there is none. */
   #boundText(): string | undefined {
     BOUND_TEXT.lastIndex = this.#at;
     const [written = ""] = BOUND_TEXT.exec(this.#text) ?? [];

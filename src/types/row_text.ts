@@ -1,6 +1,6 @@
 /**
- * Reads and writes the text form of rows, as PostgreSQL does: `(1,"a b",)`. NULL is written as
- * nothing, and an empty string as a pair of quotes.
+ * Reads and writes the text form of rows, as PostgreSQL does: `(1,"a b",)`. NULL is an empty cell,
+ * and an empty string is a pair of quotes.
  */
 import type { Value } from "./value.ts";
 
@@ -13,9 +13,9 @@ export function textFromRow(
 }
 
 /**
- * Returns the cells of a row, with NULL for each empty cell; undefined if the text has another
- * form. Within a cell, quotes and backslashes protect special characters, and spaces are part of
- * the cell.
+ * Returns the cells of a row, with NULL for each empty cell; undefined if the text has a different
+ * form. Within a cell, special characters are quoted or escaped with a backslash, and whitespace
+ * is part of the cell.
  */
 export function cellsFromRowText(text: string): (string | null)[] | undefined {
   const trimmed = text.trim();
@@ -40,10 +40,10 @@ function isEmptyRow(cells: readonly (string | null)[]): boolean {
   return cells.length === 1 && cells[0] === null;
 }
 
-/** Matches the parts of a text in which quotes and backslashes protect special characters. */
+/** Matches the parts of a cell: quoted text, an escaped character, and plain text. */
 const PART = /"((?:[^"\\]|""|\\[\s\S])*)"|\\([\s\S])|([^"\\]+)/g;
 
-/** Returns a text without the quotes and backslashes that protect its special characters. */
+/** Removes the quotes and backslashes that protect special characters. */
 export function unquoted(written: string): string {
   return written.replaceAll(PART, (_, inQuotes?: string, escaped?: string, plain?: string) => {
     if (inQuotes === undefined) return escaped ?? plain ?? "";

@@ -1,9 +1,9 @@
 /**
  * Defines the order of TSVECTOR and TSQUERY values, which is the same as in PostgreSQL: first by
- * the size of the value as PostgreSQL stores it, then by its parts. The order means nothing to
+ * the size of the value as PostgreSQL stores it, then by its parts. The order has no meaning to
  * people, but DISTINCT, keys and `<` depend on it.
  *
- * The comparison of two TSQUERY values ignores the weights of their words and whether the words are
+ * The comparison of two TSQUERY values ignores the weights of their lexemes, and whether these are
  * prefixes.
  */
 import { compareCodePoints } from "./code_points.ts";
@@ -17,7 +17,7 @@ export function compareTsVectorTexts(left: string, right: string): number {
 }
 
 /**
- * Returns the size of a value without its header: the strings and the positions, which begin at
+ * Returns the size of a value without its header: the strings, and the positions, which start at
  * even offsets.
  */
 function vectorBytes(words: readonly TsWord[]): number {
@@ -63,13 +63,13 @@ export function compareTsQueryTexts(left: string, right: string): number {
   );
 }
 
-/** Returns a string that is the same for equal queries and differs between unequal ones. */
+/** Returns a string that is the same for equal queries and different for unequal ones. */
 export function tsQueryGroupKey(text: string): string {
   const query = tsQueryFromText(text);
   return query === undefined ? "" : textFromTsQuery(bare(query));
 }
 
-/** Returns a query without the weights of its words, and without marking words as prefixes. */
+/** Returns a query without the weights and prefix marks of its lexemes. */
 function bare(query: TsQuery): TsQuery {
   switch (query.kind) {
     case "word":
@@ -90,7 +90,7 @@ function countOf(query: TsQuery, ofNode: (node: TsQuery) => number): number {
   return parts.reduce((sum, part) => sum + part, ofNode(query));
 }
 
-/** Returns the operands of an operator, the right operand first. */
+/** Returns the operands of an operator, right operand first. */
 function childrenOf(query: TsQuery): readonly TsQuery[] {
   if (query.kind === "word") return [];
   return query.kind === "not" ? [query.operand] : [query.right, query.left];
@@ -98,7 +98,7 @@ function childrenOf(query: TsQuery): readonly TsQuery[] {
 
 const RANKS = { word: 0, not: 1, and: 2, or: 3, phrase: 4 } as const;
 
-/** Operators sort before words, and higher ranks, checksums and distances sort first. */
+/** Operators sort before lexemes. Higher ranks, checksums and distances sort first. */
 function compareNodes(left: TsQuery, right: TsQuery): number {
   if (left.kind !== right.kind) return RANKS[right.kind] - RANKS[left.kind];
   if (left.kind === "word" && right.kind === "word") {
@@ -121,8 +121,8 @@ const TABLE: Int32Array = Int32Array.from({ length: 256 }, (_, index) => {
 });
 
 /**
- * Returns the checksum that PostgreSQL stores for a word. The table is that of the reflected
- * CRC-32, but it is read in the order of the unreflected one.
+ * Returns the checksum that PostgreSQL stores for a lexeme. Its table is that of the reflected
+ * CRC-32, but it is used in the order of the unreflected one.
  */
 function checksum(word: string): number {
   let crc = -1;

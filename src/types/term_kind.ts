@@ -1,9 +1,9 @@
 /**
- * The ways in which an inverted index derives terms from values:
+ * How an inverted index derives terms from values:
  *
- * - words: the words of a TSVECTOR
+ * - words: the lexemes of a TSVECTOR
  * - trigrams: the trigrams of a string
- * - document: the keys and the values of a JSONB document, with their paths
+ * - document: the keys and values of a JSONB document, with their paths
  * - elements: the elements of an array
  */
 export type TermKind = "words" | "trigrams" | "document" | "elements";

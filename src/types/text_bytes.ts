@@ -1,7 +1,7 @@
 /** Hashes, compares and copies undecoded UTF-8 strings four bytes at a time. */
 import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 
-/** Bytes that contain strings, in the form that the loops of this file read. */
+/** Bytes that contain strings, in the forms that the loops in this file read. */
 export interface TextSource {
   readonly bytes: Buffer;
   readonly view: DataView;
@@ -24,7 +24,7 @@ export function textSourceOf(bytes: Uint8Array): TextSource {
 /** The final mix of MurmurHash3 (Austin Appleby). */
 const LAST_MIX = 0xc2b2ae35 | 0;
 
-/** Returns the hash of a text, which differs in each process. */
+/** Returns the hash of a string. It differs from process to process. */
 export function hashText({ view }: TextSource, start: number, end: number): number {
   let hash = HASH_SEED ^ (end - start);
   let at = start;
@@ -40,7 +40,7 @@ export function hashText({ view }: TextSource, start: number, end: number): numb
   return hash ^ (hash >>> 16);
 }
 
-/** Hashes consecutive strings; `offsets` has one more entry than there are strings. */
+/** Hashes consecutive strings. `offsets` has one more entry than there are strings. */
 export function hashTexts(source: TextSource, offsets: Uint32Array, into: Int32Array): void {
   for (let row = 0; row < into.length; row += 1) {
     const start = offsets[row] ?? 0;
@@ -65,7 +65,7 @@ export function areEqualTexts(
   return true;
 }
 
-/** Copies bytes to position `at`; the target must have room for them. */
+/** Copies bytes to position `at`. The target must have room for them. */
 export function copyText(
   { view }: TextSource,
   { start, end }: ByteRange,
@@ -78,7 +78,7 @@ export function copyText(
   for (; from < end; from += 1, to += 1) into.setUint8(to, view.getUint8(from));
 }
 
-/** Compares strings by code points: returns a negative number, 0 or a positive number. */
+/** Compares two strings by code point: returns a negative number, 0 or a positive number. */
 export function compareTexts(
   { view }: TextSource,
   { start, end }: ByteRange,
@@ -99,7 +99,7 @@ export function compareTexts(
   return end - start - (otherEnd - otherStart);
 }
 
-/** Compares strings in two different buffers by code points. */
+/** Compares two strings in different buffers by code point. */
 export function compareTextBytes(
   bytes: Uint8Array,
   { start, end }: ByteRange,

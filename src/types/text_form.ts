@@ -1,8 +1,8 @@
 /**
- * Reads and writes the text form of every type, for literals, text casts and output.
+ * Parses and formats the text form of every type, for literals, text casts and output.
  *
  * The text forms are the same as in PostgreSQL. `textFromValue` is the inverse of `valueFromText`
- * for every type but FILE, which only an upload creates.
+ * for every type but FILE, whose values only an upload creates.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { ArrayValue } from "./array_shape.ts";
@@ -53,10 +53,10 @@ import type { Interval, RowValue, Value, Whole } from "./value.ts";
 import { roundedZonedTime, textFromZonedTime, zonedTimeValue } from "./zoned_time.ts";
 
 /**
- * Reads a value from its text.
+ * Parses the text form of a value.
  *
- * @param nowMicros The time of the statement, for `now`, `today`, `tomorrow` and `yesterday`. If it
- *   is absent, these words are refused.
+ * @param nowMicros The statement's time, for `now`, `today`, `tomorrow` and `yesterday`. If
+ *   undefined, these words are refused.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE, VALUE_TOO_LONG, DIMENSION_MISMATCH
  */
 export function valueFromText(type: DataType, text: string, nowMicros?: number): Value {
@@ -105,8 +105,8 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
 type NamedRowType = DataType & { kind: "row" };
 
 /**
- * Parses the text of a row.
- * @throws {DatabaseError} INVALID_VALUE, and the errors of reading a field.
+ * Parses the text form of a row.
+ * @throws {DatabaseError} INVALID_VALUE, and the errors of parsing a field.
  */
 function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: number): RowValue {
   if (named === undefined) {
@@ -133,7 +133,7 @@ function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: 
 type AddressType = DataType & { kind: "inet" | "cidr" | "macaddr" | "macaddr8" };
 type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal" | "numeric" };
 
-/** Reads a value of a type without parts. */
+/** Parses a value of a type whose text has a single form, independent of other types. */
 function valueOfOneForm(
   type:
     | NumberType
@@ -206,8 +206,8 @@ function momentFromText(
 }
 
 /**
- * Returns the text of a value inside arrays, `concat` and `format`: the same as `textFromValue`,
- * except that booleans are `t` and `f`.
+ * Returns the text of a value within arrays, `concat` and `format`. It is the same as that of
+ * `textFromValue`, except that booleans are `t` and `f`.
  */
 export function outputText(type: DataType, value: Value): string {
   return type.kind === "boolean" ? (value === true ? "t" : "f") : textFromValue(type, value);
@@ -273,7 +273,7 @@ function textFromPlain(type: DataType, value: Value): string {
     case "multirange":
       return textFromRange(type, value, (bound) => textFromValue(type.bound, bound));
     default:
-      // Handles integers, and the types whose values are their own text.
+      // Integers, and types whose values are their own text.
       return typeof value === "string" ? value : (value as Whole).toString();
   }
 }
@@ -289,12 +289,12 @@ function booleanFromText(text: string): boolean {
   return BOOLEAN_WORDS.get(text.trim().toLowerCase()) ?? refuse({ kind: "boolean" }, text);
 }
 
-/** The reason why a NUMERIC with a declared size cannot be NaN. */
+/** Why a NUMERIC with a declared precision cannot be NaN. */
 const NO_SPECIALS = "a NUMERIC of up to 38 digits has no NaN and no infinity";
 const SPECIALS_HINT = "use NUMERIC without a size, which can represent NaN and infinities";
 
 /**
- * Refuses a text that is not a number of this type.
+ * Refuses text that is not a number of this type.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE, INVALID_VALUE
  */
 function refuseDecimal(type: DataType, text: string): never {
@@ -314,8 +314,8 @@ function refuse(type: DataType, text: string): never {
 }
 
 /**
- * Requires that a string can be stored.
- * @throws {DatabaseError} INVALID_VALUE if the text cannot be stored as UTF-8 without NUL.
+ * Checks that a string can be stored.
+ * @throws {DatabaseError} INVALID_VALUE if it contains NUL or is not well-formed Unicode.
  */
 function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
@@ -326,7 +326,7 @@ function checkedText(text: string): string {
 }
 
 /**
- * Requires that a string is not longer than its type allows.
+ * Checks that a string is not longer than its type allows.
  * @throws {DatabaseError} VALUE_TOO_LONG
  */
 export function limitedText(lengthMax: number | undefined, text: string): string {
@@ -356,7 +356,7 @@ function uuidFromText(text: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Reads bytes in hexadecimal form (`\x00ff`) or escape form (`a\\b\001`). */
+/** Parses bytes in hexadecimal form (`\x00ff`) or escape form (`a\\b\001`). */
 function bytesFromText(text: string): Uint8Array {
   if (text.startsWith("\\x")) {
     const hex = text.slice(2).replaceAll(/\s/g, "");
@@ -375,8 +375,8 @@ function bytesFromText(text: string): Uint8Array {
 }
 
 /**
- * Reads an embedding such as `[1,2.5,-3e-2]`, with exactly as many finite numbers as the type has
- * dimensions.
+ * Parses an embedding such as `[1,2.5,-3e-2]`, which must have as many finite numbers as the type
+ * has dimensions.
  */
 export function embeddingFromText(dimensions: number, text: string): Float32Array {
   const trimmed = text.trim();
@@ -390,7 +390,7 @@ export function embeddingFromText(dimensions: number, text: string): Float32Arra
 }
 
 /**
- * Requires that an embedding has the expected number of dimensions.
+ * Checks that an embedding has the expected number of dimensions.
  * @throws {DatabaseError} DIMENSION_MISMATCH
  */
 export function checkDimensions(expected: number, found: number): void {

@@ -1,8 +1,8 @@
 /**
  * Parses time zones, which are IANA names or fixed offsets, and finds their offset at an instant.
  *
- * The rules come from the ICU data of the runtime. One formatter per zone is cached, because
- * creating a formatter takes longer than a thousand calls.
+ * The rules come from the runtime's ICU data. One formatter per zone is cached, because creating
+ * one takes longer than a thousand calls.
  */
 import { assert } from "../base/assert.ts";
 import type { Whole } from "./value.ts";
@@ -10,15 +10,15 @@ import type { Whole } from "./value.ts";
 export type TimeZone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
   /**
-   * A time zone abbreviation whose offset has changed. Each offset is stored with the second from
-   * which it applies.
+   * A time zone abbreviation whose offset has changed over the years. Each offset comes with the
+   * second from which it applies.
    */
   | { readonly kind: "changed"; readonly offsets: readonly (readonly [number, number])[] }
   | {
       readonly kind: "named";
       readonly name: string;
       readonly format: Intl.DateTimeFormat;
-      /** The offsets at the start of each day, by the number of days since 1970. */
+      /** The offset at the start of each day, by the number of days since 1970. */
       readonly offsetByDay: Map<number, number>;
     };
 
@@ -31,8 +31,8 @@ const ZONES_MAX = 1000;
 const zoneByName = new Map<string, TimeZone>();
 
 /**
- * The offsets, in hours east of UTC, of the abbreviations that PostgreSQL knows by default. An
- * abbreviation has the same offset all year, whereas the offset of a zone with the same name in the
+ * The offsets, in hours east of UTC, of the abbreviations that PostgreSQL defines by default. An
+ * abbreviation has the same offset all year, whereas that of the zone with the same name in the
  * time zone database may change during the year.
  */
 const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
@@ -63,7 +63,7 @@ const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * The abbreviations of the time in Moscow. MSK was three hours ahead of UTC, and four from
+ * The abbreviations for the time in Moscow. MSK was three hours ahead of UTC, and four from
  * 2011-03-27 to 2014-10-26, when Russia stayed on summer time.
  */
 const CHANGED_ABBREVIATIONS: ReadonlyMap<string, TimeZone> = new Map([
@@ -83,9 +83,7 @@ const CHANGED_ABBREVIATIONS: ReadonlyMap<string, TimeZone> = new Map([
 
 const OFFSET = /^([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?$/;
 
-/**
- * Parses `Z`, `UTC`, `±hh[:mm[:ss]]` (east is positive) or an IANA name, in upper or lower case.
- */
+/** Parses `Z`, `UTC`, `±hh[:mm[:ss]]` (positive is east) or an IANA name, in any case. */
 export function zoneFromText(text: string): TimeZone | undefined {
   const name = text.trim().toUpperCase();
   const hoursEast = ABBREVIATIONS.get(name);
@@ -104,7 +102,7 @@ export function zoneFromText(text: string): TimeZone | undefined {
   return namedZone(name) ?? posixZone(name);
 }
 
-/** Reads `GMT+8`, which is 8 hours west of UTC, as in POSIX. */
+/** Parses a zone such as `GMT+8`, which is 8 hours west of UTC, as in POSIX. */
 function posixZone(name: string): TimeZone | undefined {
   const [, sign, hours = "", minutes = "0"] =
     /^[A-Z]{3,6}([+-])(\d{1,2})(?::?(\d{2}))?$/.exec(name) ?? [];
@@ -131,7 +129,7 @@ function namedZone(name: string): TimeZone | undefined {
       second: "numeric",
     });
   } catch (error) {
-    // Intl has no other way to report an unknown name.
+    // This is the only way in which Intl reports an unknown name.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
@@ -141,13 +139,13 @@ function namedZone(name: string): TimeZone | undefined {
 }
 
 /**
- * The number of days per zone whose offset is cached. Calling a formatter takes as long as a
- * hundred look-ups.
+ * The number of days per zone for which the offset is cached. Calling a formatter takes as long as
+ * a hundred lookups.
  */
 const DAYS_KEPT = 20_000;
 const SECONDS_PER_DAY = 86_400;
 
-/** Returns the offset in seconds east of UTC at an instant, which is given in microseconds UTC. */
+/** Returns the offset in seconds east of UTC at an instant, given in microseconds UTC. */
 export function offsetSecondsAt(zone: TimeZone, instant: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const seconds = Math.floor(Number(instant) / 1_000_000);
@@ -169,7 +167,7 @@ function offsetAtDay(zone: TimeZone & { kind: "named" }, day: number): number {
   return offset;
 }
 
-/** The last second that a JavaScript Date can represent, in the year 275760. */
+/** The last second that a JavaScript Date can represent, which is in the year 275760. */
 const DATE_SECONDS_MAX = 8_640_000_000_000;
 
 function offsetAt(format: Intl.DateTimeFormat, instant: number): number {
@@ -194,10 +192,9 @@ function offsetAt(format: Intl.DateTimeFormat, instant: number): number {
 }
 
 /**
- * Returns the offset of the zone, in seconds east of UTC, at the moment when its clocks show a
- * local time.
+ * Returns a zone's offset, in seconds east of UTC, when its clocks show a given local time.
  *
- * A time that the clocks skip is read with the offset before the change, as in PostgreSQL. A time
+ * As in PostgreSQL, a time that the clocks skip is read with the offset before the change. A time
  * that occurs twice denotes the occurrence in standard time.
  */
 export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
@@ -209,13 +206,13 @@ export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   const isBefore = offsetSecondsAt(zone, micros - before * 1_000_000) === before;
   const isAfter = offsetSecondsAt(zone, micros - after * 1_000_000) === after;
   if (isBefore && isAfter) return Math.min(before, after);
-  // The new offset of an abbreviation applies from the moment at which the clocks were changed.
+  // The new offset of an abbreviation applies from the moment at which the clocks are changed.
   const isSkipped = !isBefore && !isAfter;
   return isAfter || (isSkipped && zone.kind === "changed") ? after : before;
 }
 
 /**
- * Returns the offset at a local time if the offsets a day earlier and a day later are equal. Two
+ * Returns the offset at a local time, given that it is the same a day earlier and a day later. Two
  * changes within two days are rare, and even then the result is correct at the instant itself.
  */
 function offsetAround(zone: TimeZone, micros: number, offset: number): number {

@@ -1,6 +1,6 @@
 /**
- * Removes trailing zeros by counting them from the end. A regular expression would start again at
- * each inner zero, and would take 20 s for a JSON number of 100 KB.
+ * Removes trailing zeros by counting them from the end. A regular expression would start over at
+ * each inner zero, and take 20 s for a JSON number of 100 KB.
  */
 
 export function withoutTrailingZeros(digits: string): string {
@@ -10,8 +10,8 @@ export function withoutTrailingZeros(digits: string): string {
 }
 
 /**
- * Removes trailing zeros after the decimal point of a number without exponent, and then a decimal
- * point at the end.
+ * Removes trailing decimal zeros from a number without an exponent, and then a trailing decimal
+ * point.
  */
 export function withoutFractionZeros(number: string): string {
   if (!number.includes(".")) return number;

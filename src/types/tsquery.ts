@@ -1,11 +1,11 @@
 /**
- * Implements the type TSQUERY, conditions over the words of a document. A value is stored as its
+ * Implements the type TSQUERY: conditions on the lexemes of a document. A value is stored as its
  * text.
  *
  *     'cat':*A & !( 'dog' | 'hat' ) <2> 'rat'
  *
- * `!` has the highest precedence, then `<->` and `<n>`, then `&`, then `|`. A query without words
- * is empty.
+ * `!` has the highest precedence, then `<->` and `<n>`, then `&`, then `|`. A query without
+ * lexemes is empty.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -14,9 +14,9 @@ import { quotedTsWord, tsWeightLetter, tsWeightOf, unescapedTsWord } from "./tsv
 export interface TsQueryWord {
   readonly kind: "word";
   readonly word: string;
-  /** Whether the word is a prefix that matches all words that begin with it. */
+  /** Whether the word is a prefix, which matches all lexemes that begin with it. */
   readonly isPrefix: boolean;
-  /** The weights that a matching position may have, as a set of bits; 0 allows all weights. */
+  /** The weights that a matching position may have, as a bit set; 0 allows all weights. */
   readonly weights: number;
 }
 
@@ -27,14 +27,14 @@ export type TsQuery =
   | { readonly kind: "or"; readonly left: TsQuery; readonly right: TsQuery }
   | {
       readonly kind: "phrase";
-      /** The distance from the word on the left to the word on the right. */
+      /** How many positions the right operand comes after the left one. */
       readonly distance: number;
       readonly left: TsQuery;
       readonly right: TsQuery;
     };
 
 const DISTANCE_MAX = 16_384;
-/** The maximum depth of brackets and negations. */
+/** The maximum nesting depth of parentheses and negations. */
 const DEPTH_MAX = 200;
 const WORDS_MAX = 10_000;
 
@@ -42,12 +42,12 @@ const TOKEN =
   /\s*(?:(<->|<\d+>|[()!&|])|(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'()!&|<>\\]|\\[\s\S])(?:[^\s:()!&|<>\\]|\\[\s\S])*))(?::([A-Da-d*]+))?)/uy;
 
 /**
- * Converts a word in the text to a part of the query; "nothing" if the word is ignored, as stop
- * words are.
+ * Converts a word of the text to a part of the query, or to "nothing" if the word is to be
+ * ignored, as stop words are.
  */
 export type TsOperand = (word: TsQueryWord) => TsQueryPart;
 
-/** A part of a query from which ignored words are being removed. */
+/** A part of a query before ignored words are removed. */
 export type TsQueryPart = TsQuery | { readonly kind: "nothing" } | TsQueryBranch;
 
 /** A branch of a query whose operands may be empty. */
@@ -63,12 +63,15 @@ export type TsQueryBranch =
 
 export const TS_NOTHING: TsQueryPart = { kind: "nothing" };
 
-/** Reads a query; undefined if it is empty. @throws {DatabaseError} INVALID_SQL */
+/** Parses a query; undefined if it is empty. @throws {DatabaseError} INVALID_SQL */
 export function tsQueryFromText(text: string): TsQuery | undefined {
   return withoutNothing(parsedTsQuery(text, (word) => word));
 }
 
-/** Reads a query whose words are replaced. @throws {DatabaseError} INVALID_SQL */
+/**
+ * Parses a query, replacing each word by the result of `operand`. @throws {DatabaseError}
+ * INVALID_SQL
+ */
 export function parsedTsQuery(text: string, operand: TsOperand): TsQueryPart {
   return text.trim() === "" ? TS_NOTHING : new TsQueryParser(text, operand).parse();
 }
@@ -181,17 +184,17 @@ class TsQueryParser {
   }
 }
 
-/** The query that remains after ignored words have been removed. */
+/** What remains of a query once ignored words have been removed. */
 interface Cleaned {
   readonly query: TsQuery | undefined;
-  /** The distances that the removed words leave before and after the query. */
+  /** How much distance the removed words leave before and after the rest. */
   readonly before: number;
   readonly behind: number;
 }
 
 /**
- * Removes empty parts. In a phrase, the distance between the remaining words grows by the number of
- * removed words.
+ * Removes empty parts. In a phrase, the distance between the remaining words grows by the number
+ * of words removed.
  */
 export function withoutNothing(part: TsQueryPart): TsQuery | undefined {
   return cleaned(part).query;
@@ -254,9 +257,9 @@ export function textFromTsQuery(query: TsQuery | undefined): string {
 const PRIORITIES = { or: 1, and: 2, phrase: 3, not: 4 } as const;
 
 /**
- * Returns the text of a query, with brackets where necessary.
- * @param isRightOfPhrase Whether a phrase needs brackets here, because phrases associate to the
- * left.
+ * Returns the text of a query, with parentheses where necessary.
+ * @param isRightOfPhrase Whether a phrase needs parentheses here, because phrases associate to the
+ *   left.
  */
 function written(query: TsQuery, outer: number, isRightOfPhrase: boolean): string {
   if (query.kind === "word") return wordText(query);

@@ -1,16 +1,16 @@
 /**
- * Implements the type TSVECTOR, the words of a document and their positions. A value is stored as
- * its text.
+ * Implements the type TSVECTOR: the lexemes of a document and their positions. A value is stored
+ * as its text.
  *
  *     'cat':3A,7 'hat':5          word, positions, weights A to C; weight D is omitted
  *
- * Words are ordered by their UTF-8 bytes, and each word occurs once.
+ * Lexemes are ordered by their UTF-8 bytes, and each occurs once.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { compareCodePoints } from "./code_points.ts";
 import { excerpt } from "./excerpt.ts";
 
-/** The weight of a position: D, C, B or A. */
+/** The weight of a position. 0 to 3 stand for D, C, B and A. */
 export type TsWeight = 0 | 1 | 2 | 3;
 
 export interface TsPosition {
@@ -24,16 +24,16 @@ export interface TsWord {
   readonly positions: readonly TsPosition[];
 }
 
-/** The highest possible position, which all later words share. */
+/** The highest possible position. All later words share it. */
 export const TS_POSITION_MAX = 16_383;
 const POSITIONS_OF_WORD_MAX = 255;
-/** The maximum number of UTF-8 bytes of a word, and of all words of a document. */
+/** The maximum size of a lexeme, and of all lexemes of a document, in UTF-8 bytes. */
 export const TS_WORD_BYTES_MAX = 2046;
 const VECTOR_BYTES_MAX = 1_048_575;
 
 const WEIGHTS = "DCBA";
 
-/** Returns the number of the weight that a letter denotes; undefined for any other character. */
+/** Returns the weight that a letter denotes; undefined for any other string. */
 export function tsWeightOf(letter: string): TsWeight | undefined {
   const weight = letter.length === 1 ? WEIGHTS.indexOf(letter.toUpperCase()) : -1;
   return weight < 0 ? undefined : (weight as TsWeight);
@@ -44,13 +44,13 @@ export function tsWeightLetter(weight: TsWeight): string {
 }
 
 /**
- * Reads a word, its positions, and the spaces that follow them. A quoted word needs no space after
- * it.
+ * Matches a word, its positions, and the whitespace after them. A quoted word needs no whitespace
+ * after it.
  */
 const ENTRY =
   /(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'\\]|\\[\s\S])(?:[^\s:\\]|\\[\s\S])*))(?::(\d+[A-Da-d*]*(?:,\d+[A-Da-d*]*)*))?(?:\s+|$|(?<='))/uy;
 
-/** Reads the words of a document. @throws {DatabaseError} INVALID_SQL, VALUE_TOO_LONG */
+/** Parses the lexemes of a document. @throws {DatabaseError} INVALID_SQL, VALUE_TOO_LONG */
 export function tsVectorFromText(text: string): TsWord[] {
   const words: TsWord[] = [];
   let at = text.length - text.trimStart().length;
@@ -74,8 +74,8 @@ export function tsVectorFromText(text: string): TsWord[] {
 }
 
 /**
- * Removes the escapes from a word and, if it is quoted, replaces each doubled quote with a single
- * one.
+ * Removes the escapes from a word. If the word is quoted, also replaces each doubled quote with a
+ * single one.
  */
 export function unescapedTsWord(written: string, isQuoted: boolean): string {
   const word = isQuoted ? written.replaceAll("''", "'") : written;
@@ -98,7 +98,7 @@ function positionsFrom(written: string | undefined, text: string): TsPosition[] 
   });
 }
 
-/** Sorts words, and merges equal words. @throws {DatabaseError} VALUE_TOO_LONG */
+/** Sorts lexemes and merges equal ones. @throws {DatabaseError} VALUE_TOO_LONG */
 export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
   const byWord = new Map<string, TsPosition[]>();
   for (const { positions, word } of words) {

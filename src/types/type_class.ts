@@ -1,7 +1,7 @@
 /**
- * Defines families of types: values of one family compare and unify; only casts connect different
- * families. Also defines how the values of each type compare, which is all that an index or a sort
- * needs to know.
+ * Defines families of types: values of one family can be compared and unified, whereas different
+ * families are connected only by casts. Also defines how the values of each type compare, which is
+ * all that an index or a sort needs to know.
  */
 import { isCollated } from "./collation.ts";
 import type { DataType, GeometricKind, TypeKind } from "./data_type.ts";
@@ -58,32 +58,32 @@ export function typeClass(type: DataType): TypeClass {
   }
 }
 
-/** Types with the same kind have the same equality and order of values. */
+/** Types of the same kind share the equality and order of their values. */
 export type TypeOrder =
   /**
-   * Integers, represented by numbers or bigints. A DECIMAL is represented by its unscaled integer.
+   * Integers, represented as numbers or bigints. A DECIMAL is represented by its unscaled integer.
    */
   | "whole"
   | "double"
-  /** Strings that sort in the order of the values; equal values may have different strings. */
+  /** Strings that sort like the values. Equal values may have different strings. */
   | "numeric"
   | "boolean"
   /**
-   * Text, ordered by UTF-8 bytes. Geometric values, which have no order in SQL, have this one where
-   * storage and live queries tell values apart.
+   * Text, ordered by UTF-8 bytes. Geometric values have no order in SQL, but use this one where
+   * storage and live queries have to tell values apart.
    */
   | "text"
-  /** Text, ordered by a collation of ICU. */
+  /** Text, ordered by an ICU collation. */
   | "collated"
   | "json"
-  /** The words of documents, and conditions over such words, in PostgreSQL's order. */
+  /** Documents' lexemes, and conditions on lexemes, in PostgreSQL's order. */
   | "search"
   | "bytes"
   | "embedding"
   | "interval"
   | "array"
   | "row"
-  /** Values whose type is not known yet: strings, or NULL. */
+  /** Values of a type not yet known: strings, or NULL. */
   | "unknown";
 
 const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
@@ -131,7 +131,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   unknown: "unknown",
 };
 
-/** Returns the kind of equality and order of a type's values. */
+/** Returns how values of a type are compared. */
 export function typeOrder(
   type: Exclude<DataType, { readonly kind: "array" | "row" }>,
 ): Exclude<TypeOrder, "array" | "row">;
@@ -140,18 +140,18 @@ export function typeOrder(type: DataType): TypeOrder {
   return isCollated(type) ? "collated" : ORDERS[type.kind];
 }
 
-/** Whether values of a type are integers in memory, and are compared as integers. */
+/** Whether a type's values are integers in memory and compared as such. */
 export function isWholeType(type: DataType): boolean {
   return typeOrder(type) === "whole";
 }
 
-/** Whether values of a type are numbers or bigints in memory, which sort numerically. */
+/** Whether a type's values are numbers or bigints in memory, which sort numerically. */
 export function isNumberType(type: DataType): boolean {
   const order = typeOrder(type);
   return order === "whole" || order === "double";
 }
 
-/** Whether values of a type are compared as strings and ordered by their bytes. */
+/** Whether a type's values are compared as strings and ordered by their bytes. */
 export function isTextType(type: DataType): boolean {
   return typeOrder(type) === "text";
 }

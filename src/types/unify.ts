@@ -21,8 +21,8 @@ import {
 import { typeClass } from "./type_class.ts";
 
 /**
- * Returns the type to which all expressions are cast implicitly. Untyped literals adopt the type of
- * the others, and become text if all are untyped.
+ * Returns the type to which all expressions are cast implicitly. Untyped literals adopt the type
+ * of the others, or become text if all of them are untyped.
  *
  * @returns undefined if there is no such type.
  */
@@ -31,8 +31,8 @@ export function commonType(types: readonly DataType[]): DataType | undefined {
 }
 
 /**
- * Returns the type in which values are compared. It is like {@linkcode commonType}, except that
- * numbers may be converted to a common scale, because a comparison does not display them.
+ * Returns the type in which values are compared. It is the same as {@linkcode commonType}, except
+ * that numbers may be converted to a common scale, because a comparison does not display them.
  */
 export function comparedType(types: readonly DataType[]): DataType | undefined {
   return commonBy(
@@ -42,7 +42,10 @@ export function comparedType(types: readonly DataType[]): DataType | undefined {
   );
 }
 
-/** Returns the type of NUMERIC key columns, if such a column is compared with an exact number. */
+/**
+ * Returns the type of NUMERIC key columns if such a column is compared with an exact number;
+ * otherwise undefined.
+ */
 function comparedKey(left: DataType, right: DataType): DataType | undefined {
   const isKey = [left, right].some((type) => type.kind === "numeric" && type.isTrimmed === true);
   const areExact = [left, right].every((type) => isInteger(type) || isExactDecimal(type));
@@ -66,7 +69,7 @@ function commonBy(types: readonly DataType[], join: typeof commonOfTwo): DataTyp
 
 /**
  * Returns the type that an untyped literal adopts from a value of this type: the same type without
- * its length or digits, so that the literal is neither truncated nor rounded.
+ * its length or precision, so that the literal is neither truncated nor rounded.
  */
 export function unbounded(type: DataType): DataType {
   switch (type.kind) {
@@ -105,7 +108,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   if (left.kind === "row" && right.kind === "row") return commonRow(left, right);
   if (isRangeType(left) && isRangeType(right)) {
     if (left.bound.kind !== right.bound.kind) return undefined;
-    // A key column does not keep the digits that a bound shows, but the other value may show some.
+    // A key column does not record how many digits a bound shows, but the other value may.
     return sameType(left.bound, TRIMMED_NUMERIC) ? right : left;
   }
   if (left.kind === "text" && right.kind === "text") return commonText(left, right);
@@ -135,10 +138,7 @@ function commonOfKind(left: DataType, right: DataType): DataType {
 
 type RowType = Extract<DataType, { kind: "row" }>;
 
-/**
- * The fields of two rows are unified by position, and the result has the field names of the left
- * row.
- */
+/** Unifies the fields of two rows by position. The result has the field names of the left row. */
 function commonRow(left: RowType, right: RowType): DataType | undefined {
   if (left.named !== undefined && sameType(left, right)) return left;
   if (left.fields.length !== right.fields.length) return undefined;
@@ -185,8 +185,8 @@ function withoutDigits(type: DataType): DataType {
 }
 
 /**
- * Returns the wider of two numeric types, according to implicit casts. For numbers of different
- * scales, this is NUMERIC without a size, in which each number keeps its scale.
+ * Returns the wider of two numeric types, as determined by implicit casts. For numbers of
+ * different scales, this is NUMERIC without a precision, in which each number keeps its scale.
  */
 function commonNumeric(left: DataType, right: DataType): DataType {
   const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];
@@ -196,7 +196,7 @@ function commonNumeric(left: DataType, right: DataType): DataType {
   return other.scale === wide.scale ? widestDecimal(other, wide) : NUMERIC;
 }
 
-/** Returns the wider of two types, if both are exact and their digits are known. */
+/** Returns the wider of two types if both are exact and their precision is known. */
 function comparedDecimal(left: DataType, right: DataType): DecimalType | undefined {
   if (left.kind !== "decimal" && right.kind !== "decimal") return undefined;
   const areExact = [left, right].every((type) => isInteger(type) || type.kind === "decimal");

@@ -1,6 +1,6 @@
 /**
- * Defines how one SQL value is represented in memory. The static {@linkcode DataType} determines
- * the representation:
+ * Defines how a SQL value is represented in memory. The static {@linkcode DataType} determines the
+ * representation:
  *
  *     boolean                      boolean
  *     smallint, int                number, an integer
@@ -33,8 +33,8 @@
  *     row                          RowValue
  *     NULL of any type             null
  *
- * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` compares two whole
- * numbers, and hot loops encounter bigint only where a value needs it.
+ * A whole number has exactly one form ({@linkcode wholeFromBigint}), so `===` compares whole
+ * numbers correctly, and hot loops encounter bigint only where a value needs it.
  */
 
 export interface Interval {
@@ -48,7 +48,7 @@ export interface RowValue {
   readonly cells: readonly Value[];
 }
 
-/** An integer, which is a bigint only if its magnitude exceeds 2^53 - 1. */
+/** An integer. It is a bigint only if its magnitude exceeds 2^53 - 1. */
 export type Whole = number | bigint;
 
 export type Value =

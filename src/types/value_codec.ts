@@ -1,6 +1,7 @@
 /**
- * Encodes values as self-describing bytes. The log needs this form, because a frame is read without
- * the table definition with which it was written. Chunks of arrays and intervals use it as well.
+ * Encodes values as self-describing bytes. The log needs this form, because frames are read
+ * without the table definition under which they were written. Chunks of arrays and intervals use
+ * it as well.
  *
  *     TAG  MEANING          BYTES AFTER IT
  *      0   NULL
@@ -37,9 +38,7 @@ const TAG_INTERVAL = 10;
 const TAG_ARRAY = 11;
 const TAG_ROW = 12;
 
-/**
- * The maximum depth to which rows and arrays may be nested. Actual types have only a few levels.
- */
+/** How deeply rows and arrays may be nested. Actual types have only a few levels. */
 const NESTING_MAX = 100;
 
 export function writeValue(into: ByteWriter, value: Value): void {
@@ -72,8 +71,8 @@ export function readValue(from: ByteReader): Value {
 }
 
 /**
- * Reads a value whose type tag has already been read.
- * @throws {CorruptionError} If no value of this tag follows.
+ * Reads a value after its tag.
+ * @throws {CorruptionError} If no value of that kind follows.
  */
 export function readTagged(from: ByteReader, tag: number, depth = 0): Value {
   switch (tag) {

@@ -1,9 +1,9 @@
 /**
- * Represents a column of values in memory, as scans produce it and operators exchange it.
+ * Represents a column of values in memory, as produced by scans and exchanged between operators.
  *
- * The producer chooses the kind. The kind determines only the representation of the values, not
- * their SQL type. A consumer either has a loop for a kind or calls {@linkcode valueAt}. The
- * possible kinds of each type:
+ * The producer chooses the kind. It determines only the representation of the values, not their
+ * SQL type. A consumer either has a loop for a kind or calls {@linkcode valueAt}. The possible
+ * kinds of each type:
  *
  *     boolean                                          bool
  *     smallint, int, date                              i32
@@ -12,10 +12,10 @@
  *     text, numeric, json, uuid, file, range           utf8, dict or any
  *     every type                                       const, any
  *
- * `nulls` contains one byte per row, 1 if the value is NULL. It is undefined if no value is NULL.
- * At a NULL row, `values` is unspecified for the typed kinds and null for `any`. A vector is
- * immutable once it is passed on, and may alias a mapped file: a scan's vectors are valid until its
- * next call.
+ * `nulls` contains one byte per row, which is 1 if the value is NULL. It is undefined if no value
+ * is NULL. In place of NULL, `values` is unspecified for the typed kinds and null for `any`. A
+ * vector is immutable once it is passed on, and may share the memory of a mapped file: a scan's
+ * vectors are valid until its next call.
  */
 import { assert } from "../base/assert.ts";
 import type { DataType } from "./data_type.ts";
@@ -25,7 +25,7 @@ import type { Value } from "./value.ts";
 export interface BoolVector {
   readonly kind: "bool";
   readonly length: number;
-  /** The truth values of a vector: 0 or 1 per row. */
+  /** The vector's truth values, 0 or 1 per row. */
   readonly values: Uint8Array;
   readonly nulls: Uint8Array | undefined;
 }
@@ -35,7 +35,7 @@ export interface Int32Vector {
   readonly length: number;
   readonly values: Int32Array;
   readonly nulls: Uint8Array | undefined;
-  /** Decodes some numbers without the others; present if they are not decoded yet. */
+  /** Decodes some numbers without the others. Defined only while they are not yet decoded. */
   readonly choose?: (selection: Selection) => Int32Vector | undefined;
 }
 
@@ -44,13 +44,13 @@ export interface Float64Vector {
   readonly length: number;
   readonly values: Float64Array;
   readonly nulls: Uint8Array | undefined;
-  /** Decodes some numbers without the others; present if they are not decoded yet. */
+  /** Decodes some numbers without the others. Defined only while they are not yet decoded. */
   readonly choose?: (selection: Selection) => Float64Vector | undefined;
 }
 
 export type Codes = Uint8Array | Uint16Array | Uint32Array;
 
-/** A vector with few distinct values, in which the value of a row is `values[codes[row]]`. */
+/** A vector with few distinct values. The value of a row is `values[codes[row]]`. */
 export interface DictionaryVector {
   readonly kind: "dict";
   readonly length: number;
@@ -59,20 +59,20 @@ export interface DictionaryVector {
   readonly nulls: Uint8Array | undefined;
 }
 
-/** Text that has not been decoded: row i is bytes offsets[i] to offsets[i + 1]. */
+/** Text that has not been decoded. Row i consists of bytes offsets[i] to offsets[i + 1]. */
 export interface Utf8Vector {
   readonly kind: "utf8";
   readonly length: number;
   readonly bytes: Uint8Array;
   /**
-   * The offsets of the strings in `bytes`, followed by the end of the last one: `length` + 1
+   * The offset of each string in `bytes`, followed by the end of the last one: `length` + 1
    * ascending numbers.
    */
   readonly offsets: Uint32Array;
   readonly nulls: Uint8Array | undefined;
   /**
-   * Creates some strings, if that is less work than creating all; present if the strings are not
-   * created yet.
+   * Creates some of the strings if that is less work than creating all. Defined only while they
+   * have not been created.
    */
   readonly choose?: (selection: Selection) => Utf8Vector | undefined;
 }
@@ -81,22 +81,22 @@ export interface AnyVector {
   readonly kind: "any";
   readonly length: number;
   readonly values: readonly Value[];
-  /** The values of NUMERIC as doubles; present if their strings may not exist yet. */
+  /** NUMERIC values as doubles; defined if their strings may not have been created yet. */
   readonly short?: ShortNumerics;
-  /** The array from which the values were taken, if many rows may have the same of its values. */
+  /** The array that the values were taken from; defined if many rows may share its values. */
   readonly origin?: ValueOrigin | undefined;
 }
 
-/** Finite values of NUMERIC: row i is `unscaled[i]` / 10^`scale`. */
+/** Finite NUMERIC values. Row i is `unscaled[i]` / 10^`scale`. */
 export interface ShortNumerics {
   readonly unscaled: Float64Array;
   readonly scale: number;
-  /** The number of digits that each value shows after its point. */
+  /** How many decimal places each value is displayed with. */
   readonly shown: Uint16Array;
   readonly nulls: Uint8Array | undefined;
 }
 
-/** The origin of the values of a vector: row i has `values[codes[i]]`. */
+/** Where the values of a vector come from: row i has `values[codes[i]]`. */
 export interface ValueOrigin {
   readonly values: readonly Value[];
   readonly codes: Uint32Array;
@@ -117,27 +117,27 @@ export type Vector =
   | AnyVector
   | ConstVector;
 
-/** Rows of several columns. Every column has `rowCount` rows. */
+/** Rows of several columns. Each column has `rowCount` rows. */
 export interface Batch {
   readonly rowCount: number;
   readonly columns: readonly Vector[];
 }
 
 /**
- * Row indexes. All code uses the same kind of array, so that loops over row indexes stay
+ * Row indexes. All code uses the same kind of array, which keeps loops over row indexes
  * monomorphic.
  */
 export type RowNumbers = Uint32Array;
 
-/** The rows of a batch that are kept: the first `count` entries, ascending row indexes. */
+/** Which rows of a batch are kept: the first `count` entries of `rows`, which ascend. */
 export interface Selection {
   readonly rows: RowNumbers;
   readonly count: number;
 }
 
 /**
- * Returns the representation that the values of a type have in memory if none is NULL and all are
- * small enough.
+ * Returns how the values of a type are represented in memory, provided that none is NULL and all
+ * are small enough.
  */
 export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
   switch (type.kind) {
@@ -168,7 +168,7 @@ export function isNullAt(vector: Vector, row: number): boolean {
   return vector.nulls !== undefined && vector.nulls[row] === 1;
 }
 
-/** Whether a vector of doubles may contain NaN, which JavaScript operators do not order. */
+/** Whether a vector of doubles may contain NaN, which JavaScript's operators do not order. */
 export function mayHoldNan(vector: Vector): boolean {
   if (vector.kind === "const") return Number.isNaN(vector.value);
   if (vector.kind !== "f64") return vector.kind === "any";
@@ -179,9 +179,10 @@ export function mayHoldNan(vector: Vector): boolean {
   return false;
 }
 
-/** Whether all doubles are finite, including the unspecified doubles of NULL rows. */
+/** Whether all doubles are finite, including the unspecified ones in place of NULL. */
 export function areFinite(values: Float64Array): boolean {
-  // Infinity minus itself is NaN, and so is every sum with NaN. A loop without a branch is faster.
+  // Infinity minus itself is NaN, and so is every sum with NaN. This loop without a branch is
+  // faster.
   let sum = 0;
   for (let row = 0; row < values.length; row += 1) {
     const value = values[row] ?? 0;
@@ -190,7 +191,7 @@ export function areFinite(values: Float64Array): boolean {
   return sum === 0;
 }
 
-/** Returns the value of one row, in the form that `value.ts` defines. */
+/** Returns the value of one row, in the form defined by `value.ts`. */
 export function valueAt(vector: Vector, row: number): Value {
   switch (vector.kind) {
     case "any":
@@ -223,11 +224,11 @@ function textAt(vector: Utf8Vector, row: number): string {
 }
 
 /**
- * Returns all strings of a vector as a new array. The strings may share memory, so keeping a few of
- * them keeps the memory of all.
+ * Returns all strings of a vector as a new array. They may share memory, so keeping a few of them
+ * may keep the memory of all.
  *
  * If all strings are ASCII, they are decoded in a single call, which is four times as fast as one
- * call for each.
+ * call per string.
  */
 export function textsOf(vector: Utf8Vector): (string | null)[] {
   const { bytes, length, nulls, offsets } = vector;
@@ -236,7 +237,7 @@ export function textsOf(vector: Utf8Vector): (string | null)[] {
   const end = offsets[length] ?? start;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const all = buffer.toString("utf8", start, end);
-  // The text of a character beyond ASCII has fewer UTF-16 units than bytes.
+  // A character beyond ASCII takes fewer UTF-16 code units than UTF-8 bytes.
   const isAscii = all.length === end - start;
   for (let row = 0; row < length; row += 1) {
     const from = offsets[row] ?? 0;
@@ -256,8 +257,8 @@ export function valuesOf(vector: Vector): Value[] {
 }
 
 /**
- * Creates a vector of the most compact kind for the type. The vector takes over the array without
- * copying it.
+ * Creates a vector of the most compact kind for the type. It may keep the array without copying
+ * it.
  */
 export function vectorFromValues(type: DataType, values: readonly Value[]): Vector {
   const kind = physicalKind(type);
@@ -280,8 +281,7 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
     } else if (typeof value === "boolean") {
       into[row] = value ? 1 : 0;
     } else {
-      // An integer beyond 2^53 in the vector needs a slower representation, which other vectors do
-      // not use.
+      // An integer beyond 2^53 requires a slower representation, which other vectors avoid.
       assert(typeof value === "bigint", "a numeric column must hold numbers");
       return { kind: "any", length, values };
     }
@@ -364,8 +364,8 @@ function takeValues({ origin, values }: AnyVector, rows: RowNumbers, length: num
 }
 
 /**
- * Returns rows `start` (inclusive) to `end` (exclusive) of a batch. The result shares the memory of
- * the batch if possible.
+ * Returns rows `start` (inclusive) to `end` (exclusive) of a batch. Where possible, the result
+ * shares the batch's memory.
  */
 export function partOf(batch: Batch, start: number, end: number): Batch {
   if (start === 0 && end === batch.rowCount) return batch;
@@ -376,7 +376,7 @@ export function partOf(batch: Batch, start: number, end: number): Batch {
 }
 
 /**
- * Returns the chosen rows of a batch. The row indexes ascend without repetition, so a selection of
+ * Returns the chosen rows of a batch. Their indexes ascend without repetition, so a selection of
  * all rows returns the batch itself.
  */
 export function keepRows(batch: Batch, kept: Selection): Batch {
@@ -424,8 +424,8 @@ function takeNulls(
   return nulls === undefined ? undefined : gatherBytes(nulls, rows, count);
 }
 
-// Each kind of array has a function of its own, because a loop that processes several kinds runs 4
-// times slower.
+// Each kind of array has a function of its own, because a loop over several kinds runs 4 times
+// slower.
 
 export function gatherBytes(from: Uint8Array, rows: RowNumbers, count: number): Uint8Array {
   const into = new Uint8Array(count);
@@ -446,8 +446,8 @@ export function gatherFloat64(from: Float64Array, rows: RowNumbers, count: numbe
 }
 
 /**
- * Returns rows `start` (inclusive) to `end` (exclusive) of a vector. The result shares the memory
- * of the vector if possible.
+ * Returns rows `start` (inclusive) to `end` (exclusive) of a vector. Where possible, the result
+ * shares the vector's memory.
  */
 export function slice(vector: Vector, start: number, end: number): Vector {
   const length = end - start;

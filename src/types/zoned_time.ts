@@ -1,8 +1,8 @@
 /**
  * Implements the type TIME WITH TIME ZONE: a time of day and its UTC offset.
  *
- * A value is an ASCII string. The strings have the order that PostgreSQL defines: by the moment in
- * UTC, then by the offset, with the eastern one first.
+ * A value is an ASCII string. Such strings sort in the order that PostgreSQL defines: by the
+ * moment in UTC, then by the offset, with the eastern one first.
  *
  *     0104767000000 086400          05:06:07+00
  *     ─────┬─────── ──┬───
@@ -13,9 +13,9 @@ import { MICROS_PER_DAY } from "./interval.ts";
 import { textFromClock } from "./interval_text.ts";
 
 export interface ZonedTime {
-  /** The microseconds of a time since midnight, in local time. */
+  /** The time in microseconds since local midnight. */
   readonly micros: number;
-  /** The offset of a time zone in seconds east of UTC. */
+  /** The UTC offset in seconds, positive east of UTC. */
   readonly offset: number;
 }
 
@@ -27,7 +27,7 @@ export function zonedTimeValue({ micros, offset }: ZonedTime): string {
   return `${String(utc).padStart(MICROS_DIGITS, "0")}${String(SECONDS_PER_DAY - offset).padStart(6, "0")}`;
 }
 
-/** Returns the time with at most `digits` digits after the seconds. */
+/** Rounds the time to at most `digits` fractional digits of a second. */
 export function roundedZonedTime({ micros, offset }: ZonedTime, digits: number): ZonedTime {
   return { micros: roundMicros(micros, digits), offset };
 }

@@ -1,5 +1,5 @@
 /**
- * Tests window calls: the results are those of PostgreSQL, invalid calls are refused, and the cost
+ * Tests window calls: the results match PostgreSQL's, invalid calls are refused, and the cost
  * grows with the number of rows, whatever the size of the frames.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // The following calls number and rank rows. Peer rows share a rank.
+  // Calls that number and rank rows. Peer rows share a rank.
   [
     "SELECT id, row_number() OVER w, rank() OVER (w), dense_rank() OVER w FROM t WINDOW w AS (ORDER BY x DESC NULLS LAST) ORDER BY x DESC NULLS LAST, 2",
     [
@@ -63,7 +63,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [5, 2],
     ],
   ],
-  // The following calls return values of other rows.
+  // Calls that return values from other rows.
   [
     "SELECT id, lag(x) OVER w, lead(x, 2) OVER w, lag(x, 1, 0) OVER w, lead(x, -1) OVER w, lag(x, 0) OVER w, lag(x, NULL) OVER w FROM t WINDOW w AS (PARTITION BY g ORDER BY id) ORDER BY id",
     [
@@ -104,7 +104,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 5, 5, null],
     ],
   ],
-  // The default frame ends with the last peer of the current row.
+  // Calls with the default frame, which ends with the last peer of the current row.
   [
     "SELECT id, sum(x) OVER (PARTITION BY g ORDER BY x), sum(x) OVER (PARTITION BY g), count(*) OVER (), max(x) OVER (ORDER BY id) FROM t ORDER BY id",
     [
@@ -127,7 +127,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 1],
     ],
   ],
-  // The following calls have ROWS frames.
+  // Calls with ROWS frames.
   [
     "SELECT id, sum(id) OVER (ORDER BY id ROWS 2 PRECEDING), sum(id) OVER (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING), sum(id) OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING) FROM t ORDER BY id",
     [
@@ -169,7 +169,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [3, "{1,2,3}", 3],
     ],
   ],
-  // RANGE frames. NULLs are peers of each other, and no offset includes them.
+  // Calls with RANGE frames. NULLs are peers of each other, and no offset includes them.
   [
     "SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 5 PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x DESC RANGE BETWEEN 5 PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x NULLS FIRST RANGE BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x RANGE BETWEEN 3 FOLLOWING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id",
     [
@@ -217,7 +217,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["9223372036854775807", 2],
     ],
   ],
-  // An infinite offset reaches all finite numbers from either infinity, and no NaN.
+  // From an infinite value, an infinite offset reaches all finite numbers, but not NaN.
   ...["DOUBLE PRECISION", "REAL", "NUMERIC"].flatMap((type) =>
     (
       [
@@ -232,7 +232,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [[counts]],
     ]),
   ),
-  // The following calls have GROUPS frames, or frames from which EXCLUDE omits rows.
+  // Calls with GROUPS frames, and frames from which EXCLUDE omits rows.
   [
     "SELECT id, sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW), sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM t ORDER BY id",
     [
@@ -264,7 +264,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 5, 3],
     ],
   ],
-  // The following calls have FILTER, or are evaluated over aggregates.
+  // Calls with FILTER, and calls over aggregates.
   [
     "SELECT id, count(*) FILTER (WHERE x > 6) OVER (ORDER BY id), sum(x) FILTER (WHERE g = 'a') OVER () FROM t ORDER BY id",
     [
@@ -291,7 +291,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["a", 2],
     ],
   ],
-  // The following queries extend named windows.
+  // Queries that extend named windows.
   [
     "SELECT id, sum(id) OVER (p ORDER BY id), sum(id) OVER (o ROWS 1 PRECEDING), count(*) OVER p FROM t WINDOW p AS (PARTITION BY g), o AS (p ORDER BY id DESC) ORDER BY id",
     [
@@ -303,7 +303,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 6, 1],
     ],
   ],
-  // The following queries have window calls in all clauses that allow them.
+  // Queries with window calls in each clause that allows them.
   [
     "SELECT DISTINCT count(*) OVER (PARTITION BY g) FROM t ORDER BY count(*) OVER (PARTITION BY g)",
     [[1], [2], [3]],
@@ -374,14 +374,14 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // The statement runs both through the plan cache and on the general path.
+  // Runs the statement both through the plan cache and on the general path.
   expect(await engine.printed(sql)).toEqual(rows as unknown[][]);
   const [, entry] = await engine.run(`BEGIN; ${sql}; COMMIT`);
   expect(withArrayTexts(entry?.rows ?? [], entry?.schema ?? [])).toEqual(rows as unknown[][]);
 });
 
 const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
-  // The following queries have window calls in clauses that refuse them.
+  // Queries with window calls in clauses that refuse them.
   ["SELECT id FROM t WHERE rank() OVER (ORDER BY id) = 1", "INVALID_QUERY@1:23"],
   ["SELECT id FROM t GROUP BY rank() OVER (ORDER BY id)", "INVALID_QUERY@1:26"],
   ["SELECT rank() OVER (ORDER BY id) AS r FROM t GROUP BY r", "INVALID_QUERY@1:54"],
@@ -393,7 +393,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT 1 LIMIT rank() OVER ()", "INVALID_QUERY@1:15"],
   ["UPDATE t SET x = rank() OVER ()", "INVALID_QUERY@1:17"],
   ["VALUES (rank() OVER ())", "INVALID_QUERY@1:8"],
-  // The following combinations are refused.
+  // Combinations that are refused.
   ["SELECT rank() FROM t", "INVALID_QUERY@1:7"],
   ["SELECT upper(g) OVER () FROM t", "INVALID_QUERY@1:7"],
   ["SELECT nothing(g) OVER () FROM t", "FUNCTION_NOT_FOUND@1:7"],
@@ -409,7 +409,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT lag(x, 1, g) OVER () FROM t", "TYPE_MISMATCH@1:11"],
   ["SELECT x, sum(id) OVER () FROM t GROUP BY g", "INVALID_QUERY@1:7"],
   ["SELECT g, rank() OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:32"],
-  // The following windows are contradictory or incomplete.
+  // Windows that are contradictory or incomplete.
   ["SELECT rank() OVER w FROM t", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (), w AS ()", "INVALID_QUERY@1:44"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (v), v AS ()", "INVALID_QUERY@1:41"],
@@ -417,7 +417,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT rank() OVER (w ORDER BY g) FROM t WINDOW w AS (ORDER BY x)", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER (w) FROM t WINDOW w AS (ROWS 1 PRECEDING)", "INVALID_QUERY@1:19"],
   ["SELECT 1 FROM t WINDOW w AS (ORDER BY nothing)", "COLUMN_NOT_FOUND@1:38"],
-  // The following frames are invalid.
+  // Invalid frames.
   ["SELECT sum(x) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM t", "INVALID_QUERY@1:20"],
   ["SELECT sum(x) OVER (ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW) FROM t", "INVALID_QUERY@1:20"],
   ["SELECT sum(x) OVER (ROWS 1 FOLLOWING) FROM t", "INVALID_QUERY@1:20"],
@@ -485,7 +485,7 @@ describe("window functions work over many rows", () => {
     }
   });
 
-  /** Returns the result of a call for each row, in row order. */
+  /** Returns a call's result for each row, in row order. */
   async function valuesOf(call: string): Promise<unknown[]> {
     const sql = `SELECT v FROM (SELECT id, ${call} AS v FROM n) q WHERE id % 97 = 0 ORDER BY id`;
     return (await engine.printed(sql)).map(([value]) => value);
@@ -494,7 +494,7 @@ describe("window functions work over many rows", () => {
   const x = (id: number): number => (id * 7919) % 1009;
   const ids = Array.from({ length: COUNT }, (_, id) => id).filter((id) => id % 97 === 0);
 
-  /** Returns the values over a ROWS frame, computed by definition. */
+  /** Computes the values over a ROWS frame directly from the definition. */
   function framed(before: number, after: number, fold: (values: readonly number[]) => number) {
     return ids.map((id) => {
       const start = Math.max(0, id - before);

@@ -293,8 +293,8 @@ export class OpenSegment {
   }
 
   /**
-   * Called when the replacements in memory are no longer complete. The quarantine is recorded the
-   * next time that replacements are written to disk.
+   * Called when a rollback could not be recorded, so the replacements in memory may be wrong. The
+   * next time that replacements are written to disk, the quarantine is recorded as well.
    */
   noteUntrue(): void {
     this.#isUnreadableNow = false;

@@ -238,7 +238,7 @@ export class WebhookDelivery {
   ): number {
     if (this.#isStopped) return 0;
     const grownMs = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(deliveries - 1, 20));
-    // Spreads the delays, so that messages that failed together are not all delivered again
+    // Spreads the delays. Otherwise messages that failed together would also be delivered again
     // together.
     const spreadMs = grownMs * (0.75 + 0.5 * this.#deps.random.unit());
     return Math.round(Math.max(spreadMs, Math.min(retryAfterMs, RETRY_AFTER_MS_MAX)));

@@ -3,8 +3,8 @@
  *
  *     Tidemark-Signature: t=<seconds>,v1=<hex HMAC-SHA256 of "<seconds>.<body>">
  *
- * The time is that of the attempt, so that a receiver can refuse replayed requests. The delivery id
- * identifies the message and remains the same in every attempt.
+ * The time is that of the attempt, which lets a receiver refuse replayed requests. The delivery id
+ * identifies the message and is the same for every attempt.
  */
 import type { TopicMessage } from "../../sql/mod.ts";
 
@@ -14,10 +14,10 @@ export interface WebhookRequest {
 }
 
 interface WebhookRequestOptions {
-  /** The name of the topic, as "namespace.topic". */
+  /** The topic's name, "namespace.topic". */
   readonly topicId: string;
   readonly webhook: string;
-  /** The key for signatures; if absent, the request is not signed. */
+  /** The signing key; undefined if requests are not signed. */
   readonly secret: string | undefined;
   readonly nowMs: number;
 }
@@ -42,9 +42,9 @@ export function webhookRequest(
 }
 
 /**
- * Returns the header that contains the signature of a body.
+ * Returns the header with the signature of a body.
  *
- * @param options.secret The key for signatures; undefined for no signature.
+ * @param options.secret The signing key; undefined if requests are not signed.
  */
 export function signatureHeader(
   body: string,
@@ -58,7 +58,7 @@ export function signatureHeader(
   return { "Tidemark-Signature": `t=${seconds},v1=${signature}` };
 }
 
-/** The payload is already JSON, so it is inserted unchanged. */
+/** The payload is already JSON, so it is inserted as it is. */
 function bodyOf(message: TopicMessage, topicId: string): string {
   const { deliveries, key, offset, op, partition, payload, timestampMs, user } = message;
   const rest = {

@@ -5,11 +5,12 @@ import { hostOf, type OutboundHosts } from "../../base/outbound_hosts.ts";
 const URL_LENGTH_MAX = 2048;
 
 /**
- * Reads a webhook URL.
+ * Parses a webhook URL.
  *
- * @param position The URL's offset in the SQL text, if it comes from a statement.
- * @throws {DatabaseError} INVALID_OPTION if it is not a valid webhook URL, PERMISSION_DENIED if its
- *   host is not listed
+ * @param position The URL's offset in the statement's SQL; undefined if it does not come from a
+ *   statement.
+ * @throws {DatabaseError} INVALID_OPTION if it is not a valid webhook URL, PERMISSION_DENIED if
+ *   its host is not listed
  */
 export function webhookUrl(text: string, hosts: OutboundHosts, position?: number): URL {
   const at = position === undefined ? {} : { position };
@@ -31,8 +32,8 @@ export function webhookUrl(text: string, hosts: OutboundHosts, position?: number
 }
 
 /**
- * Returns why a URL cannot be used; undefined if it can. The reason never repeats the URL, which
- * may contain a secret.
+ * Returns why a URL cannot be used; undefined if it can. The reason never repeats the URL, because
+ * it may contain a secret.
  */
 function faultOf(text: string, url: URL | null): string | undefined {
   if (text.length > URL_LENGTH_MAX) return `it has more than ${URL_LENGTH_MAX} characters`;

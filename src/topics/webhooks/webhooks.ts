@@ -1,4 +1,4 @@
-/** Manages the webhooks of an open database, with one delivery for each webhook in the catalog. */
+/** Manages the webhooks of an open database. Each webhook in the catalog has one delivery. */
 import type { Catalog } from "../../catalog/mod.ts";
 import { type WebhookAccess, type WebhookState, webhookGroup, webhooksIn } from "../../sql/mod.ts";
 import type { WebhookFigures } from "../contract.ts";
@@ -6,7 +6,8 @@ import { WebhookDelivery, type WebhookDeps } from "./webhook_delivery.ts";
 import { webhookUrl } from "./webhook_url.ts";
 
 /**
- * How long requests in flight may still take after the server is stopped or a webhook is dropped.
+ * How long requests in flight may take to finish after the server is stopped or a webhook is
+ * dropped.
  */
 const GRACE_MS = 5000;
 
@@ -14,12 +15,10 @@ export class Webhooks implements WebhookAccess {
   readonly #catalog: Pick<Catalog, "topics">;
   readonly #deps: WebhookDeps;
   readonly #deliveries = new Map<number, WebhookDelivery>();
-  /**
-   * The promises of the deliveries that are ending; `#leaving` contains the deliveries themselves.
-   */
+  /** Promises of deliveries that are ending. The deliveries themselves are in `#leaving`. */
   readonly #ending = new Set<Promise<void>>();
   readonly #leaving = new Set<WebhookDelivery>();
-  /** The request counts of webhooks that have been dropped. */
+  /** The request counts of dropped webhooks. */
   #droppedDelivered = 0;
   #droppedFailed = 0;
   #isClosed = false;
@@ -53,8 +52,8 @@ export class Webhooks implements WebhookAccess {
       const delivery = new WebhookDelivery(webhook, topic, this.#deps);
       this.#deliveries.set(webhook.webhookId, delivery);
       if (known === undefined) delivery.start();
-      // An altered webhook starts delivering once the requests in flight have ended, so that
-      // messages stay in order.
+      // An altered webhook starts delivering once the requests in flight have ended, which keeps
+      // messages in order.
       else void this.#end(known).then(() => delivery.start(known));
     }
   }
@@ -64,7 +63,7 @@ export class Webhooks implements WebhookAccess {
     let delivered = this.#droppedDelivered;
     let failed = this.#droppedFailed;
     for (const delivery of this.#deliveries.values()) statuses[statusOf(delivery)] += 1;
-    // An altered webhook reports the counts of its old delivery until that delivery has ended.
+    // Until an altered webhook's old delivery has ended, its counts are reported as well.
     for (const delivery of [...this.#deliveries.values(), ...this.#leaving]) {
       delivered += delivery.deliveredCount;
       failed += delivery.failedCount;
@@ -87,7 +86,7 @@ export class Webhooks implements WebhookAccess {
     );
   }
 
-  /** Ends all deliveries. Resolves once no request is in flight. */
+  /** Ends all deliveries. Resolves once no request is in flight any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const delivery of this.#deliveries.values()) void this.#end(delivery);

@@ -1,4 +1,6 @@
-/** Tests STORAGE FLUSH and COMPACT: they return a row for each table, with a report of the work. */
+/**
+ * Tests STORAGE FLUSH and COMPACT, which return a row for each table, with a report of the work.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -63,7 +65,7 @@ test("COMPACT of a missing table, or without the right, is refused", async () =>
   );
 });
 
-/** Waits for an automatic flush. */
+/** Waits for a table's automatic flush. */
 async function flushed(name: string): Promise<void> {
   const { catalog, store } = engine.database;
   const { tableId = 0 } = catalog.table("a", name) ?? {};
@@ -107,7 +109,7 @@ test("a killed job ends as cancelled, and its rows are flushed later", async () 
   if (table === undefined) throw new Error("there is no table");
   await engine.run("INSERT INTO a.t VALUES (1000, 'x')");
   const flushing = engine.run("STORAGE FLUSH TABLE a.t");
-  // The statement is bound first, so its job exists only a few ticks later.
+  // The statement is bound first, so its job appears only a few ticks later.
   let job = database.jobs.openOf("flush", table.tableId);
   while (job === undefined) {
     await new Promise((done) => setImmediate(done));
@@ -116,7 +118,7 @@ test("a killed job ends as cancelled, and its rows are flushed later", async () 
   await engine.run(`KILL JOB '${job.jobId}'`);
   const [entry] = await flushing;
   const status = entry?.rows?.[0]?.[2];
-  // The kill may come too late. The state of the job shows which event came first.
+  // KILL may come too late. The job's state shows which of the two happened first.
   const unflushed = database.store.stats(table.tableId).unflushedVersions;
   expect([status, unflushed]).toEqual(status === "cancelled" ? ["cancelled", 1] : ["completed", 0]);
   expect(await engine.rows("SELECT v FROM a.t WHERE id = 1000")).toEqual([["x"]]);
