@@ -2,7 +2,7 @@
  * Runs a prepared statement for one caller and builds its result entry.
  */
 import type { Principal } from "../../auth/mod.ts";
-import { assert, defined } from "../../base/assert.ts";
+import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -10,18 +10,15 @@ import { UNKNOWN } from "../../types/mod.ts";
 import { NOT_READ } from "../execute/build/build_scan.ts";
 import type { DmlOutcome } from "../execute/change/change_writer.ts";
 import { needsTransaction } from "../execute/change/references.ts";
-import { Sleeps } from "../execute/context/sleeps.ts";
+import type { Sleeps } from "../execute/context/sleeps.ts";
 import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
-import type { DeferredCall, TriggerCalls } from "../execute/context/trigger_calls.ts";
+import type { DeferredCall } from "../execute/context/trigger_calls.ts";
 import { Uploads } from "../files/uploads.ts";
-import type { SettingCalls } from "../functions/base/function.ts";
 import { referencesTo } from "../names/references.ts";
 import type { StatementResult, UploadedFile } from "../ports/engine.ts";
 import { AttemptNumbers } from "../prepare/attempt_numbers.ts";
 import type { Prepared, PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
-import { type ProgramHost, ProgramsInQuery } from "../prepare/program_calls.ts";
-import { RecordedCalls } from "../prepare/recorded_calls.ts";
 import { newContext, type StatementContext } from "../prepare/statement_context.ts";
 import { isInspecting, type QueryReaders, type ReadingPlace } from "../readers/query_readers.ts";
 import type { QuerySource } from "../readers/reader.ts";
@@ -33,19 +30,11 @@ import { CollectedRows } from "./collected_rows.ts";
 import { runDeferred } from "./deferred_triggers.ts";
 import { finishChange } from "./long_changes.ts";
 import { OUTDATED, type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
-import {
-  callsLocks,
-  callsPrograms,
-  isKnownLong,
-  maySleep,
-  noteLong,
-  readersFor,
-} from "./read_elsewhere.ts";
+import { isKnownLong, noteLong, readersFor } from "./read_elsewhere.ts";
 import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
 import type { RunnerOptions, RunOptions, StatementDeps } from "./run_options.ts";
-import { OwnSettingCalls } from "./setting_calls.ts";
-import { locksOnly, StatementLocks } from "./statement_locks.ts";
-import { OwnTriggerCalls } from "./trigger_calls.ts";
+import { StatementCalls } from "./statement_calls.ts";
+import { locksOnly } from "./statement_locks.ts";
 
 /** A change to rows that is in progress. */
 interface RunningChange {
@@ -57,19 +46,21 @@ interface RunningChange {
 export class StatementRunner {
   readonly #deps: StatementDeps;
   readonly #options: RunnerOptions;
+  readonly #calls: StatementCalls;
   #isWaiting = false;
   /** Whether the statement has already been run a second time because of the storage limit. */
   #hasRunTwice = false;
-  /** The transaction of the request; not the one in which a change takes other rows along. */
-  #transaction: Transaction | undefined;
-  /** The calls of the latest attempt for advisory locks. */
-  #locks: StatementLocks | undefined;
   /** The numbers that the current attempt of the statement takes from sequences. */
   readonly #attempt = new AttemptNumbers();
 
   constructor(deps: StatementDeps, options: RunnerOptions) {
     this.#deps = deps;
     this.#options = options;
+    this.#calls = new StatementCalls(deps, {
+      ledger: options.ledger,
+      settings: options.settings,
+      runner: () => this.#inner(),
+    });
   }
 
   /**
@@ -113,8 +104,8 @@ export class StatementRunner {
   run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
     this.#hasRunTwice = false;
     this.#attempt.end();
-    this.#transaction = options.transaction;
-    if (!locksOnly(prepared)) this.#transaction?.fixSnapshot();
+    this.#calls.transaction = options.transaction;
+    if (!locksOnly(prepared)) options.transaction?.fixSnapshot();
     if (this.#mustWait(prepared, options)) return this.#runLater(prepared, options);
     return this.#run(prepared, options);
   }
@@ -231,7 +222,7 @@ export class StatementRunner {
     const { mayLeave, sleeps } = about;
     const { namespace, nowMicros, parameters, principal, profile, transaction } = options;
     profile?.clear();
-    const asleep = sleeps ?? this.#sleepsOf(prepared, transaction);
+    const asleep = sleeps ?? this.#calls.sleepsOf(prepared, transaction);
     return newContext(this.#deps, {
       principal,
       namespace,
@@ -241,12 +232,12 @@ export class StatementRunner {
       transaction,
       profile,
       ledger: this.#options.ledger,
-      settings: () => this.#settingsOf(principal),
+      settings: () => this.#calls.settingsOf(principal),
       ...frameOf(options),
       sliceEndMs: this.#sliceEndMs(mayLeave),
       sleeps: asleep,
-      advisory: this.#locksOf(prepared, options, asleep),
-      programs: this.#programsOf(prepared, options, asleep),
+      advisory: this.#calls.locksOf(prepared, options, asleep),
+      programs: this.#calls.programsOf(prepared, options, asleep),
       attempt: this.#attempt,
     });
   }
@@ -271,111 +262,8 @@ export class StatementRunner {
     if (!transaction.hasDeferred) return;
     await runDeferred(transaction, {
       ...(isChosen && { isChosen }),
-      callsFor: (principal) => this.#triggersOf({ principal, transaction }),
+      callsFor: (principal) => this.#calls.triggersOf({ principal, transaction }),
     });
-  }
-
-  /** Returns the calls of the triggers that a change fires. */
-  #triggersOf({
-    onNotice,
-    principal,
-    transaction,
-    trigger,
-  }: Pick<RunOptions, "onNotice" | "principal" | "transaction" | "trigger">): TriggerCalls {
-    const { ledger, settings } = this.#options;
-    return new OwnTriggerCalls({
-      deps: this.#deps,
-      ledger,
-      settings,
-      principal,
-      runner: () => this.#inner(),
-      onNotice,
-      transaction: defined(transaction, "a change with triggers must have a transaction"),
-      depth: trigger?.depth ?? 0,
-    });
-  }
-
-  /**
-   * Returns the calls by which the expressions of a statement run programs.
-   *
-   * @param sleeps Lets the statement be interrupted; absent if it cannot be restarted.
-   */
-  #programsOf(
-    prepared: Prepared,
-    options: RunOptions,
-    sleeps?: Sleeps,
-  ): ProgramsInQuery | undefined {
-    if (!callsPrograms(prepared)) return undefined;
-    const { namespace, nowMicros, principal, transaction } = options;
-    const deps = this.#deps;
-    const atSeq = options.atSeq?.() ?? deps.store.visibleSeq;
-    const bytesMax = deps.limits.queryMemoryBytes;
-    const recorded = new RecordedCalls({ clock: deps.clock, sleeps, bytesMax });
-    const host: ProgramHost = {
-      place: { deps, principal, namespace },
-      clock: deps.clock,
-      notice: options.onNotice ?? (() => undefined),
-      context: (slots, programs, sliceEndMs) =>
-        newContext(deps, {
-          principal,
-          namespace,
-          slots,
-          atSeq,
-          nowMicros,
-          transaction,
-          ledger: this.#options.ledger,
-          settings: () => this.#settingsOf(principal),
-          programs,
-          sliceEndMs,
-        }),
-    };
-    return new ProgramsInQuery(host, { recorded });
-  }
-
-  #settingsOf(principal: Principal): SettingCalls {
-    return new OwnSettingCalls(this.#options.settings, { deps: this.#deps, principal });
-  }
-
-  #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
-    if (![maySleep, callsLocks, callsPrograms].some((waits) => waits(prepared))) return undefined;
-    const { clock } = this.#deps;
-    // A query may sleep beyond the end of its transaction, whose next statement is then refused.
-    const msMax = (): number =>
-      transaction === undefined
-        ? Number.POSITIVE_INFINITY
-        : Math.max(0, transaction.startedAtMs + transaction.timeoutMs - clock.monotonicMs()) + 1;
-    return new Sleeps({ clock, ledger: this.#options.ledger, msMax });
-  }
-
-  /**
-   * Returns the calls by which a statement takes locks. Sleeps of an earlier attempt come with the
-   * answers that it has received.
-   *
-   * @param sleeps Lets the statement wait for a lock; absent if it must not wait.
-   */
-  #locksOf(
-    prepared: Prepared,
-    { principal }: RunOptions,
-    sleeps?: Sleeps,
-  ): StatementLocks | undefined {
-    if (!callsLocks(prepared)) return undefined;
-    if (sleeps !== undefined && this.#locks?.sleeps === sleeps) {
-      this.#locks.beginAnew();
-      return this.#locks;
-    }
-    const { activity, clock, store } = this.#deps;
-    const { ledger, settings } = this.#options;
-    this.#locks = new StatementLocks({
-      locks: activity.advisory,
-      clock,
-      store,
-      ledger,
-      settings,
-      principal,
-      transaction: this.#transaction,
-      sleeps,
-    });
-    return this.#locks;
   }
 
   #rowsOf(
@@ -609,12 +497,12 @@ export class StatementRunner {
           uploads: uploads === Uploads.none ? undefined : uploads,
           copyInput: options.copyInput,
           ledger,
-          settings: () => this.#settingsOf(principal),
-          triggers: () => this.#triggersOf({ ...options, principal }),
+          settings: () => this.#calls.settingsOf(principal),
+          triggers: () => this.#calls.triggersOf({ ...options, principal }),
           ...frameOf(options),
           sliceEndMs: this.#sliceEndMs(mayLeave),
-          advisory: this.#locksOf(prepared, options),
-          programs: this.#programsOf(prepared, options),
+          advisory: this.#calls.locksOf(prepared, options),
+          programs: this.#calls.programsOf(prepared, options),
           attempt: this.#attempt,
         });
       },
