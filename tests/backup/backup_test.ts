@@ -1,110 +1,51 @@
 /**
- * Tests backups and restores. A restored database contains everything acknowledged up to the seq of
- * the backup, and nothing above it. Damaged, unfinished and foreign backups change nothing.
+ * Tests backups. A backup contains everything acknowledged up to its seq, and nothing above it. A
+ * backup that fails leaves no files, and a backup holds up no other work.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
-  appendFileSync,
   cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   rmSync,
   statSync,
   symlinkSync,
-  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { finishRestore } from "../../src/backup/mod.ts";
 import { bunDisk } from "../../src/base/bun_disk.ts";
-import { crc32 } from "../../src/base/checksum.ts";
-import { systemClock } from "../../src/base/clock.ts";
 import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
-import { DiskError } from "../../src/base/errors.ts";
-import { type Log, type LogFields, silentLog } from "../../src/base/log.ts";
-import { systemRandom } from "../../src/base/random.ts";
 import type { FileEntry } from "../../src/catalog/mod.ts";
-import type { Database } from "../../src/database.ts";
-import { runRestore } from "../../src/maintenance/mod.ts";
-import type { SqlResponse } from "../../src/sql/mod.ts";
-import { blobPath, readBackupList } from "../../src/storage/files.ts";
-import { openDataDirectory } from "../../src/storage/mod.ts";
+import { blobPath } from "../../src/storage/files.ts";
 import { CountingClock } from "../support/counting_clock.ts";
-import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import {
-  copyOf,
-  diskThatAsks,
-  diskThatFails,
   freshDirectory,
   maintain,
-  OpenDirectory,
   removeDirectories,
   serverOn,
   treeOf,
 } from "../support/maintenance.ts";
-import { principalFor } from "../support/principal_for.ts";
 import { testThoroughly } from "../support/requirements.ts";
-import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
+import {
+  ask,
+  type Backup,
+  backUp,
+  backupCopy,
+  contentOf,
+  databaseOn,
+  filesOf,
+  fullDisk,
+  keptLog,
+  restore,
+  serverWithRoot,
+} from "./backups.ts";
 
 afterAll(removeDirectories);
-
-interface Backup {
-  readonly path: string;
-  readonly seq: number;
-}
-
-/** Returns a server that may write backups to `root`. */
-async function serverWithRoot(root: string): Promise<ServerProcess> {
-  return await startReadyServer({
-    config: {
-      storage: { wal_segment_bytes: 1 << 20, flush_rows: 400, allowed_roots: [root] },
-      limits: { max_row_bytes: 65536 },
-    },
-  });
-}
-
-async function backUp(server: ServerProcess, path: string): Promise<Backup> {
-  const [row = []] = await server.rows(`BACKUP DATABASE TO '${path}'`);
-  expect(row.slice(1, 3)).toEqual(["backup", "completed"]);
-  const seq = Number(/_seq (\d+)$/.exec(String(row[5]))?.[1]);
-  expect(seq).toBeGreaterThan(0);
-  return { path, seq };
-}
-
-interface RestoreRun {
-  readonly code: number;
-  readonly said: string;
-}
-
-async function restore(from: string, to: string, disk: Disk = bunDisk): Promise<RestoreRun> {
-  return await runRestoreWith([from, to], disk);
-}
-
-async function runRestoreWith(args: readonly string[], disk: Disk = bunDisk): Promise<RestoreRun> {
-  const lines: string[] = [];
-  const say = (line: string): void => void lines.push(line);
-  const parts = {
-    disk,
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLog,
-    say,
-    tell: say,
-  };
-  return { code: await runRestore(args, parts), said: lines.join("\n") };
-}
-
-/** Returns rows with their seqs, ordered by id. */
-async function contentOf(server: ServerProcess, table: string): Promise<[number, number][]> {
-  const rows = await server.rows(`SELECT id, _seq FROM ${table} ORDER BY id`);
-  return rows.map(([id, seq]) => [Number(id), Number(seq)]);
-}
 
 testThoroughly(
   "a backup made under load contains every commit up to its seq, and no later one",
@@ -158,243 +99,6 @@ testThoroughly(
   },
   300_000,
 );
-
-test("RESTORE prepares a restore, a restart completes it, and no id is issued twice", async () => {
-  const root = freshDirectory();
-  await using server = await serverWithRoot(root);
-  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
-  const form = new FormData();
-  form.set("sql", `INSERT INTO t VALUES (1, FILE("doc"))`);
-  form.set("file:doc", new File(["what was uploaded"], "a.txt"));
-  const headers = { Authorization: `Bearer ${server.token}` };
-  await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
-  const { path } = await backUp(server, join(root, "b"));
-
-  await server.rows("DELETE FROM t");
-  await server.rows("CREATE SHARED TABLE later (id INT PRIMARY KEY)");
-  const [[laterId] = []] = await server.rows(
-    "SELECT table_id FROM system.tables WHERE table_name = 'later'",
-  );
-  await server.rows("INSERT INTO later VALUES (1)");
-  const carol = await server.createUser("carol");
-  const [[highest] = []] = await server.rows("SELECT _seq FROM later");
-  const [row = []] = await server.rows(`RESTORE DATABASE FROM '${path}'`);
-  expect(row.slice(1, 3)).toEqual(["restore", "completed"]);
-  expect(await server.rows("SELECT count(*) FROM later")).toEqual([[1]]);
-  const again = await server.sql(`RESTORE DATABASE FROM '${path}'`);
-  expect(again.body.error?.message).toContain("another restore is waiting");
-  await server.restart();
-
-  // Every token is invalid, whether its user was removed or still exists.
-  for (const token of [carol, server.token]) {
-    expect((await server.sql("SELECT 1", { token })).status).toBe(401);
-  }
-  server.token = (await server.login("ada")).access_token;
-  expect((await server.sql("SELECT * FROM later")).body.error?.code).toBe("TABLE_NOT_FOUND");
-  const [[id, reference] = []] = await server.rows("SELECT id, f FROM t");
-  expect(id).toBe(1);
-  const upload = JSON.parse(String(reference)) as { id: string; sub: string };
-  const place = `/v1/files/default/t/${upload.sub}/${upload.id}-a.txt`;
-  const file = await server.get(place, { Authorization: `Bearer ${server.token}` });
-  expect(await file.text()).toBe("what was uploaded");
-  expect(readdirSync(join(server.dataPath, "lost+found", "before-restore-1")).toSorted()).toEqual([
-    "catalog.sqlite",
-    "files",
-    "segments",
-    "wal",
-  ]);
-  await server.rows("CREATE SHARED TABLE fresh (id INT PRIMARY KEY)");
-  const [[freshId] = []] = await server.rows(
-    "SELECT table_id FROM system.tables WHERE table_name = 'fresh'",
-  );
-  expect(Number(freshId)).toBeGreaterThan(Number(laterId));
-  await server.rows("INSERT INTO t (id) VALUES (2)");
-  const [[seq] = []] = await server.rows("SELECT _seq FROM t WHERE id = 2");
-  expect(Number(seq)).toBeGreaterThan(Number(highest));
-  // In the restored database, the name carol belongs to a different user.
-  await server.createUser("carol");
-  expect((await server.sql("SELECT 1", { token: carol })).status).toBe(401);
-  await server.restart();
-  expect(await contentOf(server, "t")).toHaveLength(2);
-});
-
-/**
- * Returns a backup with every kind of file. It is made once, for the tests that damage copies of
- * it.
- */
-async function fullBackup(): Promise<string> {
-  const root = freshDirectory();
-  await using server = await serverWithRoot(root);
-  await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT, f FILE)");
-  await server.rows("INSERT INTO t (id, v) VALUES (1, 'a'), (2, 'b'); STORAGE FLUSH TABLE t");
-  await server.rows("DELETE FROM t WHERE id = 1; STORAGE FLUSH TABLE t");
-  const form = new FormData();
-  form.set("sql", `INSERT INTO t VALUES (3, 'c', FILE("doc"))`);
-  form.set("file:doc", new File(["what was uploaded"], "a.txt"));
-  const headers = { Authorization: `Bearer ${server.token}` };
-  await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
-  return (await backUp(server, join(root, "b"))).path;
-}
-
-let made: Promise<string> | undefined;
-
-async function backupCopy(): Promise<string> {
-  made ??= fullBackup();
-  return copyOf(await made);
-}
-
-function filesOf(root: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
-    .toSorted();
-}
-
-test("verify finds damage to any file of a backup, and restore refuses it", async () => {
-  const whole = await backupCopy();
-  const names = filesOf(whole);
-  const kinds = new Set(names.map((name) => name.replaceAll(/.*(?=\.)|.*\//g, "")));
-  expect([...kinds].toSorted()).toEqual([
-    ".dv",
-    ".json",
-    ".seg",
-    ".sqlite",
-    ".txt",
-    ".wal",
-    "HWM",
-    "IDS",
-  ]);
-  const target = join(freshDirectory(), "data");
-  expect(await restore(whole, target)).toMatchObject({ code: 0 });
-  const before = treeOf(target, ["LOCK"]);
-  for (const name of names) {
-    const damages: [string, (path: string) => void][] = [
-      ["removed", (path) => rmSync(path)],
-      ["longer", (path) => appendFileSync(path, "x")],
-      ["shorter", (path) => truncateSync(path, readFileSync(path).length - 1)],
-      [
-        "flipped",
-        (path) => {
-          const bytes = readFileSync(path);
-          const at = bytes.length >> 1;
-          bytes[at] = (bytes[at] ?? 0) ^ 4;
-          writeFileSync(path, bytes);
-        },
-      ],
-    ];
-    for (const [kind, damage] of damages) {
-      const copy = copyOf(whole);
-      damage(join(copy, name));
-      const isUnlisted = name === "backup.json" && kind === "removed";
-      const { code, said } = await restore(copy, target);
-      expect(code, `restore with ${name} ${kind}`).not.toBe(0);
-      expect(said, `${name} ${kind}`).toContain(copy);
-      expect(maintain("verify", [copy]).code, `verify with ${name} ${kind}`).toBe(
-        isUnlisted ? 0 : 1,
-      );
-      expect(treeOf(target, ["LOCK"]), `${name} ${kind}`).toEqual(before);
-      rmSync(copy, { recursive: true });
-    }
-  }
-});
-
-test("a prepared restore that is damaged before the restart is refused, and can be cancelled", async () => {
-  const root = freshDirectory();
-  const dataPath = join(freshDirectory(), "data");
-  const database = await databaseOn(dataPath, [root], bunDisk);
-  await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
-  await ask(database, "INSERT INTO t VALUES (1); STORAGE FLUSH TABLE t; INSERT INTO t VALUES (2)");
-  expect((await ask(database, `BACKUP DATABASE TO '${root}/b'`)).error).toBeUndefined();
-  await ask(database, "INSERT INTO t VALUES (3)");
-  expect((await ask(database, `RESTORE DATABASE FROM '${root}/b'`)).error).toBeUndefined();
-  await database.close();
-  const staged = join(dataPath, "restore");
-  const files = Object.keys(treeOf(staged)).filter((name) => statSync(join(staged, name)).isFile());
-  expect(files.length).toBeGreaterThan(6);
-  // ORDER only names the user who requested the restore, so damage to it is ignored.
-  for (const file of files.filter((name) => name !== "ORDER")) {
-    const path = copyOf(dataPath);
-    const damaged = join(path, "restore", file);
-    const bytes = readFileSync(damaged);
-    const middle = bytes.length >> 1;
-    bytes[middle] = (bytes[middle] ?? 0) ^ 1;
-    writeFileSync(damaged, bytes);
-    const refused = await databaseOn(path, [root], bunDisk).catch((error: unknown) => error);
-    expect(String(refused), file).toContain(damaged);
-    rmSync(join(path, "restore"), { recursive: true });
-    const again = await databaseOn(path, [root], bunDisk);
-    const { results } = await ask(again, "SELECT id FROM t ORDER BY id");
-    expect(results[0]?.rows).toEqual([[1], [2], [3]]);
-    await again.close();
-  }
-  const restored = await databaseOn(dataPath, [root], bunDisk);
-  const { results } = await ask(restored, "SELECT id FROM t ORDER BY id");
-  expect(results[0]?.rows).toEqual([[1], [2]]);
-  await restored.close();
-});
-
-test("a directory that is not a backup, or a backup of a newer version, is refused without any change", async () => {
-  const backup = await backupCopy();
-  const list = join(backup, "backup.json");
-  const [body = ""] = readFileSync(list, "utf8").split("\n");
-  const newer = body.replace('"format":1', '"format":2');
-  writeFileSync(list, `${newer}\n${crc32(Buffer.from(newer)).toString(16).padStart(8, "0")}\n`);
-  const target = join(freshDirectory(), "data");
-  const cases: [string, string][] = [
-    [backup, "has format 2, but this version reads 1"],
-    [freshDirectory(), "no backup"],
-    ["/nowhere", "there is no such directory"],
-  ];
-  for (const [source, text] of cases) {
-    const { code, said } = await restore(source, target);
-    expect([code, said.includes(text)], said).toEqual([2, true]);
-    expect(existsSync(target)).toBe(false);
-  }
-  // This path in a list of files leads out of the backup directory.
-  const foul = body.replace('"catalog.sqlite"', '"../catalog.sqlite"');
-  writeFileSync(list, `${foul}\n${crc32(Buffer.from(foul)).toString(16).padStart(8, "0")}\n`);
-  expect(await restore(backup, target)).toMatchObject({ code: 1 });
-  expect(existsSync(target)).toBe(false);
-});
-
-test("a server refuses to run on a backup, and repair refuses to change one", async () => {
-  const backup = await backupCopy();
-  const before = treeOf(backup);
-  expect(() => openDataDirectory(bunDisk, backup)).toThrow("it is a backup");
-  expect(maintain("repair", [backup])).toMatchObject({ code: 2 });
-  expect(treeOf(backup)).toEqual(before);
-});
-
-test("a restore that fails at any step is completed by the next attempt", async () => {
-  const backup = await backupCopy();
-  const source = join(freshDirectory(), "data");
-  expect((await restore(backup, source)).code).toBe(0);
-  const wanted = async (dataPath: string): Promise<unknown> => {
-    await using database = await OpenDirectory.open(dataPath);
-    return await database.rows("SELECT id, v FROM t ORDER BY id");
-  };
-  let failures = 0;
-  for (let changes = 0; ; changes += amountOf({ usual: 4, thorough: 1 })) {
-    const target = copyOf(source);
-    const disk = diskThatFails(target, changes);
-    const { code } = await restore(backup, target, disk);
-    if (code === 0) break;
-    failures += 1;
-    // The next start finishes what was staged.
-    const directory = openDataDirectory(bunDisk, target);
-    finishRestore(directory.paths, { disk: bunDisk, clock: systemClock, log: silentLog });
-    directory.release();
-    expect(maintain("verify", [target]), `after ${changes} changes`).toMatchObject({ code: 0 });
-    expect(existsSync(join(target, "restore"))).toBe(false);
-    expect(existsSync(join(target, "restore.new"))).toBe(false);
-    expect(await wanted(target)).toEqual([
-      [2, "b"],
-      [3, "c"],
-    ]);
-    rmSync(target, { recursive: true });
-  }
-  expect(failures).toBeGreaterThan(amountOf({ usual: 5, thorough: 20 }));
-});
 
 testThoroughly(
   "a server that is killed during a backup leaves a complete backup or none",
@@ -499,112 +203,6 @@ test("BACKUP and RESTORE follow no symbolic link out of the allowed directories 
   expect(readdirSync(elsewhere)).toEqual([]);
   await database.close();
 });
-
-/** The real disk, except that it is full for paths below `root` after some writes. */
-function fullDisk(root: string, writesBefore: number): Disk {
-  let count = 0;
-  return diskThatAsks((path, change) => {
-    if (change !== "write" || !path.startsWith(root)) return;
-    count += 1;
-    if (count > writesBefore) throw new DiskError("ENOSPC", path, change);
-  });
-}
-
-test("a restore that fills the disk leaves the data directory unchanged", async () => {
-  const backup = await backupCopy();
-  const target = join(freshDirectory(), "data");
-  expect((await restore(backup, target)).code).toBe(0);
-  const before = treeOf(target, ["LOCK"]);
-  for (let writes = 0; writes < 8; writes += 1) {
-    const { code, said } = await restore(backup, target, fullDisk(`${target}/restore`, writes));
-    expect([code, said.includes("ENOSPC")], said).toEqual([2, true]);
-    expect(Object.keys(treeOf(target, ["LOCK"]))).toEqual(Object.keys(before));
-  }
-  const small = { ...bunDisk, freeBytes: () => 1000 };
-  expect((await restore(backup, target, small)).said).toContain("1000 are free");
-});
-
-test("RESTORE leaves the reserve free after the copy and the later log", async () => {
-  const directory = freshDirectory();
-  const backup = join(directory, "b");
-  const disk = new RoomyDisk(bunDisk);
-  const reserve = 50_000_000;
-  const database = await openAt(join(directory, "data"), {
-    disk,
-    config: [
-      SMALL_FILES,
-      `storage.min_free_bytes = ${reserve}`,
-      `storage.allowed_roots = ${JSON.stringify([directory])}`,
-    ].join("\n"),
-  });
-  await ask(database, "CREATE TABLE t (id INT PRIMARY KEY, v TEXT)");
-  await ask(database, `BACKUP DATABASE TO '${backup}'`);
-  const { files } = readBackupList(bunDisk, backup);
-  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const fill = `INSERT INTO t VALUES (1, repeat('v', 900000))`;
-  for (let written = 0; written <= bytes; written += 900_000) {
-    await ask(database, fill.replace("(1,", `(${written},`));
-  }
-  const messageOf = async (sql: string): Promise<string> => {
-    const { error, results } = await ask(database, sql);
-    return error?.message ?? String(results[0]?.rows?.[0]?.[5]);
-  };
-  const statement = `RESTORE DATABASE FROM '${backup}'`;
-  disk.freeNow = bytes + reserve - 1;
-  expect(await messageOf(statement)).toContain(
-    `Cannot restore from ${backup}: it needs ${bytes} bytes, and ${reserve} must remain free, but only ${disk.freeNow} are free`,
-  );
-  disk.freeNow = bytes + reserve;
-  const { visibleSeq } = database.store;
-  const toPoint = await messageOf(`${statement} TO SEQ ${visibleSeq}`);
-  expect(toPoint).toContain(`Cannot restore the log after ${backup}: it needs `);
-  expect(toPoint).toContain(
-    `bytes, and ${reserve} must remain free, but only ${disk.freeNow} are free`,
-  );
-  expect(await messageOf(statement)).toContain("prepared");
-  await database.close();
-});
-
-/** The real disk, with as much free space as a test sets. */
-class RoomyDisk extends ForwardingDisk {
-  freeNow = 1e12;
-
-  override freeBytes(_path: string): number {
-    return this.freeNow;
-  }
-}
-
-/** Returns a database in this process, with the given disk and log. */
-async function databaseOn(
-  dataPath: string,
-  roots: readonly string[],
-  disk: Disk,
-  log?: Log,
-): Promise<Database> {
-  const allowed = `storage.allowed_roots = ${JSON.stringify(roots)}`;
-  const config = `${SMALL_FILES}\n${allowed}`;
-  return await openAt(dataPath, { disk, config, ...(log === undefined ? {} : { log }) });
-}
-
-/** Returns a log that collects its lines as text. */
-function keptLog(): { log: Log; lines: string[] } {
-  const lines: string[] = [];
-  const keep =
-    (level: string) =>
-    (message: string, fields: LogFields = {}): void =>
-      void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
-  const log = {
-    error: keep("error"),
-    warn: keep("warn"),
-    info: keep("info"),
-    debug: keep("debug"),
-  };
-  return { log, lines };
-}
-
-async function ask(database: Database, sql: string): Promise<SqlResponse> {
-  return await database.sql.execute(principalFor(database, "root"), { sql, params: [] });
-}
 
 test("a backup that fills the disk removes its files, and the server continues", async () => {
   const root = freshDirectory();
@@ -722,125 +320,6 @@ test("a backup that is killed leaves no files and releases the files that it hel
   await database.close();
 });
 
-function flip(path: string): void {
-  const bytes = readFileSync(path);
-  const middle = bytes.length >> 1;
-  bytes[middle] = (bytes[middle] ?? 0) ^ 4;
-  writeFileSync(path, bytes);
-}
-
-/**
- * Returns a closed database whose tables `t` and `other` have one segment each; the segment of `t`
- * has a deletion vector.
- */
-async function flushedDirectory(root: string): Promise<string> {
-  const dataPath = join(freshDirectory(), "data");
-  const database = await databaseOn(dataPath, [root], bunDisk);
-  for (const table of ["t", "other"]) {
-    await ask(database, `CREATE SHARED TABLE ${table} (id INT PRIMARY KEY, v TEXT)`);
-    const rows = "SELECT g, 'value ' || g FROM generate_series(1, 500) g";
-    await ask(database, `INSERT INTO ${table} ${rows}; STORAGE FLUSH TABLE ${table}`);
-  }
-  await ask(database, "DELETE FROM t WHERE id = 7; STORAGE FLUSH TABLE t");
-  await database.close();
-  return dataPath;
-}
-
-function pathIn(directory: string, end: string): string {
-  return join(directory, readdirSync(directory).find((name) => name.endsWith(end)) ?? "none");
-}
-
-test.each([
-  ["a damaged segment", ".seg", flip],
-  ["a damaged deletion vector", ".dv", flip],
-  ["a missing segment", ".seg", (path: string): void => rmSync(path)],
-])(
-  "no backup is made of %s, which is quarantined, until a repair gives it up",
-  async (...given) => {
-    const [, end, spoil] = given;
-    const root = freshDirectory();
-    const dataPath = await flushedDirectory(root);
-    const file = pathIn(join(dataPath, "segments", "1"), end);
-    spoil(file);
-    const target = join(root, "b");
-    const { lines, log } = keptLog();
-    let database = await databaseOn(dataPath, [root], bunDisk, log);
-    // The second attempt finds the path in quarantine.
-    for (const text of [file, join(dataPath, "segments", "1")]) {
-      const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
-      expect(error).toMatchObject({ code: "DATA_DAMAGED" });
-      expect(error?.message).toContain("of default.t");
-      expect(error?.message).toContain(text);
-      expect(error?.hint).toContain("drop the table");
-      expect(readdirSync(root)).toEqual([]);
-    }
-    const met = /^error a segment (?:is damaged and was|cannot be read and is) quarantined/;
-    expect(lines.filter((line) => met.test(line))).toHaveLength(1);
-    await database.close();
-
-    expect(maintain("repair", [dataPath])).toMatchObject({ code: 0 });
-    database = await databaseOn(dataPath, [root], bunDisk, log);
-    const { error, results } = await ask(database, `BACKUP DATABASE TO '${target}'`);
-    expect(error).toBeUndefined();
-    expect(String(results[0]?.rows?.[0]?.[5])).toContain(
-      "without the rows of default.t that a repair has reported as lost",
-    );
-    expect(lines.join("\n")).toContain(
-      "warn a backup lacks rows that a repair has reported as lost",
-    );
-    await database.close();
-    const verified = maintain("verify", [target]);
-    expect(verified).toMatchObject({ code: 0 });
-    expect(verified.text).toContain("are lost (table default.t)");
-    const restored = join(freshDirectory(), "data");
-    expect(await restore(target, restored)).toMatchObject({ code: 0 });
-    expect(maintain("verify", [restored])).toMatchObject({ code: 0 });
-    database = await databaseOn(restored, [root], bunDisk);
-    const read = await ask(database, "SELECT count(*) FROM t");
-    expect(read.error?.code).toBe("DATA_DAMAGED");
-    expect((await ask(database, "SELECT count(*) FROM other")).results[0]?.rows).toEqual([[500]]);
-    await database.close();
-  },
-);
-
-test("backups are possible again once the table of a damaged segment is dropped", async () => {
-  const root = freshDirectory();
-  const dataPath = await flushedDirectory(root);
-  flip(pathIn(join(dataPath, "segments", "1"), ".seg"));
-  const database = await databaseOn(dataPath, [root], bunDisk);
-  const statement = `BACKUP DATABASE TO '${join(root, "b")}'`;
-  expect((await ask(database, statement)).error?.code).toBe("DATA_DAMAGED");
-  expect((await ask(database, "DROP TABLE t")).error).toBeUndefined();
-  expect((await ask(database, statement)).error).toBeUndefined();
-  await database.close();
-});
-
-test("a quarantined segment counts as damage until a repair moves its file", async () => {
-  const root = freshDirectory();
-  const dataPath = await flushedDirectory(root);
-  rmSync(pathIn(join(dataPath, "segments", "2"), ".seg"));
-  const database = await databaseOn(dataPath, [root], bunDisk);
-  const { error } = await ask(database, "SELECT * FROM other");
-  expect(error?.code).toBe("DATA_DAMAGED");
-  await database.close();
-  expect(maintain("verify", [dataPath])).toMatchObject({ code: 1 });
-  const { code, text } = maintain("repair", [dataPath]);
-  expect([code, text]).toEqual([
-    0,
-    expect.stringContaining("lost    table default.other: segment"),
-  ]);
-  expect(maintain("verify", [dataPath])).toMatchObject({ code: 0 });
-});
-
-test("verify of a damaged backup does not recommend a repair", async () => {
-  const backup = await backupCopy();
-  flip(join(backup, "catalog.sqlite"));
-  const { code, text } = maintain("verify", [backup]);
-  expect(code).toBe(1);
-  expect(text).not.toContain("tidemark repair");
-  expect(text).toContain("a backup cannot be repaired: use another one");
-});
-
 test("the log names the user of BACKUP and RESTORE, and the audit log records the restore", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
@@ -875,118 +354,6 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
   );
   expect(events.results[0]?.rows).toEqual([["root", target, "ok"]]);
   await database.close();
-});
-
-test("restore explains its usage and reports wrong arguments before it reads anything", async () => {
-  const asked = await runRestoreWith(["--help"]);
-  expect(asked).toEqual({ code: 0, said: expect.stringContaining("usage: tidemark restore") });
-  const wrong: [args: string[], text: string][] = [
-    [[], "name a backup and a data directory\nusage:"],
-    [["b", "d", "e"], "name only a backup and a data directory, not e as well"],
-    [["b", "d", "--force"], "unknown option --force\nusage:"],
-    [["b", "d", "-x"], "unknown option -x"],
-    [["b", "d", "--archive"], "name a value after --archive"],
-    [["b", "d", "--to-seq", "1", "--to-seq=2"], "name --to-seq only once"],
-    [["b", "d", "--archive", "a"], "--archive needs --to-seq or --to-timestamp"],
-    [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "name only one point"],
-    [
-      ["/none", "d", "--to-seq", "abc"],
-      'Cannot restore to seq "abc": it must be a number, such as the _seq of a row',
-    ],
-    [
-      ["/none", "d", "--to-seq="],
-      'Cannot restore to seq "": it must be a number, such as the _seq of a row',
-    ],
-    [["/none", "d", "--to-timestamp", "yesterday"], `to "yesterday": it is not a valid time`],
-  ];
-  for (const [args, text] of wrong) {
-    const { code, said } = await runRestoreWith(args);
-    expect([code, said]).toEqual([2, expect.stringContaining(text)]);
-  }
-});
-
-test("restore reports where it moved the former data", async () => {
-  const backup = await backupCopy();
-  const target = join(freshDirectory(), "data");
-  const first = await restore(backup, target);
-  expect(first.said).not.toContain("the previous contents are in");
-  expect(existsSync(join(target, "lost+found"))).toBe(false);
-  const kept = `the previous contents are in ${target}/lost+found/before-restore-1`;
-  expect((await restore(backup, target)).said).toContain(kept);
-});
-
-test("restore leaves a prepared restore unchanged, and says how to cancel it", async () => {
-  const backup = await backupCopy();
-  const target = join(freshDirectory(), "data");
-  await restore(backup, target);
-  const waiting = join(target, "restore");
-  cpSync(backup, waiting, { recursive: true });
-  const refusal = (hint: string): RestoreRun => ({
-    code: 2,
-    said: `Cannot restore from ${backup}: another restore is waiting for the next startup; ${hint}`,
-  });
-  expect(await restore(backup, target)).toEqual(refusal(`to cancel it, remove ${waiting}`));
-  // At this point of a restore, the previous content exists in two places.
-  writeFileSync(join(waiting, "MOVING"), "");
-  expect(await restore(backup, target)).toEqual(
-    refusal("it has begun and cannot be cancelled: start the server, which finishes it"),
-  );
-  expect(existsSync(join(target, "restore.new"))).toBe(false);
-  // The backup was complete, but this file is removed as if by a crash.
-  rmSync(join(waiting, "backup.json"));
-  expect((await restore(backup, target)).code).toBe(0);
-  expect(existsSync(waiting)).toBe(false);
-});
-
-test("verify reports a prepared restore and whether its copy is intact, and repair only reports it", async () => {
-  const backup = await backupCopy();
-  const target = join(freshDirectory(), "data");
-  await restore(backup, target);
-  const waiting = join(target, "restore");
-  cpSync(backup, waiting, { recursive: true });
-  const note = `note    ${waiting}: a restore is prepared: the next startup will replace everything`;
-  const verified = maintain("verify", [target]);
-  expect([verified.code, verified.text]).toEqual([0, expect.stringContaining(note)]);
-  expect(verified.text).toContain(`to cancel it, remove ${waiting}`);
-  expect(maintain("repair", [target])).toMatchObject({
-    code: 0,
-    text: expect.stringContaining(note),
-  });
-  const segment = filesOf(waiting).find((name) => name.endsWith(".seg")) ?? "";
-  truncateSync(join(waiting, segment), 100);
-  const { code, text } = maintain("verify", [target]);
-  expect([code, text]).toEqual([1, expect.stringContaining(`damage  ${waiting}/${segment}`)]);
-  expect(text).toContain(`it cannot be continued: remove ${waiting} and restore again`);
-  // Once this mark exists, startup may change the copy, so its files are not verified.
-  writeFileSync(join(waiting, "CHECKED"), "");
-  expect(maintain("verify", [target]).code).toBe(0);
-});
-
-test("verify and repair leave an interrupted restore to the next start", async () => {
-  const backup = await backupCopy();
-  const old = join(freshDirectory(), "data");
-  await restore(backup, old);
-  let refusedCount = 0;
-  for (let changes = 0; ; changes += 1) {
-    const target = copyOf(old);
-    const { code } = await restore(backup, target, diskThatFails(target, changes));
-    if (code === 0) break;
-    if (!existsSync(join(target, "restore/MOVING"))) continue;
-    refusedCount += 1;
-    const before = filesOf(target);
-    for (const args of [
-      ["verify", target],
-      ["repair", target, "--accept-loss"],
-    ] as const) {
-      const [command, ...rest] = args;
-      expect(maintain(command, rest)).toMatchObject({
-        code: 2,
-        told: `Cannot ${command} ${target}: a restore that replaces it is unfinished; start the server to finish the restore`,
-      });
-    }
-    expect(filesOf(target)).toEqual(before);
-  }
-  expect(refusedCount).toBeGreaterThan(3);
 });
 
 /** A disk that counts the queries and syncs of directories between two ticks. */
