@@ -2,7 +2,9 @@
  * Opens local stores over simulated disks, and predicts their results by searching a plain list of
  * row versions.
  */
+
 import type { Disk } from "../../src/base/disk.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import type { Seq } from "../../src/base/seq.ts";
 import type { SeqTimes } from "../../src/base/seq_times.ts";
@@ -379,4 +381,14 @@ export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boole
     return fault;
   };
   return () => hasFailed;
+}
+
+/** Returns the error code of a promise that was rejected; undefined if it was fulfilled. */
+export async function conditionOf(promise: Promise<unknown>): Promise<string | undefined> {
+  try {
+    await promise;
+  } catch (error) {
+    return error instanceof DatabaseError ? error.code : String(error);
+  }
+  return undefined;
 }
