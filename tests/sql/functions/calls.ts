@@ -8,10 +8,12 @@ import type { CallDeps, SequenceCalls } from "../../../src/sql/functions/base/fu
 import { resolveBinary, resolvePrefix } from "../../../src/sql/functions/operator/operators.ts";
 import { resolveFunction } from "../../../src/sql/functions/registry.ts";
 import {
+  BYTES,
   castValue,
   DATE,
   DATETIME,
   type DataType,
+  DOUBLE,
   INT,
   INTERVAL,
   JSON_TEXT,
@@ -230,3 +232,17 @@ export function errorCodeOf(call: () => unknown): string {
   }
   return "no error";
 }
+
+export function dbl(value: string): Given {
+  return of(DOUBLE, value);
+}
+
+export function bytes(value: string): Given {
+  return of(BYTES, value);
+}
+
+/**
+ * A case: the function, its arguments, the text of the result (null means NULL), and its type if
+ * relevant.
+ */
+export type Case = readonly [string, readonly Given[], string | null, string?];
