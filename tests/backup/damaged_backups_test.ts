@@ -19,6 +19,7 @@ import { bunDisk } from "../../src/base/bun_disk.ts";
 import {
   copyOf,
   diskThatFails,
+  flip,
   freshDirectory,
   maintain,
   removeDirectories,
@@ -110,13 +111,6 @@ test("a prepared restore that is damaged before the restart is refused, and can 
   expect(results[0]?.rows).toEqual([[1], [2]]);
   await restored.close();
 });
-
-function flip(path: string): void {
-  const bytes = readFileSync(path);
-  const middle = bytes.length >> 1;
-  bytes[middle] = (bytes[middle] ?? 0) ^ 4;
-  writeFileSync(path, bytes);
-}
 
 /**
  * Returns a closed database whose tables `t` and `other` have one segment each; the segment of `t`

@@ -3,7 +3,15 @@
  * commands that check and repair such directories, run in this process.
  */
 import { createHash } from "node:crypto";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
@@ -238,4 +246,12 @@ export function treeOf(root: string, leftOut: readonly string[] = []): Record<st
     tree[name] = `${hash} ${stat.mode} ${stat.mtimeMs}`;
   }
   return tree;
+}
+
+/** Changes a bit in the middle of a file. */
+export function flip(path: string): void {
+  const bytes = readFileSync(path);
+  const at = bytes.length >> 1;
+  bytes[at] = (bytes[at] ?? 0) ^ 4;
+  writeFileSync(path, bytes);
 }
