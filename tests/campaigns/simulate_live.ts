@@ -23,9 +23,10 @@ import {
   INJECTED_FAULTS,
   type InjectedFault,
 } from "../simulation/live_injected_faults.ts";
-import { type SimulationReport, StreamViolation } from "../simulation/live_simulation.ts";
+import type { SimulationReport } from "../simulation/live_simulation.ts";
 import { simulateOverLocalStore, simulateOverModel } from "../simulation/live_worlds.ts";
 import { simulateResults } from "../simulation/result_simulation.ts";
+import { StreamViolation } from "../simulation/simulated_client.ts";
 
 const LINE_MS = 10_000;
 

@@ -8,9 +8,9 @@ import type { ChangeBatch } from "../../src/storage/mod.ts";
 import type { ManualClock } from "../support/manual_clock.ts";
 import { ModelStore } from "../support/model_store.ts";
 import type { PlantedFault } from "../support/result_follower.ts";
-import { StreamViolation } from "./live_simulation.ts";
 import { type SimulationOptions, simulateOverModel } from "./live_worlds.ts";
 import { simulateResults } from "./result_simulation.ts";
+import { StreamViolation } from "./simulated_client.ts";
 
 export const INJECTED_FAULTS = [
   /** After a commit, the newest version is not read. */

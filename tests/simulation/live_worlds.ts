@@ -12,12 +12,12 @@ import { SeededRandom } from "../support/seeded_random.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { SMALL_MERGES } from "../support/store_fixture.ts";
 import {
-  type Message,
   nextTurn,
   type SimulatedStore,
   type SimulationReport,
   simulateLive,
 } from "./live_simulation.ts";
+import type { Message } from "./simulated_client.ts";
 
 /** The maximum number of ticks. Any store operation needs far fewer. */
 const TURNS_MAX = 20_000;

@@ -33,7 +33,6 @@ import {
 } from "../support/result_follower.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { TestEngine } from "../support/sql_engine.ts";
-import { StreamViolation } from "./live_simulation.ts";
 import {
   RULED_SCHEMA,
   RULED_USERS,
@@ -41,6 +40,7 @@ import {
   ruledCommitOf,
   ruledQueryOf,
 } from "./ruled_queries.ts";
+import { StreamViolation } from "./simulated_client.ts";
 
 const QUERIES = 6;
 

@@ -55,13 +55,21 @@ export function freshDirectory(): string {
   return directory;
 }
 
+let killed: Promise<string> | undefined;
+
 /**
- * Returns the path of a data directory with two tables of 300 rows each, `default.first` (id 1) and
- * `default.second` (id 2), whose chunks are packed. Both have two segments, the older one with a
- * deletion vector, and rows in the log that replace rows of both. `default.logged` (id 3) has 400
- * rows that exist only in three log files. `default.files` (id 4) names an uploaded file.
+ * Returns the path of a data directory that tests read and copy. It is made once, and removed when
+ * this process ends. It has two tables of 300 rows each, `default.first` (id 1) and `default.second`
+ * (id 2), whose chunks are packed. Both have two segments, the older one with a deletion vector, and
+ * rows in the log that replace rows of both. `default.logged` (id 3) has 400 rows that exist only in
+ * three log files. `default.files` (id 4) names an uploaded file.
  */
-export async function killedDirectory(): Promise<string> {
+export function killedDirectory(): Promise<string> {
+  killed ??= makeKilledDirectory();
+  return killed;
+}
+
+async function makeKilledDirectory(): Promise<string> {
   await using server = await startReadyServer({ config: CONFIG });
   for (const table of ["default.first", "default.second"]) {
     const options = table === "default.second" ? " WITH (COMPRESSION = 'zstd')" : "";
@@ -89,7 +97,11 @@ export async function killedDirectory(): Promise<string> {
   if (!answer.ok) throw new Error(await answer.text());
   server.kill("SIGKILL");
   await server.exited();
-  return copyOf(server.dataPath);
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-killed-"));
+  process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const copy = join(directory, "data");
+  cpSync(server.dataPath, copy, { recursive: true });
+  return copy;
 }
 
 function rowsText(start: number, end: number, length: number): string {

@@ -30,18 +30,21 @@ import {
 /** The capacity of a disk without a limit. */
 export const UNLIMITED_BYTES: number = 2 ** 40;
 
-export type DiskOperation =
-  | "open"
-  | "map"
-  | "read"
-  | "write"
-  | "truncate"
-  | "sync"
-  | "list"
-  | "makeDirectory"
-  | "rename"
-  | "remove"
-  | "syncDirectory";
+export const DISK_OPERATIONS = [
+  "open",
+  "map",
+  "read",
+  "write",
+  "truncate",
+  "sync",
+  "list",
+  "makeDirectory",
+  "rename",
+  "remove",
+  "syncDirectory",
+] as const;
+
+export type DiskOperation = (typeof DISK_OPERATIONS)[number];
 
 /** The error with which one operation fails. */
 export interface Fault {
@@ -51,6 +54,17 @@ export interface Fault {
 }
 
 export type FaultPlan = (operation: DiskOperation, path: string) => Fault | undefined;
+
+/** Makes a disk fail as planned. Returns a function that reports whether it has failed. */
+export function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
+  let isMet = false;
+  disk.faultPlan = (...args) => {
+    const fault = plan(...args);
+    isMet ||= fault !== undefined;
+    return fault;
+  };
+  return () => isMet;
+}
 
 /** Returns a plan that fails the n-th operation of one kind once, counted from 1. */
 export function failNth(operation: DiskOperation, nth: number, fault: Fault): FaultPlan {
