@@ -40,7 +40,7 @@ export class Ledger {
     owner: number,
     seqs: Iterable<{ seq: number; isDeleted: boolean; row: Row }>,
     commitSeq: number,
-  ) {
+  ): void {
     for (const { seq, isDeleted, row } of seqs) {
       const id = Number(row[0]);
       const before = this.newest(owner, id);

@@ -14,7 +14,7 @@ import type {
 import type { Row } from "../../src/types/mod.ts";
 import { isInResult, RecordingSink } from "../support/live_fixture.ts";
 import type { SeededRandom } from "../support/seeded_random.ts";
-import { Ledger, type Version } from "./live_ledger.ts";
+import type { Ledger, Version } from "./live_ledger.ts";
 
 export type Message = DataMessage | ErrorMessage;
 

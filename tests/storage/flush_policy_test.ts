@@ -1,6 +1,6 @@
 /** Tests when tables are flushed: by their rows, their age, and the size of memtables and log. */
 import { expect, test } from "bun:test";
-import { LocalStore, type Store } from "../../src/storage/mod.ts";
+import type { LocalStore, Store } from "../../src/storage/mod.ts";
 import { laterErrorCodeOf } from "../support/error_codes.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
