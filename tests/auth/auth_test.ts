@@ -1,6 +1,6 @@
 /**
- * Tests the check of callers by their tokens, their rights to act for others, and what the audit log
- * and the catalog record of them.
+ * Tests the check of callers by their tokens, their rights to act for others, and what the audit
+ * log and the catalog record of them.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth } from "../../src/auth/mod.ts";

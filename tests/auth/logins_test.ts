@@ -1,6 +1,6 @@
 /**
- * Tests logins. The response is the same whatever the reason for a failure, and guesses are limited by
- * name and by address.
+ * Tests logins. The response is the same whatever the reason for a failure, and guesses are
+ * limited by name and by address.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Caller } from "../../src/auth/mod.ts";

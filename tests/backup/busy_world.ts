@@ -1,6 +1,6 @@
 /**
- * Makes a database with a backup and an archived log, together with a ledger of every commit, so that
- * its state at any seq is known.
+ * Makes a database with a backup and an archived log, together with a ledger of every commit, so
+ * that its state at any seq is known.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Tests restores to a point: by seq and by time, inside a commit of many files, with erased users and
- * with definitions. An interrupted restore leaves no files.
+ * Tests restores to a point: by seq and by time, inside a commit of many files, with erased users
+ * and with definitions. An interrupted restore leaves no files.
  */
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Tests uploads in a restore to a point: which of them remain when their tables are dropped, and which
- * are reported as lost.
+ * Tests uploads in a restore to a point: which of them remain when their tables are dropped, and
+ * which are reported as lost.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Tests what a login, a logout and an expired token of the client mean for its requests and its live
- * queries, also while their responses are under way.
+ * Tests what a login, a logout and an expired token of the client mean for its requests and its
+ * live queries, also while their responses are under way.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient, type LiveEvent } from "../../src/client/mod.ts";

@@ -1,4 +1,6 @@
-/** Verifies that the OpenID Connect providers of a configuration are read, and refused when faulty. */
+/**
+ * Verifies that the OpenID Connect providers of a configuration are read, and refused when faulty.
+ */
 import { expect, test } from "bun:test";
 import { authSettingsFrom, changedKeys, parseConfig, settingsOf } from "../../src/config/mod.ts";
 import { faultsOf, QUIET } from "./read_config.ts";

@@ -1,6 +1,6 @@
 /**
- * Lists mistakes of people who know MySQL, SQLite, SQL Server, Oracle or PostgreSQL, and mistakes of
- * newcomers. Each has the text at which its error must point, and the hint.
+ * Lists mistakes of people who know MySQL, SQLite, SQL Server, Oracle or PostgreSQL, and mistakes
+ * of newcomers. Each has the text at which its error must point, and the hint.
  */
 
 export type Mistake = readonly [sql: string, at: string, hint: string];

@@ -59,10 +59,10 @@ let killed: Promise<string> | undefined;
 
 /**
  * Returns the path of a data directory that tests read and copy. It is made once, and removed when
- * this process ends. It has two tables of 300 rows each, `default.first` (id 1) and `default.second`
- * (id 2), whose chunks are packed. Both have two segments, the older one with a deletion vector, and
- * rows in the log that replace rows of both. `default.logged` (id 3) has 400 rows that exist only in
- * three log files. `default.files` (id 4) names an uploaded file.
+ * this process ends. It has two tables of 300 rows each, `default.first` (id 1) and
+ * `default.second` (id 2), whose chunks are packed. Both have two segments, the older one with a
+ * deletion vector, and rows in the log that replace rows of both. `default.logged` (id 3) has 400
+ * rows that exist only in three log files. `default.files` (id 4) names an uploaded file.
  */
 export function killedDirectory(): Promise<string> {
   killed ??= makeKilledDirectory();

@@ -1,6 +1,7 @@
 /**
- * Tests maintained queries that have the same text and different parameters. Each subscriber has the
- * rows for its own parameters, and a change is processed only for the subscribers that it concerns.
+ * Tests maintained queries that have the same text and different parameters. Each subscriber has
+ * the rows for its own parameters, and a change is processed only for the subscribers that it
+ * concerns.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { testThoroughly } from "../../support/requirements.ts";

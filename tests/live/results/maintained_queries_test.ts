@@ -1,7 +1,7 @@
 /**
- * Tests queries of each form that is maintained from the changes to their tables. After each commit,
- * the rows must equal the result of the SELECT, and have the same keys as in a query that is
- * evaluated again.
+ * Tests queries of each form that is maintained from the changes to their tables. After each
+ * commit, the rows must equal the result of the SELECT, and have the same keys as in a query that
+ * is evaluated again.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { shareOf } from "../../support/thoroughness.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests the `_seq` of the rows of maintained queries: the seq of the commit that last changed a row,
- * whenever the subscription began.
+ * Tests the `_seq` of the rows of maintained queries: the seq of the commit that last changed a
+ * row, whenever the subscription began.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { rowsByKey, Shop, seqsOf } from "./shop.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests that a query is maintained from the changes to its tables, also where equal values differ in
- * their digits or signs, and that a query that cannot be maintained names the reason.
+ * Tests that a query is maintained from the changes to its tables, also where equal values differ
+ * in their digits or signs, and that a query that cannot be maintained names the reason.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { SubscriptionError } from "../../../src/live/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * A database with the tables of a shop, whose queries tests follow in both ways: maintained from the
- * changes to their tables, and evaluated again after each commit.
+ * A database with the tables of a shop, whose queries tests follow in both ways: maintained from
+ * the changes to their tables, and evaluated again after each commit.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

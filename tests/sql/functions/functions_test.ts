@@ -1,6 +1,6 @@
 /**
- * Verifies that every scalar function gives the results of PostgreSQL, and refuses the arguments that
- * PostgreSQL refuses. A function without a case fails the suite.
+ * Verifies that every scalar function gives the results of PostgreSQL, and refuses the arguments
+ * that PostgreSQL refuses. A function without a case fails the suite.
  */
 import { expect, test } from "bun:test";
 import { functionNames } from "../../../src/sql/functions/registry.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that the registry of functions chooses the overload that PostgreSQL chooses, and knows the
- * volatility and the named arguments of each function.
+ * Verifies that the registry of functions chooses the overload that PostgreSQL chooses, and knows
+ * the volatility and the named arguments of each function.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";

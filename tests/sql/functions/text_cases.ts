@@ -1,4 +1,7 @@
-/** Lists calls of the functions for text, patterns, bytes and hashes, with the results of PostgreSQL. */
+/**
+ * Lists calls of the functions for text, patterns, bytes and hashes, with the results of
+ * PostgreSQL.
+ */
 import { BIGINT, FLOAT, SMALLINT, UUID } from "../../../src/types/mod.ts";
 import {
   bytes,
