@@ -11,7 +11,7 @@ import { typeName, type Value } from "../src/types/mod.ts";
 import { countOption, readArguments } from "./support/arguments.ts";
 import { printLines } from "./support/dump.ts";
 
-/** The maximum number of characters of a value that are shown. */
+/** Values are truncated to this many characters. */
 const VALUE_CHARS_MAX = 40;
 
 const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
@@ -22,7 +22,7 @@ const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
   [-5, "replaced by"],
 ]);
 
-/** Returns the contents of a file as lines. The first `rowsMax` rows are shown. */
+/** Returns the contents of a file as lines, including at most the first `rowsMax` rows. */
 export function* dumpLines(path: string, rowsMax: number): Generator<string> {
   if (path.endsWith(".dv")) {
     yield* deletionLines(path, rowsMax);

@@ -12,7 +12,7 @@ import { readArguments } from "./support/arguments.ts";
 import { printLines } from "./support/dump.ts";
 
 /**
- * Returns the lines that describe one log file.
+ * Returns the lines that describe a log file.
  * @throws {CorruptionError} If its header is damaged.
  */
 export function describeWal(bytes: Uint8Array, path: string): string[] {

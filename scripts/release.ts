@@ -11,7 +11,8 @@
  * Without `--platforms`, the script builds all four. Bun fetches its runtime for other platforms
  * from the npm registry. A platform that cannot be built makes the release fail; to omit it, name
  * the others. With `--tag`, the release is refused unless package.json and CHANGELOG.md have that
- * version. Files get the time of the last commit, or SOURCE_DATE_EPOCH if it is set.
+ * version. Files are dated with the time of the last commit, or with SOURCE_DATE_EPOCH if it is
+ * set.
  */
 import {
   mkdirSync,
@@ -62,7 +63,7 @@ function requireTagged(tag: string): void {
   }
 }
 
-/** Returns the time of every file, in seconds since 1970. */
+/** Returns the modification time for every file, in seconds since 1970. */
 function releaseSeconds(): number {
   const given = process.env["SOURCE_DATE_EPOCH"];
   if (given !== undefined && /^\d+$/.test(given)) return Number(given);
@@ -75,7 +76,7 @@ function releaseSeconds(): number {
       );
 }
 
-/** Compiles the server for all platforms, and prepares the image if it is requested. */
+/** Compiles the server for all platforms, and prepares the image if requested. */
 function build(folder: string, withImage: boolean): void {
   const targets = ["--target", platforms.join(","), "--out", folder];
   const command = [process.execPath, BUILD, ...targets, ...(withImage ? ["--container"] : [])];
@@ -97,7 +98,7 @@ function inFolder(folder: string, files: readonly ArchivedFile[]): ArchivedFile[
   return files.map(({ path, bytes, mode }) => ({ path: `${folder}/${path}`, bytes, mode }));
 }
 
-/** Returns the files of one platform, all in one folder. */
+/** Returns the files for a platform, all in one folder. */
 function filesFor(platform: Platform, program: Uint8Array, licences: string): ArchivedFile[] {
   const isWindows = platform.startsWith("windows");
   const name = isWindows ? "tidemark.exe" : "tidemark";
@@ -122,7 +123,7 @@ function filesFor(platform: Platform, program: Uint8Array, licences: string): Ar
   return inFolder(folder, files);
 }
 
-/** Returns the files that the Containerfile copies, at the paths that it expects. */
+/** Returns the files copied by the Containerfile, at the paths it expects. */
 function filesOfImage(folder: string, licences: string): ArchivedFile[] {
   const root = join(folder, "container");
   const paths = readdirSync(root, { recursive: true, encoding: "utf8" }).toSorted();

@@ -6,8 +6,8 @@
  *     bun task torture --kills 10
  *
  * `npm run task -- torture --kills 10` does the same on a machine without Bun. A task receives the
- * arguments after its name, the terminal, and every signal, and its exit code becomes the exit code
- * of this script.
+ * arguments after its name, the terminal, and every signal, and its exit code becomes the exit
+ * code of this script.
  */
 import { spawn } from "node:child_process";
 import { constants } from "node:os";

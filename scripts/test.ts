@@ -3,35 +3,35 @@
  * run without Chromium is not mistaken for a complete one.
  *
  * A complete run first compiles the server, unless TIDEMARK_TEST_PROGRAM names an executable, and
- * tests that need a server process start that executable. A run of selected tests starts the server
- * from a bundle.
+ * tests that need a server process start that executable. A run of selected tests starts the
+ * server from a bundle.
  *
  * Tests that iterate over seeds, samples or cases do only part of that work, always the same part.
- * With `--thorough`, they do all of it (`tests/support/thoroughness.ts`), on a disk; otherwise, the
- * files of a complete run are in memory if there is enough.
+ * With `--thorough`, they do all of it (`tests/support/thoroughness.ts`), with their files on a
+ * disk. Without it, the files of a complete run are in memory if there is enough.
  *
- * The workers do not optimise functions at length, which pays off only in long-running processes
- * and takes a quarter of the processor time. They return freed memory to the system after a second,
- * because returning it at once and requesting it again takes a sixth of the processor time. The
- * servers that tests start have the same settings, except those whose memory a test measures
- * (`AS_FOR_USERS`). The campaigns that measure servers run them without these settings.
+ * The workers skip the slower optimisations of functions, which pay off only in long-running
+ * processes and take a quarter of the processor time. They return freed memory to the system after
+ * a second, because returning it at once and requesting it again takes a sixth of the processor
+ * time. The servers that tests start have the same settings, except those whose memory a test
+ * measures (`AS_FOR_USERS`). The campaigns that measure servers run them without these settings.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
- * module, and it saves a quarter of the run, which loading the sources for each of 300 files would
- * take.
+ * module, and it saves a quarter of the run time, which loading the sources for each of 300 files
+ * would take.
  *
- * A complete run starts the slowest files first, according to `tests/timings/usual.json`, or to
- * `thorough.json` beside it with `--thorough`, because some files are slow only in a thorough run.
+ * A complete run starts the slowest files first, according to `tests/timings/usual.json` or, with
+ * `--thorough`, to `thorough.json` next to it, because some files are slow only in a thorough run.
  * With `--update-timings`, it updates the file that it uses.
  *
- * At the end, a run lists what it skipped or shortened, and the command that runs it.
+ * At the end, a run lists what it skipped or shortened, and the command that runs all of it.
  *
- * With `--retry-failed`, up to three files in which tests failed run once more, each alone. If they
- * pass, the run passes, and the summary names the tests, because a test that fails on a busy
- * machine has to be fixed too. If more files than that fail, the change is at fault.
+ * With `--retry-failed`, up to three files with failed tests run once more, each on its own. If
+ * they pass, the run passes, but the summary names the tests, because a test that fails on a busy
+ * machine has to be fixed, too. If more files than that fail, the change is at fault.
  *
- * Exits with 0 if the tests pass, and otherwise with the code of the runner. A signal also ends the
- * runner.
+ * Exits with 0 if the tests pass, and otherwise with the runner's exit code. A signal also ends
+ * the runner.
  */
 import {
   accessSync,
@@ -49,8 +49,8 @@ import { FailedTests } from "./support/failed_tests.ts";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
 /**
- * A test that takes longer counts as hung. No test is that slow by itself, but the machine may be
- * busy.
+ * A test that takes longer than this counts as hung. No test is this slow by itself, but the
+ * machine may be busy.
  */
 const TIMEOUT_MS = 120_000;
 
@@ -60,18 +60,21 @@ const TIMEOUT_MS = 120_000;
  */
 const WORKERS = navigator.hardwareConcurrency + 1;
 
-/** The variable that names the executable of the server. */
+/** The environment variable that names the server's executable. */
 const PROGRAM = "TIDEMARK_TEST_PROGRAM";
 
-/** The slowest files start first, so that no single slow file prolongs the run. */
+/**
+ * Contains the run times of test files. The slowest files start first, so that no single slow file
+ * prolongs the run.
+ */
 const TIMINGS = "tests/timings";
 
-/** The folder of a file system in memory. */
+/** The folder where an in-memory file system is mounted. */
 const MEMORY_FOLDER = "/dev/shm";
 
 /**
- * The minimum free space: several times the size of the files that the tests of a complete run have
- * at a time.
+ * The minimum free space: several times the size of the files that the tests of a complete run
+ * have at any one time.
  */
 const MEMORY_BYTES_MIN = 4 * 1024 ** 3;
 
@@ -79,7 +82,7 @@ const PREFIX = "tidemark-tests-";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The maximum number of files that run once more after a test in them failed. */
+/** The maximum number of files to retry after a test in them failed. */
 const RETRIED_FILES_MAX = 3;
 
 /** Reads the output of a run line by line. */
@@ -145,8 +148,8 @@ async function run(
 }
 
 /**
- * Runs the files in which tests failed once more, each alone, unless there are too many of them.
- * Prints the totals of both attempts in the format of the runner.
+ * Reruns the files with failed tests once, each on its own, unless there are too many of them.
+ * Prints the totals of both attempts in the runner's format.
  *
  * @returns The exit code.
  */
@@ -175,7 +178,7 @@ async function retried(
   return failCount === 0 ? 0 : code;
 }
 
-/** Creates a folder in which other users, such as PostgreSQL, may have folders. */
+/** Creates a folder in which other users, such as PostgreSQL's, may have folders. */
 function openFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, PREFIX));
   chmodSync(folder, 0o755);
@@ -183,8 +186,8 @@ function openFolder(parent: string): string {
 }
 
 /**
- * Finds a folder in memory, because temporary files are faster there.
- * @returns The folder for temporary files in memory, if the system has one with enough space.
+ * Finds an in-memory folder for temporary files, because they are faster there.
+ * @returns Undefined if the system has no such folder with enough space.
  */
 function memoryFolder(): string | undefined {
   try {
@@ -192,12 +195,12 @@ function memoryFolder(): string | undefined {
     const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
     return bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : undefined;
   } catch {
-    // Only Linux has this folder, and not every container may write there.
+    // Only Linux has this folder, and not every container may write to it.
     return undefined;
   }
 }
 
-/** Names the files of tests that do a part of their work, and the command that does all of it. */
+/** Names the test files that do only part of their work, and the command that does all of it. */
 function reportOfParts(): string {
   const files = [...new Bun.Glob("tests/**/*_test.ts").scanSync()].filter((file) =>
     /\b(?:amountOf|shareOf)\(/.test(readFileSync(file, "utf8")),
@@ -239,7 +242,7 @@ try {
     directories.push(openFolder(tmpdir()));
     env[PROGRAM] = process.env[PROGRAM] ?? compileServer(directories[0] ?? "");
     const memory = isThorough ? undefined : memoryFolder();
-    // The executable stays on the disk, because containers do not allow files in memory to be
+    // The executable stays on disk, because containers do not allow in-memory files to be
     // executed.
     if (memory !== undefined) directories.push(openFolder(memory));
     env["TMPDIR"] = directories.at(-1) ?? "";

@@ -1,10 +1,10 @@
 /**
- * Rewrites the cases in `tests/sql/cases/*.slt`: runs every statement of `scripts/write_cases/` in
- * PostgreSQL, and records the results.
+ * Rewrites the cases in `tests/sql/cases/*.slt`: runs every statement from `scripts/write_cases/`
+ * in PostgreSQL, and records the results.
  *
- * Each file runs on a separate database, in order. If Tidemark returns a different result on
- * purpose, `write_cases/differences.ts` gives the form and the reason, and the file contains both
- * results.
+ * Each file runs on a separate database, in order. If Tidemark deliberately returns a different
+ * result, `write_cases/differences.ts` gives that result and the reason, and the file contains
+ * both results.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";
@@ -52,7 +52,7 @@ import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
 
 /**
- * The files in which a statement may occur again, because the rows have changed in the meantime.
+ * The files in which a statement may be repeated, because the rows have changed in the meantime.
  */
 const REPEATING: ReadonlySet<string> = new Set([
   "changes",

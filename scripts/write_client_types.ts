@@ -1,9 +1,11 @@
 /**
- * Writes `src/client_types.txt`, the declarations that the server offers at `/v1/client.d.ts`. They
- * are the compiler's declarations of `src/client` in one file, without inaccessible names.
+ * Writes `src/client_types.txt`, the declarations that the server provides at `/v1/client.d.ts`.
+ * They are the compiler's declarations for `src/client` in a single file, without inaccessible
+ * names.
  *
  * With `--check`, it only compares, so that the file cannot fall behind the client. The file is
- * checked in rather than made when the server starts, because an installation has no compiler.
+ * checked in rather than generated when the server starts, because an installation has no
+ * compiler.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +26,9 @@ if (!options.check) {
   process.exitCode = 1;
 }
 
-/** Returns the compiler's declarations of the client and its imports, by path without extension. */
+/**
+ * Returns the compiler's declarations of the client and its imports, by path without an extension.
+ */
 function emitted(): (path: string) => string {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-declarations-"));
   try {

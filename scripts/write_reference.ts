@@ -1,6 +1,6 @@
 /**
- * Writes `docs/reference/`, the pages that are generated from the code: functions, configuration
- * keys, errors, WebSocket messages and statements.
+ * Writes `docs/reference/`, the pages generated from the code: functions, configuration keys,
+ * errors, WebSocket messages and statements.
  *
  * `--check` only compares, so that no page can fall behind the code.
  */

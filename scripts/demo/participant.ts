@@ -1,7 +1,6 @@
 /**
- * A participant of the chat: a socket that follows the shared room and the participant's own inbox.
- * A participant keeps the rows that it received, and counts how often it has received each sequence
- * id.
+ * A chat participant: a socket that follows the shared room and the participant's own inbox. A
+ * participant keeps the rows received so far, and counts how often each sequence id has arrived.
  */
 import type { Api } from "./api.ts";
 
@@ -37,7 +36,7 @@ export class Participant {
   readonly api: Api;
   /** The rows that this participant has received, by query and key. */
   readonly rows: Readonly<Record<Place, Map<number, Row>>> = { room: new Map(), inbox: new Map() };
-  /** The arrival time of each change, and how often it arrived. */
+  /** For each change, when it arrived and how often. */
   readonly arrivals: Map<number, { atMs: number; count: number }> = new Map();
   readonly #lastSeq: Partial<Record<Place, number>> = {};
   #socket: WebSocket | undefined;
@@ -48,8 +47,8 @@ export class Participant {
   }
 
   /**
-   * Connects and follows; after a cut, resumes from its last position. Resolves once both queries
-   * are live.
+   * Connects and follows both queries; after the connection was cut, resumes from the last
+   * position. Resolves once both queries are live.
    */
   async follow(): Promise<void> {
     const url = `${this.api.url.replace(/^http/, "ws")}/v1/ws`;
@@ -120,7 +119,7 @@ export class Participant {
   }
 }
 
-/** Larger messages come compressed, as bytes. */
+/** Parses a message. Larger messages arrive compressed, as bytes. */
 function messageFrom(data: string | ArrayBuffer): Message {
   const text = typeof data === "string" ? data : Buffer.from(Bun.gunzipSync(data)).toString();
   return JSON.parse(text) as Message;

@@ -1,8 +1,8 @@
 /**
- * The signatures of aggregates and window functions on the page of functions.
+ * Finds the signatures of aggregates and window functions for the page of functions.
  *
  * The signatures of an aggregate are found by resolving it for every type, or pair of types: an
- * aggregate is code that accepts types or refuses them, so no list could be read instead.
+ * aggregate is code that accepts or refuses types, so there is no list that could be read instead.
  */
 import {
   isOrderedSetAggregate,
@@ -34,7 +34,7 @@ import {
   UUID,
 } from "../../src/types/mod.ts";
 
-/** One type of each kind that an argument can have. */
+/** A type of each kind that an argument can have. */
 const TYPES: readonly DataType[] = [
   SMALLINT,
   INT,
@@ -61,7 +61,10 @@ const TYPES: readonly DataType[] = [
   ...GEOMETRIC_KINDS.map((kind): DataType => ({ kind })),
 ];
 
-/** The maximum number of types in a list. A longer list is replaced by the types that it lacks. */
+/**
+ * The maximum number of types in a list. A longer list is replaced by one of the types that are
+ * not accepted.
+ */
 const LISTED_MAX = 6;
 
 const ARGUMENTS_MAX = 2;
@@ -74,7 +77,7 @@ interface Accepted {
 
 type Naming = (type: DataType) => string;
 
-/** Returns the signatures of an aggregate, the one with the fewest arguments first. */
+/** Returns the signatures of an aggregate, with the fewest arguments first. */
 export function aggregateSignatures(name: string, typeName: Naming): string[] {
   const nameOf: Naming = (type) =>
     type.kind === "array" && type.element.kind === "text" ? "array" : typeName(type);
@@ -93,8 +96,8 @@ export function aggregateSignatures(name: string, typeName: Naming): string[] {
 }
 
 /**
- * Describes all forms at once if one rule covers them; otherwise, by the types of the first
- * arguments.
+ * Describes all forms at once if one rule covers them. Otherwise, groups them by the types of the
+ * first arguments.
  */
 function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Naming): string[] {
   const rule = ruleOf(accepted, nameOf);
@@ -107,7 +110,7 @@ function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Namin
   return [...byResult].map(([result, forms]) => signature(name, forms, { nameOf, result }));
 }
 
-/** Returns the rule that gives the result type of all forms; undefined if there is no such rule. */
+/** Returns a rule that gives the result type of every form; undefined if there is none. */
 function ruleOf(accepted: readonly Accepted[], nameOf: Naming): string | undefined {
   const [first] = accepted;
   if (first === undefined || !areIndependent(accepted, nameOf)) return undefined;
@@ -123,7 +126,10 @@ function ruleOf(accepted: readonly Accepted[], nameOf: Naming): string | undefin
   return isList ? "array of that type" : undefined;
 }
 
-/** Returns whether each argument accepts its types regardless of the types of the others. */
+/**
+ * Returns whether the types that each argument accepts are independent of the other arguments'
+ * types.
+ */
 function areIndependent(accepted: readonly Accepted[], nameOf: Naming): boolean {
   const forms = new Set(accepted.map(({ types }) => types.map(nameOf).join()));
   const width = accepted[0]?.types.length ?? 0;
@@ -150,7 +156,9 @@ function signature(
   return `${name}(${width === 0 ? "*" : positions.join(", ")}) → ${result}`;
 }
 
-/** Describes a set of types by a word, a list, or the types that it lacks. */
+/**
+ * Describes a set of types by a single word, as a list, or by the types that are missing from it.
+ */
 function typesText(accepted: ReadonlySet<string>, nameOf: Naming): string {
   const isOf = (types: readonly DataType[]): boolean =>
     accepted.size === new Set(types.map(nameOf)).size &&

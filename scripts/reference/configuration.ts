@@ -1,6 +1,6 @@
 /**
- * Writes `docs/reference/configuration.md`: every key of the configuration with its default, its
- * range and its environment variables, from the rules by which the server checks it.
+ * Writes `docs/reference/configuration.md`: every configuration key with its default, its range
+ * and its environment variables, derived from the rules by which the server checks it.
  */
 
 import type { KeyRule } from "../../src/config/key_rule.ts";
@@ -65,13 +65,13 @@ function sizeText(bytes: number): string {
   return bytes >= MIB && size !== undefined ? ` (${size})` : "";
 }
 
-/** Returns "64 MiB" for a round number of bytes. */
+/** Returns text such as "64 MiB" for a round number of bytes; undefined for any other number. */
 function unitText(bytes: number): string | undefined {
   const [unit, name] = UNITS.find(([size]) => bytes >= size && bytes % size === 0) ?? [];
   return unit === undefined ? undefined : `${bytes / unit} ${name}`;
 }
 
-/** Returns a bound of a key, with a unit if the key counts bytes. */
+/** Returns a key's bound as text, with a unit if the key counts bytes. */
 function boundText(bound: number | undefined, name: string): string {
   if (bound === undefined) return "";
   return (/bytes|_size/.test(name) ? unitText(bound) : undefined) ?? String(bound);

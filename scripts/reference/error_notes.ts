@@ -1,7 +1,7 @@
 /**
- * The meaning of each error and what to do about it, for `docs/reference/errors.md`. The tables of
- * conditions and of subscription codes are exhaustive, so a new code does not compile without a
- * note.
+ * What each error means and what to do about it, for `docs/reference/errors.md`. The tables of
+ * conditions and of subscription codes are exhaustive, so code that adds an error code does not
+ * compile without a note.
  */
 import type { ErrorCode } from "../../src/base/error_code.ts";
 import type { SubscriptionCode, TopicCode } from "../../src/protocol/mod.ts";
@@ -126,7 +126,7 @@ export const SUBSCRIPTION_NOTES: Readonly<Record<SubscriptionCode, string>> = {
   RATE_LIMIT_EXCEEDED: "Too many messages; wait for `retry_after_ms`.",
 };
 
-/** The notes on the error codes of topics, for requests over HTTP and messages on sockets. */
+/** Notes on the error codes for topics, for HTTP requests and socket messages. */
 export const TOPIC_NOTES: Readonly<Record<TopicCode, string>> = {
   INVALID_INPUT: "A field is missing or has the wrong form; the message names it.",
   INVALID_OFFSET:

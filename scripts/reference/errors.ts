@@ -1,7 +1,7 @@
 /**
- * Writes `docs/reference/errors.md`: every code with its status, its reason and what to do. Codes
- * and statuses come from the tables of the protocol and from `/v1/openapi.json`; the notes are in
- * `error_notes.ts`.
+ * Writes `docs/reference/errors.md`: every code with its status, its reason and what to do about
+ * it. Codes and statuses come from the tables of the protocol and from `/v1/openapi.json`; the
+ * notes are in `error_notes.ts`.
  */
 import type { ErrorCode } from "../../src/base/error_code.ts";
 import {

@@ -1,8 +1,8 @@
 /**
- * Writes `docs/reference/functions.md`: every function with its arguments, which the registry
- * knows, and an example with its result, which the engine computes here. The meanings and examples
- * are in `functions.txt`. A function without a line there is an error, and so is a line without a
- * function.
+ * Writes `docs/reference/functions.md`: every function with its arguments, taken from the
+ * registry, and an example with its result, which the engine computes here. The descriptions and
+ * examples are in `functions.txt`. A function without a line there is an error, and so is a line
+ * without a function.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ import { TestEngine } from "../../tests/support/sql_engine.ts";
 import { aggregateSignatures, windowSignature } from "./call_signatures.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 
-/** The rows that the examples of aggregates and window functions read. */
+/** The rows read by the examples for aggregates and window functions. */
 const ROWS = "(VALUES (1, 2, 'a'), (2, 4, 'b'), (3, 7, 'b')) AS t (n, m, s)";
 
 interface Entry {
@@ -35,10 +35,7 @@ interface Group {
   readonly entries: readonly Entry[];
 }
 
-/**
- * Functions that turn an example into a complete statement, for each group whose examples are not
- * queries.
- */
+/** For each group whose examples are not queries, turns an example into a complete statement. */
 const STATEMENT_OF: Readonly<Record<string, (example: string) => string>> = {
   "Advisory locks": (example) => `BEGIN; SELECT (${example})::text; COMMIT`,
   Aggregates: (example) => `SELECT (${example})::text FROM ${ROWS}`,

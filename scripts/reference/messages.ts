@@ -1,6 +1,7 @@
 /**
  * Writes `docs/reference/websocket-messages.md`: every message on `/v1/ws`, field by field, from
- * the schemas in `/v1/openapi.json`. These are tied to the types of `src/protocol/messages.ts`.
+ * the schemas in `/v1/openapi.json`. These schemas are tied to the types in
+ * `src/protocol/messages.ts`.
  */
 import type { Schema } from "../../src/server/http/operation.ts";
 import {
@@ -11,7 +12,7 @@ import {
 import { SCHEMAS } from "../../src/server/openapi/schemas.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 
-/** The schemas of parts that messages contain, in the order in which the page uses them. */
+/** The schemas of message parts, in the order in which the page uses them. */
 const PARTS: readonly (keyof typeof SCHEMAS)[] = [
   "Subscription",
   "SubscribeOptions",

@@ -1,7 +1,7 @@
 /**
- * Writes `docs/reference/statements.md`: every statement with its syntax, its meaning and the least
- * role that may run it. The syntax is in `statements.txt`. The parser checks sentences that are
- * generated from it, and every kind of statement that the parser knows must be described.
+ * Writes `docs/reference/statements.md`: every statement with its syntax, its meaning and the
+ * lowest role that may run it. The syntax is in `statements.txt`. The parser checks sentences
+ * generated from it, and every kind of statement that the parser accepts must be described.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,10 @@ import { STATEMENT_TYPES, statementRight } from "../../src/sql/rights/statement_
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 import { type Rules, Sentences } from "./syntax.ts";
 
-/** The number of sentences, enough to make each choice of each syntax several times. */
+/**
+ * The number of sentences generated per statement, enough to take each branch of the syntax
+ * several times.
+ */
 const SENTENCES = 400;
 
 interface Section {
@@ -22,7 +25,7 @@ interface Section {
   readonly meaning: string;
   /** The syntax of the statement as written, including its rules. */
   readonly syntax: string;
-  /** The alternatives for the whole statement. */
+  /** The alternative forms of the entire statement. */
   readonly forms: readonly string[];
 }
 
@@ -100,8 +103,8 @@ function sectionFrom(text: string, rules: Map<string, string>): Section {
 }
 
 /**
- * Checks that the parser accepts sentences of each described statement.
- * @throws {Error} If the parser refuses a sentence, or a kind of statement is not described.
+ * Checks that the parser accepts sentences generated for each described statement.
+ * @throws {Error} If the parser refuses a sentence, or if a kind of statement is not described.
  */
 function checkSyntax(sections: readonly Section[], rules: Rules): void {
   const described = new Set<string>();
@@ -149,7 +152,10 @@ function rightText(type: string): string {
   return role === "user" ? "Open to every role." : `Needs role ${code(role)} or higher.`;
 }
 
-/** Returns the verb to show: CREATE, unless a statement of its own handles that. */
+/**
+ * Returns the verb to show for a refused kind of object: DROP if its CREATE is listed as a
+ * statement of its own, otherwise CREATE.
+ */
 function refusedVerb(object: string): "CREATE" | "DROP" {
   const create = `create ${object.toLowerCase()}`;
   return STATEMENT_TYPES.some((type) => type === create) ? "DROP" : "CREATE";

@@ -1,5 +1,5 @@
 /**
- * Defines the notation of syntax in `statements.txt`, and generates sentences from it.
+ * Defines the syntax notation in `statements.txt`, and generates sentences from it.
  *
  *     WORD      itself             word      a rule of that name, or a sample of the kind
  *     [ a | b ] nothing, a or b    { a | b } a or b
@@ -82,7 +82,7 @@ const DEPTH_MAX = 20;
 /** The rules by name, each with its syntax as written. */
 export type Rules = ReadonlyMap<string, string>;
 
-/** Generates sentences of a syntax. The same seed gives the same sentences. */
+/** Generates sentences from a syntax. The same seed produces the same sentences. */
 export class Sentences {
   readonly #rules: ReadonlyMap<string, readonly Node[]>;
   #state: number;
@@ -92,7 +92,7 @@ export class Sentences {
     this.#state = seed;
   }
 
-  /** Returns one sentence, with random choices. */
+  /** Returns a sentence, with random choices. */
   next(syntax: string): string {
     return this.#write(parsed(syntax), 0).join(" ");
   }
@@ -125,8 +125,8 @@ export class Sentences {
   }
 
   /**
-   * Returns a whole number from 0 up to but not including `count`, by the generator of Numerical
-   * Recipes.
+   * Returns a random whole number from 0 (inclusive) to `count` (exclusive), using the generator
+   * from Numerical Recipes.
    */
   #chance(count: number): number {
     this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;

@@ -1,18 +1,18 @@
 /**
- * Archives of files as bytes: `.tar.gz` (POSIX ustar) and `.zip`. The same files with the same time
- * give the same bytes, so that anyone can reproduce a release and compare checksums.
+ * Creates archives as bytes: `.tar.gz` (POSIX ustar) and `.zip`. The same files with the same time
+ * produce the same bytes, so that anyone can reproduce a release and compare checksums.
  */
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 
 export interface ArchivedFile {
   /**
-   * The path inside the archive, separated by `/`, at most 100 bytes. The path of a folder ends
-   * with `/`.
+   * The path inside the archive, separated by `/`, at most 100 bytes long. The path of a folder
+   * ends with `/`.
    */
   readonly path: string;
   /** The contents of the file; empty for a folder. */
   readonly bytes: Uint8Array;
-  /** The file's permissions, such as `0o644`. */
+  /** The file's permissions, for example `0o644`. */
   readonly mode: number;
 }
 
@@ -22,7 +22,10 @@ const PATH_BYTES_MAX = 100;
 /** The first year that a `.zip` date can represent. */
 const ZIP_FIRST_YEAR = 1980;
 
-/** Creates a `.tar.gz` archive. @param seconds The time of every file, in seconds since 1970. */
+/**
+ * Creates a `.tar.gz` archive.
+ * @param seconds The modification time for every file, in seconds since 1970.
+ */
 export function tarGz(files: readonly ArchivedFile[], seconds: number): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const file of files) {
@@ -70,7 +73,10 @@ function requireShortPath(path: string): void {
   }
 }
 
-/** Creates a `.zip` archive. @param seconds The time of every file, in seconds since 1970. */
+/**
+ * Creates a `.zip` archive.
+ * @param seconds The modification time for every file, in seconds since 1970.
+ */
 export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array {
   const parts: Uint8Array[] = [];
   const entries: Uint8Array[] = [];
@@ -81,7 +87,8 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
     const name = Buffer.from(file.path);
     const common = zipFields(file, { packedBytes: packed.length, nameBytes: name.length, seconds });
     const local = Buffer.concat([u32(0x04034b50), common, name, packed]);
-    // Made by version 2.0 on Unix (3), so that the mode in the upper half of the attributes counts.
+    // "Made by" is set to version 2.0 on Unix (3), so that readers use the mode in the upper half
+    // of the attributes.
     const kind = file.path.endsWith("/") ? 0o40000 : 0o100000;
     const mode = (kind | file.mode) * 0x10000;
     const place = Buffer.concat([u16(0), u16(0), u16(0), u32(mode), u32(offset)]);
@@ -95,7 +102,7 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
   return Buffer.concat([...parts, directory, ...end, u16(0)]);
 }
 
-/** Returns the fields that precede the bytes of a file and are repeated in the directory. */
+/** Returns the fields that precede a file's bytes and are repeated in the directory. */
 function zipFields(
   file: ArchivedFile,
   { packedBytes, nameBytes, seconds }: { packedBytes: number; nameBytes: number; seconds: number },

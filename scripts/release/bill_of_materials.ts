@@ -12,7 +12,10 @@ export interface Release {
   readonly direct: readonly string[];
 }
 
-/** Returns the document as an object for JSON. The same release gives the same document. */
+/**
+ * Returns the document as an object to be written as JSON. The same release produces the same
+ * document.
+ */
 export function billOfMaterials(packages: readonly Package[], release: Release): object {
   const { version, seconds, direct } = release;
   const own = `pkg:generic/tidemark@${version}`;
@@ -55,17 +58,17 @@ export function billOfMaterials(packages: readonly Package[], release: Release):
   };
 }
 
-/** The name of a package across registries, in which the `@` of a scope is escaped. */
+/** Returns the name of a package across registries, with the `@` of a scope escaped. */
 function packageUrl({ name, version }: Package): string {
   return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-/** CycloneDX separates the id of one licence from an expression of several. */
+/** CycloneDX distinguishes the id of a single licence from an expression of several licences. */
 function licensesOf(license: string): object[] {
   return license.includes(" ") ? [{ expression: license }] : [{ license: { id: license } }];
 }
 
-/** Returns a UUID of version 8, whose bits come from a checksum of the text. */
+/** Returns a version 8 UUID, with bits taken from a checksum of the text. */
 function uuidFrom(text: string): string {
   const hex = new Bun.CryptoHasher("sha256").update(text).digest("hex");
   const variant = "89ab".charAt(Number.parseInt(hex.charAt(16), 16) & 3);

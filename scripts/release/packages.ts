@@ -12,11 +12,11 @@ export interface Package {
   readonly version: string;
   /** The licence as an SPDX expression. */
   readonly license: string;
-  /** The folder of the installed package, relative to the root. */
+  /** The folder in which the package is installed, relative to the root. */
   readonly folder: string;
-  /** SHA-512 of the package's archive in the registry, in hexadecimal. */
+  /** The SHA-512 hash of the package's archive in the registry, in hexadecimal. */
   readonly sha512: string;
-  /** The names of those packages of the release on which this package depends. */
+  /** The names of the packages in the release on which this package depends. */
   readonly dependencies: readonly string[];
 }
 
@@ -51,7 +51,7 @@ export function packagesOf({ packages }: Lock): readonly Package[] {
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Returns the names that the server and the admin page themselves depend on. */
+/** Returns the names of the packages on which the server and the admin page directly depend. */
 export function directDependencies({ packages }: Lock): readonly string[] {
   const own = [packages[""], packages["ui"]];
   return own.flatMap((entry) => Object.keys(entry?.dependencies ?? {})).toSorted();
@@ -80,7 +80,7 @@ function packageOf(folder: string, entry: Locked, names: ReadonlySet<string>): P
 }
 
 /**
- * Returns the licences of all packages as one text, because the licences require that copies are
+ * Returns the licences of all packages as a single text, because the licences require copies to be
  * included.
  *
  * @param root The folder to which each package's `folder` is relative.

@@ -15,7 +15,7 @@ const MACH_O_MAGIC = 0xfeedfacf;
 const DOS_MAGIC = 0x5a4d;
 const PE_MAGIC = 0x00004550;
 
-/** Returns the platform of an executable, or undefined if it is not on the list. */
+/** Returns the platform of an executable; undefined if it is not on the list. */
 export function platformOf(program: Uint8Array): Platform | undefined {
   if (program.length < 64) return undefined;
   const view = new DataView(program.buffer, program.byteOffset, program.byteLength);
@@ -32,7 +32,7 @@ export function platformOf(program: Uint8Array): Platform | undefined {
   return view.getUint32(header, true) === PE_MAGIC && isForX64 ? "windows-x64" : undefined;
 }
 
-/** The name of the executable of a platform, as `scripts/build.ts` writes it. */
+/** Returns the file name that `scripts/build.ts` gives to the executable for a platform. */
 export function programName(platform: Platform): string {
   return `tidemark-${platform}${platform.startsWith("windows") ? ".exe" : ""}`;
 }

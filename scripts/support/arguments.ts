@@ -1,7 +1,7 @@
 /**
- * The options of a script. Each script lists the options that it takes. The list determines the
- * values, the text of `--help` and the refusal of all other options, so that a misspelt option is
- * never ignored.
+ * Defines and reads the options of a script. Each script lists the options it takes. The list
+ * determines the values, the text of `--help` and the refusal of all other options, so that a
+ * misspelt option is never ignored.
  *
  *     const options = readOptions({
  *       kills: countOption("how often the server is killed", 100),
@@ -18,18 +18,19 @@ import { relative } from "node:path";
 import { nearestOf } from "./nearest.ts";
 import { ROOT, TASKS } from "./tasks.ts";
 
-/** Defines one option of a script. */
+/** Defines an option of a script. */
 export interface Option<Value> {
   /**
-   * The notation for the value in the help, such as "<count>"; empty for a flag, which has none.
+   * The notation for the value in the help text, for example "<count>"; empty for a flag, which
+   * has no value.
    */
   readonly form: string;
   readonly about: string;
-  /** The value that the option has if it is absent. */
+  /** The value if the option is absent. */
   readonly absent: Value;
-  /** The help's wording for the absent value; empty if there is nothing to say. */
+  /** How the help text describes the absent value; empty if there is nothing to say. */
   readonly absentShown: string;
-  /** Parses the value of the option. Returns undefined if the option does not accept it. */
+  /** Parses the value of the option. Returns undefined if the value is invalid. */
   readonly read: (text: string) => Value | undefined;
 }
 
@@ -39,16 +40,14 @@ export type OptionValues<Forms extends OptionForms> = {
   readonly [Name in keyof Forms]: Forms[Name] extends Option<infer Value> ? Value : never;
 };
 
-/** Defines the positional words of a script. */
+/** Defines the positional arguments of a script. */
 export interface Words {
-  /** The notation for the words in the help, such as "<file> …". */
+  /** The notation for the arguments in the help text, for example "<file> …". */
   readonly form: string;
   readonly about: string;
   readonly countMin: number;
   readonly countMax?: number;
-  /**
-   * True if options that the script does not know are passed on to a program that the script runs.
-   */
+  /** True if options unknown to the script are passed on to a program that the script runs. */
   readonly arePassedOn?: boolean;
 }
 
@@ -69,15 +68,18 @@ export function countOption(about: string, absent: number): Option<number> {
 }
 
 /**
- * Like {@linkcode countOption}, for an absent value that depends on other options.
+ * Like {@linkcode countOption}, but if the option is absent, its value depends on other options.
  *
- * @param absentShown The help's wording for the absent value.
+ * @param absentShown How the help text describes the absent value.
  */
 export function optionalCount(about: string, absentShown = ""): Option<number | undefined> {
   return { form: "<count>", about, absent: undefined, absentShown, read: wholeNumber };
 }
 
-/** An option whose value is whole numbers, separated by commas; undefined if it is absent. */
+/**
+ * Returns an option whose value is a list of whole numbers, separated by commas; undefined if it
+ * is absent.
+ */
 export function optionalCounts(about: string): Option<readonly number[] | undefined> {
   return {
     form: "<count>,…",
@@ -91,7 +93,7 @@ export function optionalCounts(about: string): Option<readonly number[] | undefi
   };
 }
 
-/** A random seed, which is different in each run if the option is absent. */
+/** Returns an option for a random seed. If it is absent, the seed is different in each run. */
 export function seedOption(about = "repeats the run that printed this seed"): Option<number> {
   const absent = Date.now() % 1_000_000;
   return {
@@ -137,8 +139,8 @@ export function optionalOneOf<const Word extends string>(
 }
 
 /**
- * An option whose value is one or more of the words, separated by commas; all words if the option
- * is absent.
+ * Returns an option whose value is one or more of the given words, separated by commas; all words
+ * if it is absent.
  */
 export function someOf<const Word extends string>(
   words: readonly Word[],
@@ -157,15 +159,16 @@ export function someOf<const Word extends string>(
 }
 
 /**
- * Reads the command line of a script that takes no words. Ends the script as `readArguments` does.
+ * Reads the command line of a script that takes no positional arguments. Ends the script under the
+ * same conditions as `readArguments`.
  */
 export function readOptions<Forms extends OptionForms>(forms: Forms): OptionValues<Forms> {
   return readArguments(forms, undefined).options;
 }
 
 /**
- * Reads the command line. Ends the script with 0 after `--help`, and with 2 and one line if an
- * option or a word cannot be read.
+ * Reads the command line. Ends the script with exit code 0 after `--help`, and with 2 and a
+ * one-line message if an argument is invalid.
  */
 export function readArguments<Forms extends OptionForms>(
   forms: Forms,
@@ -204,7 +207,7 @@ export function isOneOf<Word extends string>(words: readonly Word[], word: strin
   return words.some((each) => each === word);
 }
 
-/** Ends the script with 2 and one line, because its arguments cannot be used. */
+/** Ends the script with exit code 2 and a one-line message, because its arguments are invalid. */
 export function refuse(message: string): never {
   process.stderr.write(`${message}${message.endsWith("?") ? "" : "."} --help says more.\n`);
   process.exit(2);
@@ -214,7 +217,7 @@ function wholeNumber(given: string): number | undefined {
   return /^\d+$/.test(given) ? Number(given) : undefined;
 }
 
-/** The values that the notations of numbers stand for. */
+/** Describes the values that the notations for numbers stand for. */
 const WANTED: Readonly<Record<string, string>> = {
   "<count>": "a whole number",
   "<seed>": "a whole number",
@@ -265,7 +268,7 @@ function commandOf(path: string): string {
   return task === undefined ? `bun ${file}` : `bun task ${task.name}`;
 }
 
-/** Returns the usage, and one line for each option. */
+/** Returns the usage, with a line for each option. */
 export function helpText(command: string, forms: OptionForms, words: Words | undefined): string {
   const rows: [string, string][] = Object.entries(forms).map(([name, option]) => {
     const shown = option.absentShown === "" ? "" : ` (${option.absentShown})`;
@@ -284,18 +287,18 @@ export function helpText(command: string, forms: OptionForms, words: Words | und
   return `usage: ${usage.join(" ").trimEnd()}\n\n${lines.join("\n")}\n`;
 }
 
-/** The maximum width of an option. A longer option gets a separate line. */
+/** The maximum width of the option column. A longer option gets a line of its own. */
 const LEFT_COLUMNS_MAX = 30;
 
 /**
  * Makes a signal end the script through `process.exit`, so that exit handlers run. A script that
- * ends differently on a signal sets its own handler first.
+ * handles signals differently sets its own handler first.
  */
 function endInOrder(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     if (process.listenerCount(signal) > 0) continue;
     process.on(signal, () => {
-      // The script may have set a handler of its own after this one, which then decides.
+      // The script may have set a handler of its own after this one. If so, that handler decides.
       if (process.listenerCount(signal) > 1) return;
       process.exit(128 + constants.signals[signal]);
     });

@@ -1,23 +1,25 @@
 /** Reproducible random numbers from a seed, for scripts that must be able to repeat a run. */
 
 export interface Chance {
-  /** Returns a whole number from 0 up to, but not including, `bound`. */
+  /** Returns a random whole number from 0 (inclusive) to `bound` (exclusive). */
   below(bound: number): number;
-  /** Returns one item of a list, chosen at random. */
+  /** Returns an item of a list, chosen at random. */
   pick<T>(items: readonly T[]): T;
   /** Returns a string of lower-case letters and digits. */
   text(length: number): string;
 }
 
 /**
- * Returns random numbers for one part of a run, which do not depend on the numbers that its other
- * parts have taken.
+ * Returns random numbers for one part of a run. They do not depend on how many numbers the other
+ * parts have used.
  */
 export function chanceOfPart(seed: number, part: string): Chance {
   return chanceFromSeed(Bun.hash.xxHash32(part, seed >>> 0));
 }
 
-/** Mulberry32 (Tommy Ettinger): 32 bits of state, which are enough for choosing operations. */
+/**
+ * Implements Mulberry32 (Tommy Ettinger). Its 32 bits of state are enough for choosing operations.
+ */
 export function chanceFromSeed(seed: number): Chance {
   let state = seed >>> 0;
   function below(bound: number): number {

@@ -1,6 +1,6 @@
 /**
- * Reads the coverage report of the test runner, in the format of lcov: for each file, a block from
- * `SF:` to `end_of_record` with counts (LF, LH, FNF, FNH) and how often each line was run (DA).
+ * Reads the test runner's coverage report, in lcov format: for each file, a block from `SF:` to
+ * `end_of_record` with counts (LF, LH, FNF, FNH) and how often each line was run (DA).
  */
 
 /** The coverage of a file. */
@@ -59,7 +59,7 @@ export function sumOf(files: readonly Covered[]): Omit<Covered, "path" | "missin
   };
 }
 
-/** Returns ascending numbers as spans: "3, 7–9". */
+/** Formats ascending numbers as ranges, for example "3, 7–9". */
 export function spansOf(numbers: readonly number[]): string {
   const spans: { first: number; last: number }[] = [];
   for (const number of numbers) {

@@ -1,16 +1,16 @@
 /**
- * Bundles the declarations of several modules into one: the exports of the entry module and
+ * Bundles the declarations of several modules into one file: the exports of the entry module and
  * everything that they mention, each under a name that is unique in the file.
  *
- * The parser relies on the form that the compiler emits: a declaration begins at the left edge, and
- * its other lines are indented or close it.
+ * The parser relies on the layout that the compiler emits: a declaration begins at the left edge,
+ * and its other lines are indented or close it.
  */
 import { posix } from "node:path";
 
 interface Module {
-  /** The declarations by name, each with the comment before it and without `export`. */
+  /** The declarations by name, each with the comment in front of it and without `export`. */
   readonly declarations: ReadonlyMap<string, string>;
-  /** The origin of each local name. */
+  /** Where each local name comes from. */
   readonly imports: ReadonlyMap<string, Origin>;
   readonly exports: ReadonlyMap<string, Export>;
 }
@@ -36,8 +36,8 @@ const BEGINNING =
   /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
 
 /**
- * Combines the declarations of modules into one file.
- * @param read Returns the declarations of a module by its path without extension.
+ * Combines the declarations of modules into a single file.
+ * @param read Returns the declarations of a module, given its path without an extension.
  */
 export function bundleDeclarations(entry: string, read: (path: string) => string): string {
   const modules = new Map<string, Module>();
@@ -137,7 +137,7 @@ function declarationsIn(text: string): Map<string, string> {
       ];
       comment = [];
     } else if (/^(?:\/\*\*| \*)/.test(line)) {
-      // Comments of declarations, and comments within unions, also begin at the left edge.
+      // Comments on declarations, and comments within unions, also begin at the left edge.
       if (line.startsWith("/**")) comment = [];
       comment.push(line);
     } else if (/^(?:import|export) /.test(line)) {
@@ -152,7 +152,7 @@ function declarationsIn(text: string): Map<string, string> {
   return declarations;
 }
 
-/** Renames words in a declaration; its comments stay as they are. */
+/** Renames identifiers in a declaration, leaving its comments as they are. */
 function renamed(text: string, nameOf: (word: string) => string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\/|"(?:[^"\\]|\\.)*"|\b[A-Za-z_]\w*\b/g, (word) =>
     /^[A-Za-z_]/.test(word) ? nameOf(word) : word,

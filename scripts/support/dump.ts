@@ -1,6 +1,6 @@
 /**
- * Prints files for a tool, line by line. An error names the file. It is not an error if the reader
- * of the lines closes the pipe.
+ * Prints files for a tool, line by line. An error message names the file. It is not an error if
+ * the reader of the lines closes the pipe.
  */
 import { CorruptionError, DiskError } from "../../src/base/errors.ts";
 
@@ -17,7 +17,7 @@ export function printLines(lines: Iterable<string>): number {
   }
 }
 
-/** Whether the reader of a pipe has closed it, as `head` does after some lines. */
+/** Returns whether the reader of a pipe has closed it, as `head` does after some lines. */
 function isReaderGone(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "EPIPE";
 }

@@ -1,13 +1,18 @@
-/** Reads from the output of `bun test` which tests failed, in which files, and how many passed. */
+/**
+ * Determines from the output of `bun test` which tests failed, in which files, and how many
+ * passed.
+ */
 import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
 
-/** The line of a failed test. It begins with a symbol if the runner may use colours. */
+/** Matches the line for a failed test. It begins with a symbol if the runner may use colours. */
 const FAILED = /^(?:\(fail\)|✗)\s+(.*?)(?: \[[\d.]+m?s\])?$/;
 
-/** The line before an error outside of tests, such as a request that failed after its test. */
+/**
+ * Matches the line before an error outside any test, such as a request that failed after its test.
+ */
 const ERROR = /^# Unhandled error between tests$/;
 
-/** A line of the summary with a count. */
+/** Matches a summary line that contains a count. */
 const FIGURE = /^ *(\d+) (pass|fail|errors?)$/;
 
 export class FailedTests {
@@ -21,7 +26,7 @@ export class FailedTests {
 
   /**
    * Reads the output of the test runner line by line.
-   * @param line One line of the runner's output, coloured or not.
+   * @param line A line of the runner's output, coloured or not.
    */
   read(line: string): void {
     const text = withoutColours(line);

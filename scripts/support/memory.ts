@@ -1,7 +1,7 @@
-/** The memory of processes, as Linux counts it. */
+/** Reads the memory of processes, as counted by Linux. */
 import { readFileSync } from "node:fs";
 
-/** Returns the resident memory of a process. @throws If there is no such process. */
+/** Returns the resident memory of a process, in bytes. @throws If there is no such process. */
 export function residentBytes(pid: number): number {
   const text = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024;

@@ -1,6 +1,6 @@
-/** Finds the name that a misspelt word most likely means. */
+/** Finds the name that a misspelt word was most likely meant to be. */
 
-/** Returns the nearest of some names, or undefined if none is near. */
+/** Returns the nearest of `names`; undefined if none is near. */
 export function nearestOf(word: string, names: readonly string[]): string | undefined {
   const [nearest] = names
     .map((name) => ({ name, distance: distanceOf(word, name) }))
@@ -9,7 +9,10 @@ export function nearestOf(word: string, names: readonly string[]): string | unde
   return nearest?.name;
 }
 
-/** Returns how many characters to insert, delete or replace to turn one word into another. */
+/**
+ * Returns how many characters have to be inserted, deleted or replaced to turn one word into
+ * another.
+ */
 function distanceOf(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [index, letter] of from.split("").entries()) {

@@ -1,6 +1,6 @@
-/** The lines that `bun test` writes, coloured or not. */
+/** Recognises the lines that `bun test` writes, coloured or not. */
 
-/** Matches the colours that the test runner writes to a terminal. */
+/** Matches the colour codes that the test runner writes to a terminal. */
 // oxlint-disable-next-line no-control-regex
 const COLOURS = /\x1b\[[0-9;]*m/g;
 
@@ -8,12 +8,15 @@ export function withoutColours(line: string): string {
   return line.replace(COLOURS, "");
 }
 
-/** Returns the file whose tests follow a line, if the line names a file. */
+/** If a line names a test file whose tests follow, returns the file. */
 export function fileIn(text: string): string | undefined {
   return /^(\S+_test\.tsx?):$/.exec(text)?.[1];
 }
 
-/** Whether the lines after this one repeat the tests of one kind, without their files. */
+/**
+ * Returns whether the lines after this one repeat the failed or skipped tests, without their
+ * files.
+ */
 export function beginsSummary(text: string, kind: "failed" | "skipped"): boolean {
   return new RegExp(`^\\d+ tests? ${kind}:$`).test(text);
 }

@@ -1,6 +1,7 @@
 /**
- * Reads from the output of `bun test` which tests were skipped, and why. The reason follows a mark
- * in the name of a skipped test or of its group, because the runner has no other place for it.
+ * Determines from the output of `bun test` which tests were skipped, and why. The reason follows a
+ * mark in the name of a skipped test or of its group, because the runner has no other place for
+ * it.
  */
 
 import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
@@ -13,7 +14,9 @@ export const LEFT_TO_THOROUGH = "left to a thorough run";
 
 const NO_REASON = "no reason given";
 
-/** The beginning of a skipped test's line, which is a symbol if the runner may use colours. */
+/**
+ * Matches the start of the line for a skipped test. It is a symbol if the runner may use colours.
+ */
 const SKIPPED = /^(?:\(skip\)|»)\s/;
 
 interface Skipped {
@@ -21,7 +24,7 @@ interface Skipped {
   readonly files: Set<string>;
 }
 
-/** Collects skipped tests from the lines of a run, in their order. */
+/** Collects the skipped tests from a run's output, in order. */
 export class SkippedTests {
   #file = "";
   #isSummary = false;
@@ -29,7 +32,7 @@ export class SkippedTests {
 
   /**
    * Reads the output of the test runner line by line.
-   * @param line One line of the runner's output, coloured or not.
+   * @param line A line of the runner's output, coloured or not.
    */
   read(line: string): void {
     const text = withoutColours(line);
@@ -37,7 +40,7 @@ export class SkippedTests {
     this.#file = fileIn(text) ?? this.#file;
     if (this.#isSummary || !SKIPPED.test(text)) return;
     const [, marked = NO_REASON] = text.split(SKIP_MARK);
-    // The tests of a skipped group follow the group's name.
+    // For tests in a skipped group, the group's name comes first.
     const reason = marked.split(" > ")[0] ?? NO_REASON;
     const entry = this.#reasons.get(reason) ?? { count: 0, files: new Set() };
     entry.count += 1;

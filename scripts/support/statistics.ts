@@ -1,6 +1,6 @@
-/** The figures that summarize a measurement. */
+/** Computes the figures that summarise a measurement. */
 
-/** Returns the value at the given fraction of ascending values; 0 if there are no values. */
+/** Returns the value at the fraction `share` of ascending values; 0 if there are no values. */
 export function percentile(ascending: readonly number[], share: number): number {
   const index = Math.min(ascending.length - 1, Math.floor(ascending.length * share));
   return ascending[index] ?? 0;

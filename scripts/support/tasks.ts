@@ -1,11 +1,11 @@
 /**
- * The tasks of the project: every script that people start, by kind. `bun task` lists them.
+ * The project's tasks: every script that people start, by kind. `bun task` lists them.
  */
 import { join } from "node:path";
 
 export const ROOT: string = join(import.meta.dir, "../..");
 
-/** The kinds of task, in the order of the list. */
+/** The kinds of task, in the order in which they are listed. */
 export const KINDS = ["build", "check", "test", "campaign", "benchmark", "tool"] as const;
 
 export type Kind = (typeof KINDS)[number];
@@ -13,9 +13,9 @@ export type Kind = (typeof KINDS)[number];
 export interface Task {
   readonly name: string;
   readonly kind: Kind;
-  /** The script's path from the root of the project. */
+  /** The script's path, relative to the root of the project. */
   readonly file: string;
-  /** One line for the list of tasks. */
+  /** A one-line description for the list of tasks. */
   readonly about: string;
 }
 

@@ -1,6 +1,8 @@
-/** The result of a statement, before it is written as a case. */
+/** The result of a statement, before it is written as a test case. */
 
-/** The form of a column's values: strings, quoted strings, or numbers of 12 digits. */
+/**
+ * How a column's values are written: as strings, as quoted strings, or as numbers of 12 digits.
+ */
 export type Column = "T" | "U" | "N";
 
 export type Answer =
@@ -12,12 +14,12 @@ export type Answer =
     }
   | { readonly kind: "failure"; readonly state: string; readonly message: string };
 
-/** A file of cases that run one after another on one database. */
+/** A file of test cases that run one after another on the same database. */
 export interface CaseFile {
   /** The name of the written file, without its extension. */
   readonly name: string;
   readonly about: string;
-  /** The extension of PostgreSQL whose functions are built into Tidemark. */
+  /** The PostgreSQL extension whose functions are built into Tidemark. */
   readonly extension?: string;
   readonly statements: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** Cases of arrays of several dimensions, and of arrays as columns. */
+/** Test cases for multidimensional arrays, and for array columns. */
 import type { CaseFile } from "./answer.ts";
 
 const VALUES: readonly string[] = [

@@ -1,4 +1,4 @@
-/** Cases of statements whose WITH changes rows, and of WITH before changes. */
+/** Test cases for statements whose WITH changes rows, and for changes preceded by WITH. */
 import type { CaseFile } from "./answer.ts";
 
 const READ = [

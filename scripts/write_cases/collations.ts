@@ -1,4 +1,4 @@
-/** Cases of collations that order text in the same way in all versions of ICU. */
+/** Test cases for collations that order text in the same way in all versions of ICU. */
 import type { CaseFile } from "./answer.ts";
 
 const STATEMENTS: readonly string[] = [

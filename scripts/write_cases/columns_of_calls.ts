@@ -1,4 +1,4 @@
-/** Cases of the columns of rows that calls in select lists return: `(f(x)).c` and `(f(x)).*`. */
+/** Test cases for columns of rows returned by calls in select lists: `(f(x)).c` and `(f(x)).*`. */
 import type { CaseFile } from "./answer.ts";
 
 export const COLUMNS_OF_CALLS: CaseFile = {

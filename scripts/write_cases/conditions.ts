@@ -1,6 +1,6 @@
 /**
- * The error codes of Tidemark that correspond to each SQLSTATE of PostgreSQL. Tidemark
- * distinguishes some cases that PostgreSQL does not, so several codes may be right.
+ * The Tidemark error codes that correspond to each PostgreSQL SQLSTATE. Tidemark distinguishes
+ * some cases that PostgreSQL does not, so several codes may be correct.
  */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   // PostgreSQL uses the same state for operators and functions that do not exist for the given
@@ -70,10 +70,10 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "22030": ["INVALID_VALUE"],
 };
 
-/** Returns the conditions that a refusal with this state may have. */
+/** Returns the error codes that a refusal with this SQLSTATE may have. */
 export function conditionsOfState(state: string): readonly string[] {
   // Any other SQLSTATE here is an error about a value. Tidemark distinguishes between a wrong form
-  // and a wrong size.
+  // and a value out of range.
   const ofValues = ["INVALID_VALUE", "VALUE_OUT_OF_RANGE", "TYPE_MISMATCH"];
   return CONDITIONS[state] ?? (state.startsWith("22") ? ofValues : [`UNKNOWN_${state}`]);
 }

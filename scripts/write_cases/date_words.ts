@@ -1,4 +1,4 @@
-/** Cases of dates in words, abbreviations of time zones, and types as functions. */
+/** Test cases for dates in words, time zone abbreviations, and types used as functions. */
 import type { CaseFile } from "./answer.ts";
 
 const DATES = [

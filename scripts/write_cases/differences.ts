@@ -102,7 +102,7 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   ],
 ]);
 
-/** Returns the difference of one statement, if there is one. */
+/** Returns the deliberate difference for a statement; undefined if there is none. */
 export function differenceOf(sql: string): Difference | undefined {
   return DIFFERENCES.get(sql);
 }

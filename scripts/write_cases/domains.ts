@@ -1,4 +1,6 @@
-/** Cases of domains: their conditions in casts and in rows, and changes to their definitions. */
+/**
+ * Test cases for domains: their conditions in casts and in rows, and changes to their definitions.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const STATEMENTS: readonly string[] = [

@@ -1,6 +1,6 @@
 /**
- * Edge cases of parsing statements and patterns: the smallest integers, parts of SIMILAR TO,
- * numbers and times that are parsed with a pattern, negative zero, and refused values.
+ * Edge cases for parsing statements and patterns: the smallest integers, parts of SIMILAR TO,
+ * numbers and times parsed with a pattern, negative zero, and refused values.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
@@ -154,7 +154,7 @@ const READ_MOMENTS = [
   ["2018-11-02 12:34:56.12345678", "YYYY-MM-DD HH24:MI:SS.FF#"],
 ] as const;
 
-/** Pairs of a text and the pattern with which it is parsed. */
+/** Pairs of a text and the pattern with which to parse it. */
 const MOMENTS_IN: readonly (readonly [string, string])[] = [
   ...READ_MOMENTS.flatMap(([text, pattern]) =>
     ["1", "2", "3", "4", "5", "6"].map((digits) => [text, pattern.replace("#", digits)] as const),

@@ -1,4 +1,6 @@
-/** Cases of enum types: their labels, order, casts and changes, and columns of them. */
+/**
+ * Test cases for enum types: their labels, order, casts and changes, and columns of such types.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const STATEMENTS: readonly string[] = [

@@ -1,4 +1,7 @@
-/** Cases of table functions in select lists, and of aggregates that belong to an outer query. */
+/**
+ * Test cases for table functions in select lists, and for aggregates that belong to an outer
+ * query.
+ */
 import type { CaseFile } from "./answer.ts";
 import { COLUMNS_OF_CALLS } from "./columns_of_calls.ts";
 

@@ -1,4 +1,7 @@
-/** Cases of the geometric types: texts, operators, functions, casts, columns and restrictions. */
+/**
+ * Test cases for the geometric types: text forms, operators, functions, casts, columns and
+ * restrictions.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const TEXTS: readonly (readonly [type: string, texts: readonly string[]])[] = [
@@ -109,7 +112,7 @@ const TABLES: readonly (readonly [table: string, type: string, values: readonly 
 
 const TABLE_OF: ReadonlyMap<string, string> = new Map(TABLES.map(([table, type]) => [type, table]));
 
-/** The operators between values of one type. */
+/** The operators between two values of the same type. */
 const SAME: Readonly<Record<string, string>> = {
   point: "~= <> << >> <<| |>> <^ >^ ?- ?| <-> + - *",
   lseg: "= <> < <= > >= ?# ?|| ?-| <-> # ##",
@@ -120,7 +123,7 @@ const SAME: Readonly<Record<string, string>> = {
   circle: "= <> < <= > >= ~= << >> &< &> <<| |>> &<| |&> && @> <@ <->",
 };
 
-/** The operators between values of two types. */
+/** The operators between values of different types. */
 const MIXED: readonly (readonly [left: string, operators: string, right: string])[] = [
   ["point", "<-> <@ ##", "line"],
   ["point", "<-> <@ ##", "lseg"],

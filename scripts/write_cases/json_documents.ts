@@ -1,4 +1,6 @@
-/** Cases of the order of JSON documents, their text form, and documents made from values. */
+/**
+ * Test cases for the order of JSON documents, their text form, and documents built from values.
+ */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
@@ -67,7 +69,7 @@ const JSON_ORDER: CaseFile = {
   ],
 };
 
-/** Texts that are read as JSON and as JSONB. */
+/** Texts parsed as JSON and as JSONB. */
 const TEXTS = ['"x"', "1.50", "true", "null", '[1,  "a"]', '{"b":1,  "a":"z"}', '""'] as const;
 
 const JSON_TEXT: CaseFile = {

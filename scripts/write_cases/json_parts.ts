@@ -1,4 +1,4 @@
-/** Cases of parts of JSONB columns that UPDATE assigns, and of null members that are stripped. */
+/** Test cases for assigning parts of JSONB columns in UPDATE, and for stripping null members. */
 import type { CaseFile } from "./answer.ts";
 
 const STRIPPED = [

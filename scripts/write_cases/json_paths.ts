@@ -1,11 +1,14 @@
-/** Cases of JSON paths: their text, their items in both modes, conditions, methods and errors. */
+/**
+ * Test cases for JSON paths: their text form, their items in both modes, conditions, methods and
+ * errors.
+ */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
 const SHOP =
   '{"name": "Harbour", "open": true, "boss": null, "tables": [{"id": 1, "seats": 4, "tags": ["bay", "window"]}, {"id": 2, "seats": 2.50, "tags": []}, {"id": 3, "seats": "six"}], "prices": [3, 12.5, -1, "7", null]}';
 
-/** The texts of JSON paths. Some of them are invalid. */
+/** JSON paths in text form. Some of them are invalid. */
 const TEXTS = [
   "$",
   "strict $.a",

@@ -1,11 +1,11 @@
-/** Cases of changes that give rows other primary keys. */
+/** Test cases for changes to primary keys. */
 import type { CaseFile } from "./answer.ts";
 
 const PARENTS = "SELECT id, name FROM parent ORDER BY id";
 const CHILDREN = "SELECT p, n, v FROM child ORDER BY p, n";
 const NOTES = "SELECT id, p, d FROM note ORDER BY id";
 
-/** Reads all tables after each statement. */
+/** Returns the statements, each followed by queries that read all tables. */
 function followed(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, PARENTS, CHILDREN, NOTES]);
 }

@@ -1,4 +1,4 @@
-/** Cases of materialized views. */
+/** Test cases for materialized views. */
 import type { CaseFile } from "./answer.ts";
 
 const TOTALS = "SELECT * FROM totals ORDER BY 1";

@@ -1,4 +1,4 @@
-/** Cases of MERGE. */
+/** Test cases for MERGE. */
 import type { CaseFile } from "./answer.ts";
 
 const WHOLE = "SELECT id, a, b, d FROM t ORDER BY id";

@@ -1,4 +1,4 @@
-/** Cases of dates and times, and of values formatted with a pattern. */
+/** Test cases for dates and times, and for values formatted with a pattern. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,4 +1,4 @@
-/** Cases of JSON and arrays. */
+/** Test cases for JSON and arrays. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Cases of NaN and infinity in REAL and DOUBLE, in literals, comparisons, arithmetic, functions,
- * aggregates and columns.
+ * Test cases for NaN and infinity in REAL and DOUBLE, in literals, comparisons, arithmetic,
+ * functions, aggregates and columns.
  */
 import type { CaseFile } from "./answer.ts";
 

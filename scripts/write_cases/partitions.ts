@@ -1,4 +1,6 @@
-/** Cases of partitioned tables: bounds, rows that find their partition, ATTACH and DETACH. */
+/**
+ * Test cases for partitioned tables: bounds, rows routed to their partition, ATTACH and DETACH.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const RANGES: readonly string[] = [

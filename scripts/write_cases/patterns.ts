@@ -1,4 +1,4 @@
-/** Cases of statements that are generated from patterns of every kind. */
+/** Test cases for statements generated from patterns of every kind. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

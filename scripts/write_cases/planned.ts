@@ -1,6 +1,6 @@
 /**
- * Conditions that hold for no row, columns that are equal through others, and LATERAL rows. The
- * planner rewrites these forms, and their results have to stay the same.
+ * Test cases for conditions that hold for no row, columns that are equal through others, and
+ * LATERAL rows. The planner rewrites these forms, and their results must stay the same.
  */
 import type { CaseFile } from "./answer.ts";
 
@@ -246,7 +246,9 @@ const PLANNED_CASES: CaseFile = {
   ],
 };
 
-/** Conditions on the right side of a left join. Some are true for a row without a partner. */
+/**
+ * Conditions on the right side of a left join. Some of them are true for a row without a match.
+ */
 const CONDITIONS_ON_PARTNERS: readonly string[] = [
   "d.h = 1",
   "d.h <> 1",
@@ -343,7 +345,9 @@ const YEARS =
   "UNION ALL SELECT g, v % 3, 'two', max(id) FROM t WHERE g > 1 GROUP BY g, v % 3)";
 const GROUPS = "WITH c AS (SELECT g, v % 4 AS y, count(*) AS n FROM t GROUP BY 1, 2)";
 
-/** The FROM and the conditions of readers of one entry. */
+/**
+ * FROM and WHERE clauses in which several readers of one WITH entry each need only some of its rows.
+ */
 const READERS: readonly string[] = [
   "c a JOIN c b ON b.g = a.g WHERE a.y = 1 AND b.y = 2",
   "c a JOIN c b ON b.g = a.g WHERE a.y = 1 AND b.y = 1 + 1",

@@ -1,7 +1,7 @@
 /**
- * Statements of the kinds in which scripts written for PostgreSQL found different results: fields
- * of a pattern without separators, numbers without digits in to_char, 32-bit numbers between two
- * neighbours, dimensions of arrays, expanded patterns, sizes, and names of types.
+ * Statements of the kinds for which scripts written for PostgreSQL once returned different
+ * results: fields of a pattern without separators, numbers without digits in to_char, 32-bit
+ * numbers between two neighbours, array dimensions, expanded patterns, sizes, and type names.
  */
 import type { CaseFile } from "./answer.ts";
 

@@ -1,10 +1,11 @@
 /**
- * Generates statements from patterns: every `#` in a pattern is replaced by each value of its list.
+ * Generates statements from patterns: every `#` in a pattern is replaced by each value in its
+ * list.
  */
 
 /**
- * Returns a SELECT of each pattern with each combination of values. Two lists give every pair of
- * their values.
+ * Returns a SELECT for each pattern with each combination of values. Two lists produce every pair
+ * of their values.
  */
 export function selects(
   patterns: readonly string[],

@@ -15,7 +15,7 @@ const NUMBERS: ReadonlySet<string> = new Set(["numeric", "real", "double precisi
 
 const DAY_MS = 86_400_000;
 
-/** Runs statements one after the other on one connection. @throws If the client cannot run. */
+/** Runs statements one after another on a single connection. @throws If the client cannot run. */
 export async function askPostgres(
   url: string,
   programs: string,
@@ -48,7 +48,7 @@ function answerFrom(described: string, result: string, rowCount: number): Answer
   const types = described
     .trimEnd()
     .split(ROW)
-    // A statement without columns yields only a notice from the client.
+    // For a statement without columns, the client prints only a notice.
     .filter((line) => line.includes(FIELD))
     .map((line) => line.split(FIELD)[1] ?? "");
   const hasRows = types.length > 0 && rowCount > 0;
@@ -73,7 +73,7 @@ function columnOf(type: string, rows: readonly (readonly string[])[], position: 
   return isPlain ? "T" : "U";
 }
 
-/** Returns a value that PostgreSQL printed as a wire cell of its type. */
+/** Converts a value printed by PostgreSQL to a wire cell of its type. */
 function wireForm(text: string, type: string): string {
   const [base = ""] = type.split("(");
   if (/^time\b.*with time zone$/.test(type)) return text;
@@ -100,7 +100,7 @@ function micros(text: string): string {
 }
 
 async function run(command: string, parameters: readonly string[], input: string): Promise<string> {
-  // Errors and rows keep their order if they share one pipe.
+  // Errors and rows keep their order only if they share a pipe.
   const both = ["-c", 'exec "$0" "$@" 2>&1', command, ...parameters];
   const child = spawn("sh", both, { stdio: ["pipe", "pipe", "inherit"] });
   const decoder = new TextDecoder();

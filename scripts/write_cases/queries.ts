@@ -1,4 +1,7 @@
-/** Cases of queries over a few small tables, like those of an acceptance test for an SQL engine. */
+/**
+ * Test cases for queries on a few small tables, like those in an acceptance test for an SQL
+ * engine.
+ */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,4 +1,4 @@
-/** Cases of ranges and multiranges: texts, operators, functions, keys and columns. */
+/** Test cases for ranges and multiranges: text forms, operators, functions, keys and columns. */
 import type { CaseFile } from "./answer.ts";
 
 const TEXTS: readonly (readonly [type: string, texts: readonly string[]])[] = [
@@ -145,7 +145,7 @@ const OPERATORS: readonly string[] = [
   "SELECT range_contains(int4range(1, 9), int4range(2, 3)), range_adjacent(int4range(1, 3), int4range(3, 4)), range_minus(int4range(1, 9), int4range(5, 12)), range_overlaps_multirange(int4range(1, 3), '{[2,9)}'::int4multirange)",
 ];
 
-/** Values of each type of bounds, whose ranges are sorted. */
+/** For each range type, values to use as bounds. The ranges between them are sorted. */
 const BOUNDS: readonly (readonly [range: string, bound: string, values: readonly string[]])[] = [
   ["int4range", "int", ["-2147483648", "-70000", "-1", "0", "63", "64", "2147483646"]],
   [

@@ -1,4 +1,4 @@
-/** Cases of the rarer types: addresses, bit strings, MONEY, TIMETZ and row types. */
+/** Test cases for the rarer types: addresses, bit strings, MONEY, TIMETZ and row types. */
 import type { CaseFile } from "./answer.ts";
 
 const INETS = [

@@ -1,4 +1,7 @@
-/** Test cases for whole-row references, and for rare spellings of FROM, operators and literals. */
+/**
+ * Test cases for whole-row references, and for rare spellings of FROM clauses, operators and
+ * literals.
+ */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

@@ -1,4 +1,4 @@
-/** Cases of functions and operators with values at the edges of their ranges. */
+/** Test cases for functions and operators with values at the limits of their ranges. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Cases of PostgreSQL's smaller forms: VARIADIC, ONLY, COLLATE, storage parameters and operator
- * classes, a table's columns as members of a JSON document, the words of a tsvector as rows, and
- * types named `_int4`.
+ * Test cases for PostgreSQL's smaller features: VARIADIC, ONLY, COLLATE, storage parameters and
+ * operator classes, a table's columns as members of a JSON document, the words of a tsvector as
+ * rows, and types named `_int4`.
  */
 import type { CaseFile } from "./answer.ts";
 

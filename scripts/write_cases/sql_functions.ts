@@ -1,4 +1,4 @@
-/** Cases of functions in SQL. */
+/** Test cases for functions in SQL. */
 import type { CaseFile } from "./answer.ts";
 
 export const SQL_FUNCTIONS: CaseFile = {

@@ -1,4 +1,4 @@
-/** Cases of text search: documents, queries, stems, ranks, and similarity by trigrams. */
+/** Test cases for text search: documents, queries, stems, ranks, and trigram similarity. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
@@ -36,7 +36,7 @@ const TALE =
   "The quick brown fox, a well-known <b>animal</b>, jumps over the lazy dog. It was 12.5 years old, " +
   "and lived at http://example.com/fox/den &amp; elsewhere. Nobody knew another fox that jumps as high.";
 
-/** Words with each ending that the stemmer knows. */
+/** Words with each suffix that the stemmer handles. */
 const WORDS =
   "caresses ponies ties cats gas kiwis agreed feed plastered bled motoring sing conflated troubled " +
   "sized hopping falling filing happy sky cry by say relational conditional rational valency " +

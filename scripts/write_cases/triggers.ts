@@ -1,4 +1,4 @@
-/** Cases of triggers: each timing, event and level, with each outcome. */
+/** Test cases for triggers: each timing, event and level, with each outcome. */
 import type { CaseFile } from "./answer.ts";
 
 const READ = [
@@ -7,7 +7,9 @@ const READ = [
   "DELETE FROM log",
 ];
 
-/** Returns a statement, followed by queries that read the rows and what triggers have said. */
+/**
+ * Returns a statement, followed by queries that read the rows and the messages left by triggers.
+ */
 function fired(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql].concat(READ));
 }
@@ -80,7 +82,7 @@ export const TRIGGERS: CaseFile = {
     ...combinations(),
     "DELETE FROM t",
     "DELETE FROM log",
-    // The order of names, WHEN and UPDATE OF.
+    // Name order, WHEN and UPDATE OF.
     body(
       "say",
       "INSERT INTO log (said) VALUES (TG_NAME || ' ' || TG_OP || coalesce(' ' || OLD.a, '') || coalesce(' ' || NEW.a, ''));",
@@ -189,7 +191,7 @@ export const TRIGGERS: CaseFile = {
     "SELECT n FROM deep ORDER BY n",
     "SELECT said FROM log ORDER BY said",
     "SELECT pg_trigger_depth()",
-    // Each row of a statement sees the rows before it.
+    // A row trigger sees the rows that the statement has changed so far.
     "CREATE TABLE few (id INT PRIMARY KEY)",
     body(
       "at_most_three",
@@ -221,7 +223,7 @@ export const TRIGGERS: CaseFile = {
     "INSERT INTO late VALUES (1, true)",
     "INSERT INTO late VALUES (2, false)",
     "SELECT id, ok FROM late ORDER BY id",
-    // Definitions that are refused.
+    // Refused definitions.
     "CREATE TRIGGER x AFTER INSERT ON late FOR EACH ROW EXECUTE FUNCTION nowhere()",
     "CREATE TRIGGER x INSTEAD OF INSERT ON late FOR EACH ROW EXECUTE FUNCTION must_be_ok()",
     "CREATE TRIGGER x BEFORE TRUNCATE ON late FOR EACH ROW EXECUTE FUNCTION must_be_ok()",

@@ -1,4 +1,4 @@
-/** Cases of logic, literals and casts. */
+/** Test cases for logic, literals and casts. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

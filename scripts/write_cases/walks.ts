@@ -1,4 +1,4 @@
-/** Cases of SEARCH and CYCLE in recursive queries. */
+/** Test cases for SEARCH and CYCLE in recursive queries. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

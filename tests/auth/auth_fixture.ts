@@ -15,7 +15,7 @@ import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
 import { NO_ACCOUNTS, NO_PROVIDERS } from "../support/http.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** The events that Auth reported in all tests of a file. */
+/** The events reported by Auth in all tests of a file. */
 export const audited: AuditEvent[] = [];
 
 export const SECRET: Uint8Array = new TextEncoder().encode("k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj");
@@ -23,7 +23,10 @@ export const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 export const REMOTE: Caller = { address: "203.0.113.7", isLocal: false };
 export const PASSWORD = "correct horse 9";
 
-/** The argon2id hash of PASSWORD, with low costs so that tests do not wait for it. */
+/**
+ * The argon2id hash of PASSWORD, with low cost parameters so that tests do not have to wait for
+ * it.
+ */
 export const PASSWORD_HASH: string = await Bun.password.hash(PASSWORD, {
   algorithm: "argon2id",
   memoryCost: 8,
@@ -81,7 +84,7 @@ export function authOver(
   });
 }
 
-/** Returns a server on which root has no known password and the given users have PASSWORD. */
+/** Returns a server on which root's password is unknown and the given users have PASSWORD. */
 export function configuredServer(
   users: Readonly<Record<string, Role>> = { ada: "dba" },
   change: Partial<AuthSettings> = {},

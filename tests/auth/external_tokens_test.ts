@@ -1,8 +1,7 @@
 /**
- * Verifies that the keys of an issuer are fetched when they are needed, but not too often. An
- * issuer that is slow, unreachable or hostile causes little delay and cost, and keys that are
- * already known remain valid. The tests use an Auth with a manual clock, and an issuer whose
- * answers each test defines.
+ * Tests that an issuer's keys are fetched when needed, but not too often. An issuer that is slow,
+ * unreachable or hostile causes little delay and cost, and keys already known remain valid. The
+ * tests use an Auth with a manual clock, and an issuer with responses defined by each test.
  */
 import { afterEach, expect, test } from "bun:test";
 import { type Auth, type OidcSettings } from "../../src/auth/mod.ts";
@@ -37,12 +36,12 @@ async function trusting(change: Partial<OidcSettings> = {}): Promise<Fixture> {
     ...change,
   };
   const { auth, clock } = configuredServer({}, { oidc });
-  // Tokens are issued by the clock of the machine, so the manual clock must show the same time.
+  // Tokens are issued by the machine's clock, so the manual clock must show the same time.
   clock.setWall(Date.now());
   return { auth, clock, issuer };
 }
 
-/** Returns "ok", or the code with which the token is refused. */
+/** Returns "ok", or the error code with which the token is refused. */
 async function outcome(auth: Auth, token: string): Promise<string> {
   const failure = await failureOf(async () => {
     await auth.checkExternal(`Bearer ${token}`);
@@ -51,7 +50,9 @@ async function outcome(auth: Auth, token: string): Promise<string> {
   return failure ?? "ok";
 }
 
-/** Advances the clock, and sets its wall time to the time at which tokens are issued. */
+/**
+ * Advances the clock, and sets its wall time to the machine's time, by which tokens are issued.
+ */
 function later(clock: ManualClock, ms: number): void {
   clock.advance(ms);
   clock.setWall(Date.now());
@@ -219,7 +220,9 @@ test("accounts that are created for unknown users count towards the limit for si
 
 const DAY_MS = 86_400_000;
 
-/** Returns two tokens for different people, which their issuer intends to be valid for a year. */
+/**
+ * Returns two tokens for different people. According to their issuer, they are valid for a year.
+ */
 async function yearTokens({ issuer }: Fixture): Promise<readonly [string, string]> {
   const exp = Math.floor(Date.now() / 1000) + 365 * 86_400;
   return await Promise.all([issuer.token({ sub: "ann", exp }), issuer.token({ sub: "bo", exp })]);
@@ -254,7 +257,7 @@ test("the logout of a person ends a token of the provider for as long as such a 
   };
   await logOut("ann");
   clock.setWall(clock.nowMs() + 29 * DAY_MS);
-  // Each revocation also removes the earlier revocations that have expired.
+  // Each new revocation also removes earlier revocations that have expired.
   await logOut("cy");
   expect([await outcome(auth, ended), await outcome(auth, other)]).toEqual([
     "INVALID_CREDENTIALS",

@@ -1,4 +1,7 @@
-/** Verifies that guessing is slow, no user can lock out another, and memory stays bounded. */
+/**
+ * Verifies that guessing is slow, that no user can lock out another, and that memory stays
+ * bounded.
+ */
 import { expect, test } from "bun:test";
 import { AuthBucket, LoginGuard } from "../../src/auth/login_guard.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -118,7 +121,7 @@ test("LoginGuard remembers a bounded number of names, and forgets the oldest fir
 
 const HOUR_MS = 3_600_000;
 
-/** Fails to log in as `name` this many times, each time from another sender. */
+/** Fails to log in as `name` this many times, each time from a different sender. */
 function failFromEverywhere(guard: LoginGuard, name: string, count: number): void {
   for (let index = 0; index < count; index += 1) {
     guard.failed(guard.attempt(name, `10.${index >> 8}.${index & 255}.1`));

@@ -1,6 +1,6 @@
 /**
- * Verifies how recent the login of a user without a password has to be for the deletion of the
- * account, and that the code of a login is required otherwise.
+ * Verifies how recently a user without a password must have logged in to delete the account, and
+ * that the code of a new login is required otherwise.
  */
 import { expect, test } from "bun:test";
 import { OwnAccount, type OwnAccountOptions } from "../../src/auth/own_account.ts";

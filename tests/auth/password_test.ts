@@ -1,6 +1,6 @@
 /**
- * Verifies that weak passwords are refused on every path, and comparing a password always takes the
- * same work.
+ * Verifies that weak passwords are refused on every path, and that comparing a password always
+ * takes the same amount of work.
  */
 import { expect, spyOn, test } from "bun:test";
 import { passwordFault } from "../../src/auth/mod.ts";
@@ -99,8 +99,8 @@ test("PasswordHasher.matches does the same work for passwords that cannot match"
     ] as const) {
       verify.mockClear();
       expect(await hasher.matches(password, hash, TURN)).toBeFalse();
-      // The parameters of a hash determine the work. The hash for unknown users has the same
-      // parameters.
+      // A hash's parameters determine the amount of work. The hash for unknown users has the same
+      // ones.
       const worked = verify.mock.calls.map(([, against]) => workOf(against));
       expect(worked).toEqual([workOf(real)]);
     }
@@ -109,7 +109,7 @@ test("PasswordHasher.matches does the same work for passwords that cannot match"
   }
 });
 
-/** Returns the algorithm, version and costs of a hash. */
+/** Returns the algorithm, version and cost parameters of a hash. */
 function workOf(hash: Parameters<typeof Bun.password.verify>[1]): string {
   return Buffer.from(hash as string)
     .toString()

@@ -1,6 +1,6 @@
 /**
- * Verifies what each role may do, cell by cell of a matrix. U, S, D and Y stand for the roles user,
- * service, dba and system; O is a user of role user who owns the namespace.
+ * Verifies what each role may do, cell by cell of a matrix. U, S, D and Y stand for the roles
+ * user, service, dba and system; O is a user with the role user who owns the namespace.
  */
 import { expect, test } from "bun:test";
 import {
@@ -56,7 +56,7 @@ const CALLERS: Readonly<Record<string, Principal>> = {
   O: principal("o", "user"),
 };
 
-/** A principal of role dba that acts for the owner of the namespace with EXECUTE AS. */
+/** A principal with the role dba that acts on behalf of the namespace's owner with EXECUTE AS. */
 const INSIDE = principal("o", "user", { actorId: "d", actorRole: "dba", isImpersonated: true });
 
 function who(isAllowed: (caller: Principal) => boolean): string {
@@ -66,7 +66,7 @@ function who(isAllowed: (caller: Principal) => boolean): string {
     .join("");
 }
 
-/** Returns a function that tells whether a check that throws accepts a caller. */
+/** Turns a check that throws into a function that returns whether it accepts a caller. */
 function isLet(require: (caller: Principal) => void): (caller: Principal) => boolean {
   return (caller) => {
     try {

@@ -1,6 +1,6 @@
 /**
- * Verifies that a secret is recognised by its form alone, and that no typing error turns one secret
- * into another.
+ * Verifies that a secret is recognised by its form alone, and that no typing error turns one
+ * secret into another.
  */
 import { expect, test } from "bun:test";
 import { hashOfSecret, isSecret, newSecret } from "../../src/auth/secret_text.ts";

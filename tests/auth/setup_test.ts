@@ -1,6 +1,6 @@
 /**
  * Verifies that setup happens only once, only from an allowed place and only with valid passwords,
- * and checks these conditions in this order.
+ * and that these conditions are checked in this order.
  */
 import { afterAll, expect, test } from "bun:test";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";

@@ -74,8 +74,8 @@ test("SignUpRate limits all sign-ups, allows one address a tenth of them, and re
     }
   };
   expect([1, 2, 3].map(() => take("192.0.2.1"))).toEqual(["ok", "ok", "wait 1800"]);
-  // All addresses of one IPv6 network of 64 bits share one limit, and requests from this machine
-  // are not limited.
+  // All addresses in an IPv6 /64 network share one limit, and requests from this machine are not
+  // limited.
   expect(["1", "2", "3"].map((each) => take(`2001:db8:0:0:0:0:0:${each}`))).toEqual([
     "ok",
     "ok",

@@ -1,6 +1,6 @@
 /**
- * Verifies that only an unchanged token that this server signed is accepted, within its lifetime,
- * and only while its user has not changed. The tests try the attacks of a list on the real parser.
+ * Verifies that only an unchanged token signed by this server is accepted, within its lifetime,
+ * and only while its user has not changed. The tests try a list of attacks on the real parser.
  */
 import { afterAll, expect, test } from "bun:test";
 import { SignJWT } from "jose";

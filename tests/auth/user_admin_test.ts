@@ -1,4 +1,7 @@
-/** Verifies that only the right callers may CREATE, ALTER and DROP users, with valid passwords. */
+/**
+ * Verifies that only the right callers may CREATE, ALTER and DROP users, and only with valid
+ * passwords.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
 import type { RecentLog } from "../../src/base/recent_log.ts";
@@ -116,7 +119,7 @@ test("Auth.createUser refuses the provider and subject of another account until 
     message: "Cannot create user pim: user pip is already linked to this provider and subject",
   });
   await create("pam", '{"provider":"g","subject":"t"}');
-  // Links without a subject differ by the ids of their accounts.
+  // Links without a subject are distinguished by the ids of their accounts.
   await create("paul", '{"provider":"g"}');
   await create("pete", '{"provider":"g"}');
   auth.dropUser(as("d"), "pip");

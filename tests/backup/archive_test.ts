@@ -1,6 +1,6 @@
 /**
- * Tests the log archive when it is full, missing or foreign. Log files are kept until they are
- * copied, up to a bound, and every file that is removed uncopied is reported.
+ * Tests the log archive when it is full, missing or foreign. Log files are kept until they have
+ * been copied, up to a limit, and every file removed without having been copied is reported.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -81,7 +81,7 @@ async function ask(database: Database, sql: string): Promise<readonly (readonly 
   return results.at(-1)?.rows ?? [];
 }
 
-/** Fills this many log files. On request, it waits until the table is in segments. */
+/** Fills this many log files. If requested, waits until the table is in segments. */
 async function fill(
   database: Database,
   fileCount: number,
@@ -126,7 +126,7 @@ test("log files wait while the archive is full, and are copied once it has space
   expect(database.archiveLag()?.files).toBeGreaterThan(2);
   expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
   isFull = false;
-  // The archiver starts again when the next log file is full.
+  // The archiver tries again when the next log file is full.
   await fill(database, 1);
   await until(() => database.archiveLag()?.files === 0);
   expect(database.archiveLag()).toEqual({ files: 0, bytes: 0, lostFiles: 0, failure: undefined });
@@ -281,14 +281,14 @@ test("files that another copy of the database has archived are not overwritten",
   expect(database.archiveLag()?.failure).toContain("another copy of this database writes there");
   expect(existsSync(foreign.replace(".json", ".wal"))).toBe(false);
   await database.close();
-  // The list says that it belongs to another file. The next start notices that.
+  // The list says that it belongs to a different file. The next start notices that.
   const again = await open(place);
   expect(again.archiveLag()?.failure).toContain("it is the list of file");
   await again.close();
 });
 
 /**
- * The real disk, except that it fails to sync one directory while a condition of the test is met.
+ * The real disk, except that syncing a directory fails while `isMet` returns true for its path.
  */
 function diskThatSyncsNot(isMet: (path: string) => boolean): Disk {
   return {

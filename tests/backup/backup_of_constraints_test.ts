@@ -1,6 +1,6 @@
 /**
- * Tests backups of tables with indexes, sequences and foreign keys. The restored database finds the
- * same rows through its indexes, issues no number twice, and enforces its foreign keys.
+ * Tests backups of tables with indexes, sequences and foreign keys. The restored database finds
+ * the same rows through its indexes, issues no number twice, and enforces its foreign keys.
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ test("a restored database keeps its unique index, sequence and foreign key", asy
   await server.rows(
     "INSERT INTO members (team) SELECT 'team ' || (1 + g % 50) FROM generate_series(1, 500) x(g)",
   );
-  // Some rows are in segments with index files, and some only in the log.
+  // Some rows are in segments with index files, and others only in the log.
   for (const table of ["teams", "members"]) await server.rows(`STORAGE FLUSH TABLE ${table}`);
   await server.rows("UPDATE teams SET code = 'moved' WHERE code = 'team 7'");
   // After a restore, the numbers of a sequence may have gaps.

@@ -101,7 +101,7 @@ describe("backup and restore of tables that are in storages", () => {
     expect(await other.rows("SELECT id FROM here")).toEqual([[1]]);
     await engine.restart();
     expect(await engine.rows(ROWS)).toEqual(KEPT);
-    // An empty directory that already exists belongs to the other database from then on.
+    // From then on, an existing empty directory belongs to the other database.
     await engine.database.close();
     renameSync(join(root, "fast"), join(root, "away"));
     mkdirSync(join(root, "fast"));

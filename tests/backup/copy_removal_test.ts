@@ -1,6 +1,6 @@
 /**
- * The remains of a copy that was killed or cut off by a crash may be as large as the database, so
- * they are removed off the event loop.
+ * Tests how the remains of a copy that was killed or cut off by a crash are removed. They may be
+ * as large as the database, so they are removed off the event loop.
  */
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ afterAll(removeDirectories);
 /** Forwards to the real disk, records removals, and reports new files. */
 class NotingDisk extends ForwardingDisk {
   onMade: (path: string) => void = () => {};
-  /** Files that were removed synchronously, on the event loop. */
+  /** The files removed synchronously, on the event loop. */
   atOnce: string[] = [];
   soon: string[] = [];
 

@@ -1,4 +1,4 @@
-/** Tests the free space that a backup requires: at the bound, below it, and without a reserve. */
+/** Tests how much free space a backup requires: at the limit, below it, and without a reserve. */
 import { expect, test } from "bun:test";
 import { requireFreeSpace } from "../../src/backup/free_space.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";

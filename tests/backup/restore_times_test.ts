@@ -1,8 +1,8 @@
 /**
- * Tests restores to a moment after the clock was ahead for a while. Such a restore includes
- * everything that was committed before the moment according to the clock, even if ids run ahead.
- * The times of the seqs may come from the stopped server, from its archive alone, or from the
- * running server.
+ * Tests restores to a point in time after the clock was ahead for a while. Such a restore includes
+ * everything committed before that time according to the clock, even if ids run ahead. The times
+ * of the seqs may come from the stopped server, from its archive alone, or from the running
+ * server.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, renameSync } from "node:fs";
@@ -87,7 +87,7 @@ class JumpedDatabase {
     await until(() => this.#opened().archiveLag()?.files === 0);
   }
 
-  /** Returns the time this many minutes after the start, in a form that the command accepts. */
+  /** Returns the time this many minutes after the start, in a format that the command accepts. */
   moment(minutes: number): string {
     return new Date(this.startMs + minutes * MINUTE_MS).toISOString();
   }

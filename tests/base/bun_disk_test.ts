@@ -91,7 +91,7 @@ test("map returns the bytes of a file, keeps writes private, and is empty once r
   expect(mapped.bytes.length).toBe(0);
 });
 
-/** A file that no user may write, not even root. */
+/** A file that no user may write to, not even root. */
 const READ_ONLY_FILE = "/sys/kernel/notes";
 
 testUnless(fileMissing(READ_ONLY_FILE))("map shows a file that may only be read, too", () => {
@@ -208,7 +208,7 @@ test("lockByName respects a running process and takes over from one that has end
   expect(release).toBeDefined();
   expect(lockByName(path)).toBeUndefined();
   release?.();
-  // This number is above every process id that Linux assigns.
+  // This number is higher than any process id that Linux assigns.
   writeFileSync(`${path}.pid`, "4194999\n");
   const again = lockByName(path);
   expect(again).toBeDefined();

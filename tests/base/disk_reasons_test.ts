@@ -1,4 +1,4 @@
-/** Tests how system errors are explained to a reader at a terminal. */
+/** Tests how system errors are explained to someone at a terminal. */
 import { expect, test } from "bun:test";
 import { textWithHint } from "../../src/base/command_output.ts";
 import { reasonOfCode, unreadableText } from "../../src/base/disk_reasons.ts";

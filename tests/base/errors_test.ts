@@ -1,4 +1,4 @@
-/** Tests how an error is rethrown with more details. */
+/** Tests how an error is rethrown with additional details. */
 import { expect, test } from "bun:test";
 import {
   DatabaseError,

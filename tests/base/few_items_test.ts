@@ -1,4 +1,4 @@
-/** Tests sets that usually contain one item. */
+/** Tests sets that usually contain a single item. */
 import { expect, test } from "bun:test";
 import { FewItems } from "../../src/base/few_items.ts";
 

@@ -1,6 +1,7 @@
 /**
- * Verifies that a collection follows once much memory was released, and that small amounts do not
- * cause one each. The tests record the calls to the runtime instead of making them.
+ * Verifies that a collection follows once a lot of memory has been released, and that small
+ * amounts do not cause a collection each. The tests record the calls to the runtime instead of
+ * making them.
  */
 import { expect, spyOn, test } from "bun:test";
 import {
@@ -21,7 +22,7 @@ test("collectSoon collects once the heap has grown, and again after the runtime'
     collectSoon();
     return collect.mock.calls.length - before;
   };
-  // Earlier tests in this process have increased the counter to this value.
+  // Earlier tests in this process have raised the counter to this value.
   asked(10 * MIB);
   expect([17, 18, 20, 25, 26].map((mib) => asked(mib * MIB))).toEqual([0, 1, 0, 0, 1]);
   expect([12, 19, 20].map((mib) => asked(mib * MIB))).toEqual([0, 0, 1]);
@@ -60,7 +61,7 @@ test("collectArrays collects once the arrays have grown beyond their last minimu
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   const collected = (mib: number): number => {
-    // Earlier tests in this process may have left mapped files, which do not count.
+    // Earlier tests in this process may have left mapped files, which are not counted.
     usage.mockImplementation(heapOf(0, 2 ** 40 + mib * MIB));
     const before = collect.mock.calls.length;
     collectArrays(10 * MIB);

@@ -1,5 +1,5 @@
 /**
- * Verifies that the runtime creates no further global names once `settleGlobals` has read all of
+ * Verifies that the runtime creates no more global names once `settleGlobals` has read all of
  * them.
  */
 import { afterEach, expect, test } from "bun:test";

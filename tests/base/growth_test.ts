@@ -1,6 +1,6 @@
 /**
- * Verifies that an array contains all its values while it moves to larger memory, even if values
- * are changed and undone meanwhile, and that no step of the move takes long.
+ * Verifies that an array keeps all its values while it moves to larger memory, even if values are
+ * changed and removed in the meantime, and that no step of the move takes a long time.
  */
 import { describe, expect, test } from "bun:test";
 import { Growth } from "../../src/base/growth.ts";
@@ -8,7 +8,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 
 const LARGE = 65_536;
 
-/** An array that counts the values that are copied into it. */
+/** An array that counts how many values are copied into it. */
 class CountedArray extends Uint32Array {
   static copied = 0;
 
@@ -42,7 +42,8 @@ test("a large array moves in pieces, and is replaced once it is full", () => {
   }
   expect(array.length).toBe(4 * LARGE);
   expect(array.every((value, index) => value === index + 7)).toBe(true);
-  // At most 5.5 values are moved for each of the 4096 between two checks.
+  // Between two checks, 4096 values are appended, and at most 5.5 values are moved for each of
+  // them.
   expect(largest).toBeLessThan(23_000);
 });
 

@@ -1,5 +1,6 @@
 /**
- * Verifies that an address has one text form, and a range contains only addresses of its family.
+ * Verifies that each address has a single text form, and that a range contains only addresses of
+ * its own family.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";

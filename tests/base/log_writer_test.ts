@@ -1,5 +1,5 @@
 /**
- * Verifies that logging continues after the files could not be written, and that the log reports
+ * Verifies that logging resumes after the files could not be written, and that the log reports
  * what is missing.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -20,11 +20,11 @@ import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { fileMissing, testUnless } from "../support/requirements.ts";
 
-/** Logged lines are in the file within this time; a failed write is retried after RETRY_MS. */
+/** Logged lines are in the file after FLUSH_MS. A failed write is retried after RETRY_MS. */
 const FLUSH_MS = 200;
 const RETRY_MS = 10_000;
 
-/** A device that is always full; not every system has it. */
+/** A device that is always full. Not every system has it. */
 const FULL = "/dev/full";
 const fullTest = testUnless(fileMissing(FULL));
 
@@ -120,7 +120,7 @@ fullTest(
     ]);
     rmSync(file);
     writeFileSync(file, "a line that was to");
-    // Nothing is retried too early; afterwards the retry happens even if no line is logged.
+    // Nothing is retried too early. After the pause, the retry happens even if no line is logged.
     clock.advance(RETRY_MS - FLUSH_MS - 1);
     expect(linesOf()).toEqual(["a line that was to"]);
     clock.advance(1);

@@ -1,7 +1,7 @@
 /**
  * Verifies that the memory limit of the process is the smallest of all system limits, wherever
- * their files are. A file that cannot be read sets no limit. The tests use copies of Linux files as
- * containers, services and plain shells see them.
+ * their files are. A file that cannot be read sets no limit. The tests use copies of Linux files
+ * as seen by containers, services and plain shells.
  */
 import { expect, test } from "bun:test";
 import { totalmem } from "node:os";
@@ -55,14 +55,14 @@ test("findMemoryLimit returns the smallest limit of a version 2 control group an
 });
 
 test("findMemoryLimit reads the container's own control group at the root of the mount", () => {
-  // This is version 2 in a control group namespace: the path reveals nothing.
+  // Version 2 in a control group namespace: the path reveals nothing.
   const inner = { "/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": V2_MOUNT };
   const limit = { bytes: 512 * MIB, source: "memory.max of /sys/fs/cgroup" };
   expect(found({ ...inner, "/sys/fs/cgroup/memory.max": String(512 * MIB) })).toEqual(limit);
   // A process that joined from outside sees a path above its root.
   const joined = { ...inner, "/proc/self/cgroup": "0::/../../user.slice\n" };
   expect(found({ ...joined, "/sys/fs/cgroup/memory.max": String(512 * MIB) })).toEqual(limit);
-  // This is version 1: the host's path, the last part of which is mounted.
+  // Version 1: the path is the host's, and only its last part is mounted.
   const old = {
     "/proc/self/cgroup": "5:pids:/docker/abc\n4:cpu,memory:/docker/abc/worker\n0::/docker/abc\n",
     "/proc/self/mountinfo":
@@ -75,7 +75,7 @@ test("findMemoryLimit reads the container's own control group at the root of the
     source: "memory.limit_in_bytes of /sys/fs/cgroup/memory",
   });
   expect(found({ ...old, [own]: `${128 * MIB}\n`, [root]: UNLIMITED_V1 }).bytes).toBe(128 * MIB);
-  // The limit is also found without a namespace, and with a directory name that needs an escape.
+  // The limit is also found without a namespace, and in a directory whose name needs an escape.
   const spaced = {
     "/proc/self/cgroup": "4:memory:/elsewhere\n",
     "/proc/self/mountinfo": "35 31 0:32 /docker /sys/fs/c\\040g rw - cgroup cgroup rw,memory",

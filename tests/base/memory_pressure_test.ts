@@ -6,13 +6,13 @@ import { expect, test } from "bun:test";
 import { MemoryPressure } from "../../src/base/memory_pressure.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** The memory use of a process that may use 100 bytes. */
+/** Simulates the memory use of a process that may use 100 bytes. */
 class Usage {
   readonly clock: ManualClock = new ManualClock();
   used = 0;
-  /** The memory that remains in use after a release; if undefined, a release frees nothing. */
+  /** How much memory remains in use after a release; if undefined, a release frees nothing. */
   least: number | undefined;
-  /** The memory that was in use each time new work had to wait. */
+  /** How much memory was in use each time new work had to wait. */
   readonly tightAt: number[] = [];
   readonly pressure: MemoryPressure = new MemoryPressure({
     clock: this.clock,
@@ -24,7 +24,7 @@ class Usage {
     onTight: (used) => this.tightAt.push(used),
   });
 
-  /** Checks the memory in use. Returns how often memory was released so far. */
+  /** Checks the memory in use. Returns how often memory has been released so far. */
   countWith(used: number): number {
     this.used = used;
     this.pressure.look();
@@ -47,7 +47,7 @@ test("memory is not released again before a pause, which doubles while little is
     usage.clock.advance(500);
   }
   expect(givenBackAtMs).toEqual([0, 1000, 3000, 7000, 15_000, 31_000]);
-  // After memory use has fallen below the limit, the next release is not delayed.
+  // Once memory use has fallen below the limit, the next release is not delayed.
   usage.clock.advance(20_000);
   usage.countWith(50);
   usage.least = 60;
@@ -116,7 +116,7 @@ test("watched memory is checked after many bytes were allocated", () => {
   note(50);
   const end = usage.pressure.start();
   usage.used = 90;
-  // The threshold below which a release counts as "little" is exactly a twentieth.
+  // The threshold below which an amount counts as "little" is exactly a twentieth.
   for (const bytes of [3, 2, 1]) note(bytes);
   usage.used = 90;
   for (const bytes of [5, 1]) note(bytes);

@@ -1,4 +1,4 @@
-/** Tests "Did you mean": which known name a mistyped name most likely means. */
+/** Tests "Did you mean": which known name a mistyped name most likely stands for. */
 import { expect, test } from "bun:test";
 import { nearestName } from "../../src/base/nearest_name.ts";
 
@@ -14,7 +14,7 @@ test.each([
   ["x", undefined],
   ["di", "id"],
   ["", undefined],
-  // A short name has too few letters for a correction.
+  // The name is so short that it allows only a single edit.
   ["ordre", undefined],
   ["iq", "id"],
 ])("nearestName suggests for %p the name %p", (given, expected) => {

@@ -28,7 +28,9 @@ test("ProcessMemoryGauge works if the file or the line is missing", () => {
   expect(empty.read().fileBytes).toBeUndefined();
 });
 
-/** Collects garbage of earlier tests until a collection no longer makes the heap smaller. */
+/**
+ * Collects the garbage left by earlier tests until a collection no longer makes the heap smaller.
+ */
 function collectAll(gauge: ProcessMemoryGauge): void {
   let heapBytes = Infinity;
   for (;;) {

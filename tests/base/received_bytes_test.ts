@@ -1,5 +1,5 @@
 /**
- * Tests the number of bytes that the system reports as received on the connections of this process.
+ * Tests the number of bytes that the system reports as received on this process's connections.
  */
 import { expect, test } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";

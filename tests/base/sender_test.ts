@@ -1,4 +1,4 @@
-/** Verifies that one IPv4 address counts as one sender, and so does one IPv6 network of 64 bits. */
+/** Verifies that an IPv4 address counts as one sender, and so does an IPv6 /64 network. */
 import { expect, test } from "bun:test";
 import { ipFromText } from "../../src/base/ip_address.ts";
 import { senderOf } from "../../src/base/sender.ts";

@@ -18,7 +18,7 @@ import { ManualClock } from "../support/manual_clock.ts";
 const DAY_MS = 24 * HOUR_MS;
 const START_MS = SEQ_EPOCH_MS + 10 * DAY_MS;
 
-/** The last millisecond that has ids, as Unix milliseconds. */
+/** The last millisecond for which there are ids, in Unix milliseconds. */
 const LAST_MS = SEQ_EPOCH_MS + 2 ** 41 - 1;
 
 function generatorOn(clock: ManualClock, last: Seq = SEQ_ZERO): SeqGenerator {

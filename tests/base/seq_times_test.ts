@@ -1,4 +1,4 @@
-/** Verifies that the times and ages of seqs are right even if the clock jumps. */
+/** Verifies that the times and ages of seqs are correct even if the clock jumps. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
 import { type SeqEra, SeqTimes } from "../../src/base/seq_times.ts";
@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 
-/** A generator of ids whose eras are saved in the way a catalog saves them. */
+/** A generator of ids whose eras are saved as a catalog saves them. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly setBack: string[] = [];
@@ -29,7 +29,7 @@ class World {
     return new SeqGenerator({ clock: this.clock, nodeId: 0, nodeBits: 0, last, times, onSetBack });
   }
 
-  /** Ends the process, and starts another one at the newest id on disk. */
+  /** Ends the process, and starts a new one at the newest id on disk. */
   restart(): void {
     this.seqs = this.opened(this.seqs.last);
   }
@@ -112,7 +112,7 @@ test("an era is saved before its first id is issued, and an era without ids keep
   world.clock.setWall(START_MS);
   world.seqs.nowMs();
   expect(world.saved).toEqual([]);
-  // Only a reader has observed this clock time; no id contains it.
+  // Only a reader has observed this clock time. No id contains it.
   world.clock.setWall(START_MS + 3 * HOUR_MS);
   world.seqs.nowMs();
   world.clock.setWall(START_MS + 5000);
@@ -174,7 +174,7 @@ test("ids ascend, keep the time of their commit and stay expired, whatever the c
       const aged = world.seqs.agedSeq(TTL_MS);
       // A restart forgets a later time that only a reader has observed.
       if (kind !== 2) expect(aged, `seed ${seed}, step ${step}`).toBeGreaterThanOrEqual(bound);
-      // The bound must be an id that has been issued.
+      // The bound must be an id that has already been issued.
       bound = Math.min(aged, world.seqs.last);
       const newest = issued.at(-1);
       if (newest?.ms === world.clock.nowMs()) expect(aged).toBeLessThan(newest.seq);

@@ -1,6 +1,6 @@
 /**
- * Verifies that Zstandard restores blocks of every length, and detects data that was not compressed
- * in this way.
+ * Verifies that Zstandard restores blocks of every length, and detects data that was not
+ * compressed in this way.
  */
 import { expect, spyOn, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
@@ -37,7 +37,8 @@ test("zstdUnpack detects truncated input, and input that is not a frame of the g
   expect(zstdUnpack(new Uint8Array(40), 300)).toBeUndefined();
   // The first of the two frames has the expected length.
   expect(zstdUnpack(Buffer.concat([packed, packed]), 300)).toBeUndefined();
-  // The first header claims a length of 2^31 in four bytes, and the second has no length.
+  // The first of these headers claims a length of 2^31 in four bytes, and the second contains no
+  // length.
   for (const head of [
     [0xa0, 0, 0, 0, 0x80],
     [0x00, 0x38],
@@ -54,7 +55,7 @@ test("zstdUnpack detects truncated input, and input that is not a frame of the g
 
 test("zstdUnpack never asks the library for more memory than the input declares", () => {
   const first = zstdPack(new Uint8Array(300).fill(7));
-  // This input of half a kilobyte would unpack to 16 MiB.
+  // This input of half a kilobyte would decompress to 16 MiB.
   const bomb = Bun.zstdCompressSync(new Uint8Array(2 ** 24));
   const skipped = [0x50, 0x2a, 0x4d, 0x18, 0x60, 44, 0, 0];
   const repeated = [0x02, 0x09, 0, 7];

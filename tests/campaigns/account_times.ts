@@ -1,11 +1,11 @@
 /**
  * Tries to find out from response times which accounts exist. It compares sign-ups with free and
- * taken names, links for known and unknown users, and logins of known and unknown users. Welch's
+ * taken names, links for known and unknown users, and logins by known and unknown users. Welch's
  * t-test compares the times of each pair; |t| of 4.5 or more counts as a leak.
  *
- * The samples of a pair alternate in random order, so that a busy machine slows both sides alike.
- * The run also adds a few milliseconds to the times of one side of each pair, as a leak would, and
- * must detect them.
+ * The samples of a pair alternate in random order, so that a busy machine slows down both sides
+ * alike. The run also adds a few milliseconds to the times of one side of each pair, as a leak
+ * would, and must detect them.
  *
  * Exits with 1 if a pair leaks, or if an added delay is not detected.
  */
@@ -16,7 +16,7 @@ import { PASSWORD, type ServerProcess, startReadyServer } from "../support/serve
 
 const T_MAX = 4.5;
 
-/** The delay in milliseconds that the run must detect. */
+/** The added delay that the run must detect, in milliseconds. */
 const INJECTED_MS = 20;
 
 const { samples, seed } = readOptions({
@@ -26,7 +26,7 @@ const { samples, seed } = readOptions({
 
 interface Pair {
   readonly name: string;
-  /** The functions that send the requests of the two sides, each with a different name. */
+  /** The functions that send the requests for the two sides. Each uses different names. */
   readonly sides: readonly [(index: number) => Sent, (index: number) => Sent];
 }
 
@@ -60,7 +60,7 @@ await using server = await startReadyServer({
     auth: {
       signup: "open",
       password_reset: true,
-      // No program listens at this address, so that notices are lost.
+      // No program listens at this address, so notices are lost.
       notice_url: "http://127.0.0.1:9/notices",
     },
   },

@@ -6,8 +6,8 @@
  * projections on the real server while writers write. They speak JSON or MessagePack, with or
  * without gzip, and they disconnect and resume at random. The server itself is stopped and killed
  * during the run, by default once per 20,000 changes. The events that each reader should have seen
- * are computed from the writers' acknowledgements alone. At intervals the writers stop, and the
- * views of the subscribers are compared with a SELECT at the same seq. Exits with 1 if anything is
+ * are computed from the writers' acknowledgements alone. At intervals, the writers stop, and the
+ * subscribers' views are compared with a SELECT at the same seq. Exits with 1 if anything is
  * wrong. With `--inject`, it damages the messages, the requests or the stored rows of additional
  * subscriptions, and exits with 0 only if it reports these subscriptions and no others.
  */
@@ -54,12 +54,12 @@ if (injected === undefined) {
   });
 }
 
-/** Returns whether nothing is wrong in the parts of a run that no injected fault damages. */
+/** Returns whether nothing is wrong with the subscriptions that no injected fault damages. */
 function isSound({ faults }: CheckReport): boolean {
   return Object.values(faults).every((count) => count === 0);
 }
 
-/** Makes one run, and prints its report. */
+/** Does a single run, and prints its report. */
 async function run(seedOfRun: number, sought: readonly InjectedFault[]): Promise<CheckReport> {
   process.stdout.write(
     `check_live: ${changes} changes, ${writers} writers, ${subscriptions} subscriptions, ` +

@@ -14,9 +14,7 @@ type Abuse = (attack: Attack) => Promise<string>;
 /** The number of sockets that keep a server busy with messages. */
 const STORMING_SOCKETS = 50;
 
-/**
- * The number of bytes by which a message may exceed the limit before the server closes the socket.
- */
+/** How many bytes a message may exceed the limit by before the server closes the socket. */
 const LARGE_MESSAGE_BYTES = 2 ** 20;
 
 /** A size just below the one at which the server closes the socket. */
@@ -31,7 +29,7 @@ const FRAGMENT = Buffer.alloc(65_000, " ");
 
 const INFLATING = Bun.gzipSync(Buffer.alloc(100 * LARGE_MESSAGE_BYTES));
 
-/** The time for which the generator yields, so that the kernel's buffers may drain. */
+/** How long the generator yields, so that the kernel's buffers can drain. */
 const PAUSE_MS = 5;
 
 export const ABUSE_NAMES = [
@@ -82,7 +80,7 @@ async function readNothing(attack: Attack): Promise<string> {
   return `${socketCount} sockets that read nothing, ${writes * 20} changes`;
 }
 
-/** Subscribes and unsubscribes again and again, each time with different SQL text. */
+/** Subscribes and unsubscribes over and over, each time with different SQL. */
 async function subscribeAndUnsubscribe(attack: Attack): Promise<string> {
   const { server, chance } = attack;
   const sockets = await openRawSockets(server.url, STORMING_SOCKETS, tokenOf(attack));
@@ -123,7 +121,7 @@ async function askForBatches(attack: Attack): Promise<string> {
 }
 
 /**
- * Sends messages with an error in each field, and bytes that are not a frame. It replaces sockets
+ * Sends messages with an error in each field, and bytes that are not a frame. Replaces sockets
  * that the server closes.
  */
 async function sendMalformed(attack: Attack): Promise<string> {
@@ -185,7 +183,9 @@ async function openHalfway(attack: Attack): Promise<string> {
   );
 }
 
-/** Sends requests whose bodies lack their last bytes, both with a declared size and in chunks. */
+/**
+ * Sends requests whose bodies lack their last bytes, some with a declared size and some in chunks.
+ */
 async function keepBodiesBack(attack: Attack): Promise<string> {
   const { server, socketCount } = attack;
   const requests: UnfinishedRequest[] = [];
@@ -193,8 +193,8 @@ async function keepBodiesBack(attack: Attack): Promise<string> {
     const token = tokenOf(attack)(index) ?? "";
     const isChunked = index % 4 === 3;
     requests.push(await openUnfinished(server.url, { token, isChunked }));
-    // The bodies add up to a gigabyte even if they are refused. Sending them all at once would only
-    // test the network.
+    // The bodies add up to a gigabyte even if they are refused. Sending them all at once would
+    // only test the network.
     await Bun.sleep(1);
   }
   await forSeconds(attack, () => Bun.sleep(PAUSE_MS));
@@ -206,7 +206,8 @@ async function keepBodiesBack(attack: Attack): Promise<string> {
 
 /**
  * Sends nearly all of a message, in one frame or in fragments, both as known users and as
- * unauthenticated callers. Some sockets send small gzip frames that unpack to far more instead.
+ * unauthenticated callers. Some sockets instead send small gzip frames that decompress to far
+ * more.
  */
 async function keepMessagesBack(attack: Attack): Promise<string> {
   const { server, socketCount } = attack;
@@ -232,13 +233,13 @@ function sendFragments(socket: RawSocket): void {
   }
 }
 
-/** Sends frames that unpack to a thousand times their size. */
+/** Sends frames that decompress to a thousand times their size. */
 function sendInflating(socket: RawSocket): void {
   socket.sendText('{"type":"authenticate","method":"jwt","protocol":{"serialization":"msgpack"}}');
   for (let sent = 0; sent < 8; sent += 1) socket.sendFrame(OPCODE.binary, INFLATING);
 }
 
-/** Requests the whole history again and again. */
+/** Requests the entire history over and over. */
 async function replayAll(attack: Attack): Promise<string> {
   const { server, chance } = attack;
   await server.rows("UPDATE app.wall SET body = body || 'y'");

@@ -1,5 +1,5 @@
 /**
- * The parts that all attacks share: the server, the tokens of its users, and how much to send.
+ * What all attacks share: the server, the tokens of its users, and how much to send.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";

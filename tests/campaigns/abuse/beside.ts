@@ -2,7 +2,7 @@
 import type { VictimJob, VictimReport } from "./victim.ts";
 
 export interface RunningVictim {
-  /** Resolves once the ordinary user has begun to work. */
+  /** Resolves once the ordinary user has started working. */
   ready(): Promise<void>;
   stop(): Promise<VictimReport>;
 }

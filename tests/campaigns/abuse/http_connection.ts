@@ -1,6 +1,6 @@
 /**
- * An HTTP connection that stays open and sends one request at a time. The client of the runtime
- * opens a limited number of connections, which would throttle a flood.
+ * An HTTP connection that stays open and sends one request at a time. The runtime's own client
+ * opens only a limited number of connections, which would throttle a flood.
  */
 import type { Socket } from "bun";
 
@@ -35,12 +35,12 @@ export class HttpConnection {
     return connection;
   }
 
-  /** True once the server has closed the connection, which it does if it is idle for long. */
+  /** True once the server has closed the connection, which it does after a long idle time. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Sends a request. Must be called only after the answer to the previous one. */
+  /** Sends a request. Must be called only after the response to the previous one has arrived. */
   async post(path: string, body: object): Promise<HttpAnswer> {
     const text = JSON.stringify(body);
     const pending = Promise.withResolvers<HttpAnswer>();

@@ -1,6 +1,6 @@
 /**
- * Malformed messages: a valid message in which a field is missing, has another type, is too long or
- * is out of range; and bytes that are not a frame at all.
+ * Malformed messages: a valid message in which a field is missing, has a different type, is too
+ * long or is out of range; and bytes that are not a frame at all.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
@@ -86,7 +86,7 @@ export function malformedBytes(chance: Chance): Uint8Array {
   }
 }
 
-/** Changes one field, at any depth. */
+/** Changes a single field, at any depth. */
 function damage(value: Record<string, unknown>, chance: Chance): void {
   const key = chance.pick(Object.keys(value));
   const inner = value[key];

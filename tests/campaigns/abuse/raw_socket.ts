@@ -6,9 +6,7 @@ import type { Socket } from "bun";
 
 const OPEN_MS_MAX = 30_000;
 
-/**
- * The maximum number of sockets that are opened at once. More would only fill the kernel's queue.
- */
+/** The maximum number of sockets opened at once. More would only fill the kernel's queue. */
 const OPENING_MAX = 50;
 
 export const OPCODE = {
@@ -80,8 +78,8 @@ export class RawSocket {
   }
 
   /**
-   * Stops reading permanently. The bytes that the server sends then fill the kernel's buffers, and
-   * afterwards the server's own.
+   * Stops reading permanently. The bytes sent by the server then fill up the kernel's buffers, and
+   * after that the server's own.
    */
   stopReading(): void {
     this.#socket.pause();
@@ -92,7 +90,7 @@ export class RawSocket {
   }
 
   /**
-   * Sends one frame.
+   * Sends a frame.
    * @param head The first byte: an opcode, with the final bit set unless more fragments follow.
    */
   sendFrame(

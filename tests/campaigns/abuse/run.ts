@@ -1,6 +1,6 @@
 /**
  * Runs one kind of abuse against a new server: the victim starts, the abuse runs alongside it, and
- * the run then judges the effects on the victim and on the server.
+ * the effects on the victim and on the server are then judged.
  */
 
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
@@ -17,14 +17,15 @@ const MEMORY_BYTES_MAX = 200 * 2 ** 20;
 const SEND_QUEUE_BYTES = 2 ** 20;
 
 /**
- * The number of bytes of unfinished bodies or messages that the server accepts from one address.
+ * The number of bytes of unfinished bodies or messages that the server accepts from a single
+ * address.
  */
 const UNFINISHED_BYTES = 2 ** 28;
 
 /** The kinds of abuse that send unfinished bodies or messages. */
 const UNFINISHED: ReadonlySet<AbuseName> = new Set(["bodies", "unfinished"]);
 
-/** The number of sockets per user. A user may have at most 100 subscriptions. */
+/** The number of sockets per user, because a user may have at most 100 subscriptions. */
 const SOCKETS_PER_USER = 90;
 
 const SAMPLE_MS = 100;
@@ -41,11 +42,11 @@ export interface AbuseOptions {
 }
 
 export interface AbuseReport {
-  /** A summary of what the attack has done. */
+  /** A summary of what the attack did. */
   readonly done: string;
   readonly victim: VictimReport;
   readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
-  /** The requirements that the server has violated; empty if there are none. */
+  /** The faults found, one per violated requirement; empty if there are none. */
   readonly held: readonly string[];
 }
 
@@ -62,7 +63,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
         signup: "open",
         guests: true,
         password_reset: true,
-        // No process listens at this address, so notices wait and are finally given up.
+        // No process listens at this address, so notices wait and are eventually given up on.
         notice_url: "http://127.0.0.1:9/notices",
       },
     },
@@ -107,7 +108,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
   };
 }
 
-/** Creates the tables on which the ordinary user works. */
+/** Creates the tables that the ordinary user works with. */
 export async function fillWall(server: ServerProcess): Promise<void> {
   await server.rows(
     "CREATE NAMESPACE app; CREATE TABLE app.wall (id BIGINT PRIMARY KEY, room TEXT, body TEXT) " +
@@ -121,8 +122,8 @@ export async function fillWall(server: ServerProcess): Promise<void> {
 }
 
 /**
- * Lists the server's faults that are visible after the abuse: whether it still runs, and the bugs
- * that it reported.
+ * Lists the server's faults that are visible after the abuse: whether it is still running, and the
+ * bugs that it reported.
  */
 export async function findingsOf(server: ServerProcess): Promise<string[]> {
   const found: string[] = [];

@@ -1,11 +1,11 @@
 /**
  * A flood of everything that a stranger may do to accounts: sign-ups with free and with taken
- * names, by right and by wrong invitations, guests, links for known and for unknown users, and
- * logins. It sends ten thousand attempts a second from many connections, or as many as the server
- * answers.
+ * names, with valid and with invalid invitations, guests, links for known and for unknown users,
+ * and logins. It sends ten thousand attempts a second from many connections, or as many as the
+ * server answers.
  *
  * An attempt may be accepted, refused or asked to wait, and nothing else. Attempts with known and
- * with unknown names must be answered alike, also while the server is overloaded.
+ * with unknown names must get the same responses, even while the server is overloaded.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { PASSWORD } from "../../support/server_process.ts";
@@ -14,12 +14,12 @@ import { type HttpAnswer, HttpConnection } from "./http_connection.ts";
 
 const ATTEMPTS_PER_SECOND = 10_000;
 
-/** The user of the attack that has logged in before, and whose name is therefore taken. */
+/** The attack's user who has logged in before, and whose name is therefore taken. */
 const KNOWN = "mallory_0";
 
 const STATUSES: ReadonlySet<number> = new Set([200, 202, 401, 403, 429]);
 
-/** Pairs of attempts whose responses must not differ for a stranger. */
+/** Pairs of attempts whose responses must look the same to a stranger. */
 const ALIKE: readonly (readonly [string, string])[] = [
   ["free name", "taken name"],
   ["link for nobody", "link for a user"],
@@ -89,8 +89,8 @@ function attemptOf(index: number, { chance, code }: { chance: Chance; code: stri
 }
 
 /**
- * Counts an answer by its status and its text. Numbers are removed from the text, because they give
- * the time to wait.
+ * Counts a response by its status and its text. Numbers are removed from the text, because they
+ * give the time to wait.
  */
 function count(
   seen: Map<string, Map<string, number>>,

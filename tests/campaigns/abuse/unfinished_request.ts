@@ -1,13 +1,13 @@
 /** An SQL request that sends nearly all of its body and withholds the end. */
 import type { Socket } from "bun";
 
-/** A size just below the one from which the server treats a body as large. */
+/** Just below the size from which the server treats a body as large. */
 const BODY_BYTES = 1_048_000;
 
 const KEPT_BACK_BYTES = 10;
 
 export interface UnfinishedRequest {
-  /** The part of the response that has been received. */
+  /** The part of the response received so far. */
   readonly answer: string;
   readonly isClosed: boolean;
   close(): void;

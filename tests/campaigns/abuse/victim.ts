@@ -1,7 +1,7 @@
 /**
- * The ordinary client alongside the abuse, in its own process. A hundred times a second the victim
- * inserts a row or reads one by key, and it follows its own rows. It prints "ready" once it works,
- * and its report as JSON when its input tells it to.
+ * The ordinary client alongside the abuse, in its own process. A hundred times a second, the
+ * victim inserts a row or reads one by key, and it follows its own rows. It prints "ready" once it
+ * is working, and its report as JSON when told to on its standard input.
  *
  *     bun tests/campaigns/abuse/victim.ts '{"url":"http://127.0.0.1:2900","token":"…"}'
  */
@@ -9,7 +9,7 @@ import { percentile } from "../../../scripts/support/statistics.ts";
 
 const PERIOD_MS = 10;
 
-/** The time after which a response counts as missing. */
+/** How long it takes until a response counts as missing. */
 const ANSWER_MS_MAX = 10_000;
 
 export interface VictimJob {

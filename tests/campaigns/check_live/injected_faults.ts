@@ -1,6 +1,6 @@
 /**
- * Faults of a server that the checker must notice. Each damages one frame of one subscription on
- * its way from the socket, the position of a resume, or the rows that the client holds.
+ * Server faults that the checker must notice. Each damages a frame of one subscription on its way
+ * from the socket, the position of a resume, or the rows that the client holds.
  */
 import { isOneOf } from "../../../scripts/support/arguments.ts";
 import type { Faults } from "./judge.ts";
@@ -25,12 +25,12 @@ const FRAME_FAULTS = [
 export type InjectedFault = (typeof FRAME_FAULTS)[number] | "late_resume" | "view";
 export const INJECTED_FAULTS: readonly InjectedFault[] = [...FRAME_FAULTS, "late_resume", "view"];
 
-/** The number of changes that the damaged subscription receives before the fault. */
+/** How many changes the subscription to be damaged receives before the fault. */
 const SOUND_CHANGES = 50;
 
 /**
- * The fault counts that each injected fault raises. At least one of them must not be 0 for the
- * fault to count as found.
+ * For each injected fault, the fault counts that it may raise. The fault counts as found if at
+ * least one of them is not 0.
  */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["missed"],
@@ -44,12 +44,12 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
   view: ["unlike"],
 };
 
-/** Returns whether a fault can damage a subscription: it must have no filter. */
+/** Returns whether a fault can damage a subscription, which must not have a filter. */
 export function canBeDamaged({ table, query }: Followed): boolean {
   return table === "board" && query.sql.endsWith("live.board");
 }
 
-/** Damages one message of a subscription, once. */
+/** Damages a single message of a subscription. */
 export class Tamperer {
   readonly #injected: InjectedFault;
   #changeCount = 0;
@@ -75,7 +75,7 @@ export class Tamperer {
     return this.#damaged(message);
   }
 
-  /** Returns the position from which the client resumes instead. */
+  /** Returns the position from which the client resumes instead of `position`. */
   resumeFrom(position: number, newest: number): number {
     return this.#injected === "late_resume" ? Math.max(position, newest) : position;
   }
@@ -103,7 +103,7 @@ export class Tamperer {
     }
   }
 
-  /** Returns a snapshot message whose boundary is below its last row. */
+  /** Returns a snapshot message with a boundary lower than the seq of its last row. */
   #lowered(message: WireMessage): WireMessage {
     const control = message["batch_control"] as { has_more: boolean } | undefined;
     const rows = message["rows"] as readonly Cells[] | undefined;

@@ -1,6 +1,6 @@
 /**
- * Judges one subscription against the ledger, using the acknowledged versions and the query's
- * meaning in plain TypeScript. It shares no code with the server.
+ * Judges a subscription by the ledger, using the acknowledged versions and the query's meaning in
+ * plain TypeScript. It shares no code with the server.
  *
  * Events wait until the ledger is complete up to them. A pointer walks the partition's versions,
  * each exactly once, in step with the events that report them:
@@ -41,7 +41,7 @@ export type ReaderEvent =
       readonly isLast: boolean;
     }
   | { readonly kind: "change"; readonly change: WireChange }
-  /** A pong, which confirms that everything up to this seq was sent. */
+  /** A pong, which confirms that everything up to this seq has been sent. */
   | { readonly kind: "position"; readonly seq: number };
 
 export interface Faults {
@@ -57,13 +57,13 @@ export function noFaults(): Faults {
   return { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, unlike: 0, wrong: 0 };
 }
 
-/** The number of findings that are described in words. The rest are only counted. */
+/** How many findings are described in words. Further ones are only counted. */
 const FINDINGS_MAX = 5;
 
 export class Judge {
   readonly faults: Faults = noFaults();
   readonly findings: string[] = [];
-  /** The rows that the client has at present, by key. */
+  /** The rows that the client currently holds, by key. */
   readonly held: Map<number, Cells> = new Map();
   changeCount: number = 0;
   snapshotRowCount = 0;
@@ -72,17 +72,17 @@ export class Judge {
   #events: ReaderEvent[] = [];
   #mode: Mode = "live";
   #isReady = false;
-  /** True if the client's first rows were only a part of the result. */
+  /** True if the client's first rows were only part of the result. */
   #isPartial = false;
   #lastRows = 0;
   #hasDeletedField = false;
   #position = 0;
   /** The index of the first version that no event has accounted for. */
   #pointer = 0;
-  /** The highest sequence id on this connection, and the set of all of them. */
+  /** The highest sequence id received on this connection, and the set of all of them. */
   #highSeq = 0;
   #seen = new Set<number>();
-  /** The rows and deletes of the snapshot or the net replay in progress, by key. */
+  /** The rows and deletes in the current snapshot or net replay, by key. */
   #loaded = new Map<number, { seq: number; isRow: boolean }>();
 
   constructor(followed: Followed, partition: Partition) {
@@ -109,7 +109,7 @@ export class Judge {
     this.#events = this.#events.slice(done);
   }
 
-  /** Ends the judgement once everything up to `seq` must have arrived. */
+  /** Finishes judging, at a time when everything up to `seq` must have arrived. */
   finish(seq: number): void {
     if (!this.#isReady) this.#find("wrong", "the subscription never became ready");
     this.#passTo(seq + 1);
@@ -129,7 +129,7 @@ export class Judge {
     }
   }
 
-  /** Compares the rows of the view with those of a SELECT of the same query at the same seq. */
+  /** Compares the rows of the view with those from a SELECT of the same query at the same seq. */
   compareWith(selected: readonly Cells[]): void {
     const byId = new Map(selected.map((row) => [Number(row["id"]), row]));
     for (const [id, row] of this.held) {
@@ -165,8 +165,8 @@ export class Judge {
   }
 
   #begin({ mode, position, lastRows = 0 }: ReaderEvent & { kind: "begin" }): void {
-    // The boundary of an interrupted snapshot is not known, so the versions count from the position
-    // at which it resumes.
+    // The boundary of an interrupted snapshot is not known, so versions are checked from the
+    // position at which the client resumes.
     const wasSnapshot = this.#mode === "snapshot" || this.#mode === "last_rows";
     const isResume = mode === "all" || mode === "latest";
     if (isResume && wasSnapshot && !this.#isReady) {
@@ -265,8 +265,7 @@ export class Judge {
   }
 
   /**
-   * Accounts for the versions below `seq`: each version that would have changed the result was
-   * missed.
+   * Accounts for the versions below `seq`: each one that would have changed the result was missed.
    */
   #passTo(seq: number): void {
     const { versions } = this.#partition;
@@ -295,8 +294,8 @@ export class Judge {
   }
 
   /**
-   * Checks that each key that changed since the position arrived once: as a row of its newest
-   * version, or as one delete.
+   * Checks that each key that has changed since the position arrived once: as a row with its
+   * newest version, or as a single delete.
    */
   #checkNetEffect(boundary: number): void {
     const { versions } = this.#partition;

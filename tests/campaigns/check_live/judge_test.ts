@@ -1,5 +1,5 @@
 /**
- * Verifies that the checker of live streams can be trusted. It finds each kind of fault in an
+ * Verifies that the live stream checker can be trusted: it finds each kind of fault in an
  * otherwise sound stream, and none in a sound stream.
  */
 import { expect, test } from "bun:test";

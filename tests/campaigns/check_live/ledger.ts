@@ -1,10 +1,10 @@
 /**
- * The ledger of what was actually written: every version that a statement acknowledged, in the
- * order of its sequence ids. Nothing here comes from a subscription.
+ * The ledger of what was actually written: every version acknowledged by a statement, in the order
+ * of sequence ids. Nothing here comes from a subscription.
  *
- * A version may be delivered before its writer has the response, so the ledger also records the seq
- * up to which it is complete: a pending statement gets ids above everything acknowledged before it
- * was sent.
+ * A version may be delivered before its writer has the response, so the ledger also records the
+ * seq up to which it is complete: a pending statement gets ids above everything acknowledged
+ * before it was sent.
  */
 
 /** A row of `live.items` or `live.board`. */
@@ -18,13 +18,13 @@ export interface Row {
 export interface Version {
   readonly seq: number;
   readonly isDeleted: boolean;
-  /** The new values of a row or, for a delete, its last values. */
+  /** The new values of a row; for a delete, its last values. */
   readonly row: Row;
-  /** The version of the row that this version has replaced. */
+  /** The version of the row that this version replaced. */
   readonly before: Version | undefined;
 }
 
-/** The rows that a statement has written, as reported by its RETURNING clause. */
+/** The rows written by a statement, as reported by its RETURNING clause. */
 export interface Written {
   readonly seq: number;
   readonly isDeleted: boolean;
@@ -34,7 +34,7 @@ export interface Written {
 /** The rows of one table that belong to one owner. */
 export class Partition {
   readonly name: string;
-  /** The versions in ascending seq, complete up to the ledger's `completeSeq`. */
+  /** The versions in ascending order of seq, complete up to the ledger's `completeSeq`. */
   readonly versions: Version[] = [];
   readonly #newest = new Map<number, Version>();
   #unsorted: Written[] = [];
@@ -56,7 +56,7 @@ export class Partition {
     return seqs;
   }
 
-  /** Puts the versions up to the complete seq into ascending order. */
+  /** Returns the rows that are live at a seq, in ascending order of their own seqs. */
   settle(completeSeq: number): void {
     const ready = this.#unsorted.filter(({ seq }) => seq <= completeSeq);
     if (ready.length === 0) return;
@@ -132,7 +132,8 @@ export class Ledger {
   }
 
   /**
-   * Registers a statement that is being sent. Call the returned function with the rows it wrote.
+   * Registers a statement that is being sent. The caller must call the returned function with the
+   * rows that the statement wrote.
    */
   begin(partitionName: string): (written: readonly Written[]) => void {
     const statement = Symbol(partitionName);

@@ -1,6 +1,6 @@
 /**
- * The queries of the subscriptions, each with its meaning in plain TypeScript. A condition on NULL
- * is unknown and therefore not true, so each filter handles NULL explicitly.
+ * The subscriptions' queries, each with its meaning in plain TypeScript. A condition on NULL is
+ * unknown and therefore not true, so each filter handles NULL explicitly.
  */
 import type { Row } from "./ledger.ts";
 
@@ -10,7 +10,7 @@ export interface Query {
   readonly sql: string;
   readonly params?: readonly (string | number)[];
   readonly keeps: (row: Row) => boolean;
-  /** The projected columns without the key and the system columns. */
+  /** Returns the projected columns, without the key and the system columns. */
   readonly shows: (row: Row) => Cells;
 }
 
@@ -21,8 +21,7 @@ export interface Followed {
   readonly user: string;
   readonly query: Query;
   /**
-   * The way in which the subscription begins, both the first time and after the server requested a
-   * restart.
+   * How the subscription begins, both the first time and after the server has requested a restart.
    */
   readonly begins: "snapshot" | "last_rows" | "live";
 }
@@ -92,7 +91,7 @@ function isIn(name: string): (row: Row) => boolean {
   return ({ room }) => room === name;
 }
 
-/** The tables, each with the users who follow it. */
+/** The tables, each with a user who follows it. */
 const PLACES: readonly (readonly [Followed["table"], string])[] = [
   ["board", "alice"],
   ["items", "alice"],
@@ -103,8 +102,8 @@ const PLACES: readonly (readonly [Followed["table"], string])[] = [
 const BEGINNINGS: readonly Followed["begins"][] = ["snapshot", "last_rows", "snapshot", "live"];
 
 /**
- * Returns `count` subscriptions. Every query is used on every table and user before any query
- * repeats, with every way to begin.
+ * Returns `count` subscriptions. No query is repeated before every query has been used on every
+ * table, for every user and with every way to begin.
  */
 export function followedBy(count: number): readonly Followed[] {
   return Array.from({ length: count }, (_, number) => {

@@ -1,6 +1,6 @@
 /**
- * One subscriber on a raw WebSocket that disconnects at random and resumes. It passes the events on
- * and judges nothing.
+ * A subscriber on a raw WebSocket that disconnects at random and resumes. It passes the events on
+ * without judging them.
  */
 import { gunzipSync } from "node:zlib";
 import { Unpackr } from "msgpackr";
@@ -20,7 +20,7 @@ export interface ReaderOptions {
   readonly random: SeededRandom;
   readonly onEvent: (event: ReaderEvent) => void;
   readonly tamperer?: Tamperer;
-  /** Returns the highest sequence id that was acknowledged. */
+  /** Returns the highest sequence id acknowledged so far. */
   readonly newestSeq: () => number;
 }
 
@@ -48,7 +48,7 @@ export class Reader {
     return this.#reconnects;
   }
 
-  /** The number of times that the server ended during the subscription. */
+  /** How many times the server ended during the subscription. */
   get outages(): number {
     return this.#outages;
   }
@@ -66,7 +66,7 @@ export class Reader {
     return this.#position ?? 0;
   }
 
-  /** Connects, and retries while the server is restarting. */
+  /** Connects, retrying while the server is restarting. */
   start(): void {
     void this.#connectWhenUp();
   }
@@ -111,7 +111,7 @@ export class Reader {
     });
   }
 
-  /** Connects again once the server is running. */
+  /** Reconnects once the server is running. */
   async #comeBack(): Promise<void> {
     this.#outages += 1;
     this.#socket = undefined;
@@ -163,7 +163,7 @@ export class Reader {
     this.#reconnects += 1;
     this.#socket = undefined;
     this.#isReady = false;
-    // Messages that are still in flight are lost when the connection is terminated.
+    // Terminating the connection loses the messages still in flight.
     socket.terminate();
     setTimeout(() => void this.#connectWhenUp(), this.#options.random.below(60));
   }
@@ -228,7 +228,7 @@ export class Reader {
 
   #takeChange(change: WireChange): void {
     this.#options.onEvent({ kind: "change", change });
-    // A client that receives net effects has no position until it has all of them.
+    // A client that receives net effects has no position until it has received all of them.
     if (this.#mode === "latest" && !this.#isReady) return;
     const last = change.rows.at(-1) ?? change.old_values?.at(-1);
     this.#position = Math.max(this.#position ?? 0, Number(last?.["_seq"]));
@@ -242,7 +242,7 @@ export class Reader {
   }
 }
 
-/** Parses a message. Text is JSON. Bytes are either form compressed with gzip, or MessagePack. */
+/** Parses a message. Text is JSON. Bytes are MessagePack, or either form compressed with gzip. */
 function messageFrom(data: string | ArrayBuffer): WireMessage {
   if (typeof data === "string") return JSON.parse(data) as WireMessage;
   const bytes = new Uint8Array(data);

@@ -1,7 +1,7 @@
 /**
- * One run of the checker: the real server in its own process, writers over HTTP, and subscribers
- * over WebSocket. Meanwhile, tables are flushed, and the server is stopped and killed during the
- * run. At random moments, and at the end, each view is compared with a SELECT at the same seq.
+ * A single run of the checker: the real server in its own process, writers over HTTP, and
+ * subscribers over WebSocket. During the run, tables are flushed, and the server is stopped and
+ * killed. At random moments, and at the end, each view is compared with a SELECT at the same seq.
  */
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { ADMIN, type ServerProcess, startReadyServer } from "../../support/server_process.ts";
@@ -13,10 +13,10 @@ import { Reader } from "./reader.ts";
 import { type Signal, spread, World } from "./world.ts";
 import { write } from "./writer.ts";
 
-/** The maximum time for subscribers to catch up once the writers have finished. */
+/** How long subscribers may take to catch up once the writers have finished. */
 const CATCH_UP_MS_MAX = 60_000;
 
-/** The time that a checkpoint waits for subscribers that are disconnecting and resuming. */
+/** How long a checkpoint waits for subscribers that are disconnecting and resuming. */
 const CHECKPOINT_MS_MAX = 10_000;
 
 const LAST_WORDS_MS = 500;
@@ -35,7 +35,7 @@ export interface CheckOptions {
   readonly restarts: number;
   readonly checkpoints: number;
   readonly seed: number;
-  /** Each of these faults damages additional subscriptions of its own. */
+  /** The faults to inject. Each damages additional subscriptions of its own. */
   readonly injected: readonly InjectedFault[];
   readonly onProgress: (report: CheckReport) => void;
 }
@@ -46,14 +46,14 @@ export interface CheckReport {
   readonly snapshotRows: number;
   readonly reconnects: number;
   readonly restarts: Readonly<Record<Signal, number>>;
-  /** The number of times that a subscription lost its server. */
+  /** How many times a subscription lost its server. */
   readonly outages: number;
-  /** The number of views that were compared with a SELECT during the run. */
+  /** How many views were compared with a SELECT during the run. */
   readonly comparedViews: number;
-  /** The faults of the subscriptions that are not damaged. */
+  /** The faults found in the subscriptions that are not damaged. */
   readonly faults: Faults;
   readonly findings: readonly string[];
-  /** The injected faults that show in the subscriptions that they damage. */
+  /** The injected faults that were found in the subscriptions they damaged. */
   readonly noticed: readonly InjectedFault[];
 }
 
@@ -61,11 +61,11 @@ interface Pair {
   readonly followed: Followed;
   readonly judge: Judge;
   readonly reader: Reader;
-  /** The fault that damages the subscription. */
+  /** The fault that damages the subscription; undefined if none does. */
   readonly injected: InjectedFault | undefined;
 }
 
-/** The state that the parts of one run share. */
+/** The state shared by the parts of a run. */
 interface Run {
   readonly world: World;
   readonly ledger: Ledger;
@@ -78,7 +78,7 @@ interface Run {
 export async function checkLive(options: CheckOptions): Promise<CheckReport> {
   await using server = await startReadyServer({
     config: {
-      // The limit is low, so that long replays are also cut short in this test.
+      // The limit is low, so that long replays are also cut short in this campaign.
       websocket: { replay_changes: 100 },
       limits: { subscriptions_per_user: 0 },
       logging: { level: "warn" },
@@ -95,7 +95,7 @@ export async function checkLive(options: CheckOptions): Promise<CheckReport> {
       comparedViews: 0,
     });
   } catch (error) {
-    // The last output of a process that is exiting arrives a moment later.
+    // The last output of an exiting process arrives a moment later.
     await Bun.sleep(LAST_WORDS_MS);
     const said = server.output.slice(-OUTPUT_LENGTH_MAX);
     const message = `The run broke off; the server, ${server.condition}, last said:\n${said}`;
@@ -115,7 +115,7 @@ async function check(run: Run): Promise<CheckReport> {
   const telling = setInterval(() => options.onProgress(report(pairs, run)), PROGRESS_EVERY_MS);
   const flushing = flushNowAndThen(run);
   try {
-    // Some subscribers start at once. The others join while rows are written.
+    // Some subscribers start at once. The others join while rows are being written.
     for (const [index, { reader }] of pairs.entries()) {
       if (index % 2 === 0) reader.start();
       else setTimeout(() => reader.start(), random.between(100, 3000));
@@ -134,7 +134,7 @@ async function check(run: Run): Promise<CheckReport> {
   return report(pairs, run);
 }
 
-/** Runs restarts of the server and checkpoints, in a random order at random moments. */
+/** Restarts the server and runs checkpoints, in a random order at random moments. */
 function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
   const { ledger, options, random, world } = run;
   const restarts = Array.from({ length: options.restarts }, (_, index) => {
@@ -149,7 +149,7 @@ function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
 }
 
 /**
- * Compares each subscriber that is ready and caught up with a SELECT, while no writer is active.
+ * While no writer is active, compares each subscriber that is ready and caught up with a SELECT.
  */
 async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
   const { ledger } = run;
@@ -166,7 +166,7 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
       judgeAll(pairs, ledger);
       const [held] = judge.held.keys();
       if (injected === "view" && held !== undefined) judge.held.delete(held);
-      // The rows of the view are the result at the newest seq, as are the rows of the SELECT.
+      // Both the rows of the view and those of the SELECT are the result at the newest seq.
       judge.compareWith(await selected(followed, run));
       run.comparedViews += 1;
     }
@@ -174,7 +174,7 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
   }
 }
 
-/** Returns a random quarter of the subscribers, and all those whose view is damaged. */
+/** Returns a random quarter of the subscribers, plus all those whose view is damaged. */
 function sampleOf(pairs: readonly Pair[], { random }: Run): Pair[] {
   const quarter = random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4));
   return [...quarter, ...pairs.filter(({ injected }) => injected === "view")];
@@ -195,7 +195,7 @@ async function selected({ query, user }: Followed, { tokens, world }: Run): Prom
   );
 }
 
-/** Creates the tables and the users. Returns tokens by user. */
+/** Creates the tables and the users. Returns the tokens by user. */
 async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, string>> {
   const columns = "(id BIGINT PRIMARY KEY, room TEXT, n INT, body TEXT)";
   await server.rows("CREATE NAMESPACE live");
@@ -224,8 +224,8 @@ function pairFor(followed: Followed, run: Run, injected: InjectedFault | undefin
 }
 
 /**
- * Runs the writers. Half of them write to one partition, a quarter to another, and a quarter to the
- * shared table.
+ * Runs the writers. Half of them write to one partition, a quarter to another, and a quarter to
+ * the shared table.
  */
 async function writeAll({ ledger, options, random, tokens, world }: Run): Promise<void> {
   const places = [
@@ -268,12 +268,12 @@ async function flush(world: World): Promise<void> {
   try {
     await world.server.rows("STORAGE FLUSH TABLE live.items; STORAGE FLUSH TABLE live.board");
   } catch (error) {
-    // A restart may have interrupted the statement. Any other error is a fault of the server.
+    // A restart may have interrupted the statement. Any other error is a server fault.
     if (life !== undefined && world.life === life) throw error;
   }
 }
 
-/** Waits until the server has confirmed to every subscriber that it has everything. */
+/** Waits until the server has confirmed to every subscriber that it has received everything. */
 async function catchUp(pairs: readonly Pair[], ledger: Ledger): Promise<void> {
   const deadlineMs = Date.now() + CATCH_UP_MS_MAX;
   for (const { reader } of pairs) reader.settleDown();
@@ -296,7 +296,7 @@ function judgeAll(pairs: readonly Pair[], ledger: Ledger): void {
   }
 }
 
-/** The subscriber's rows, the ledger's and those of the SELECT must be equal. */
+/** Requires that the subscriber's rows, the ledger's and those of the SELECT are equal. */
 async function compareAtEnd({ followed, judge }: Pair, run: Run): Promise<void> {
   const { ledger } = run;
   judge.finish(ledger.acknowledgedSeq);
