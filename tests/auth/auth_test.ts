@@ -24,7 +24,7 @@ afterAll(removeCatalogs);
 
 const RIGHT = { user: "ada", password: PASSWORD };
 
-/** Refreshes twice, so that the refresh token of a login is retired. Returns the last tokens. */
+/** Refreshes twice, so that the refresh token from a login is retired. Returns the last tokens. */
 async function retire(auth: Auth, { refresh_token }: LoginBody): Promise<LoginBody> {
   const next = await auth.refresh(refresh_token, LOCAL);
   return await auth.refresh(next.refresh_token, LOCAL);
@@ -45,7 +45,7 @@ test("Auth.authenticateHeader requires the scheme Bearer, in upper or lower case
 
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
-    // At the second use of the token, the session of the token is already known.
+    // When the token is used for the second time, its session is already known.
     expect(await codeOf(`${scheme} ${access_token}`), scheme).toBeUndefined();
     const whole = failureOf(() => auth.authenticate(`${scheme} ${access_token}`, LOCAL));
     expect(await whole, scheme).toBe("INVALID_CREDENTIALS");

@@ -160,7 +160,7 @@ test("Auth.login closes a name after 100 failures in an hour, except to a known 
   const { refresh_token } = await auth.login(RIGHT, known);
   for (let index = 0; index < 100; index += 1) {
     const guess = failureOf(() => auth.login(WRONG, callerOf(index)));
-    // From the 20th attempt on, the server delays each attempt by a second.
+    // From the 20th attempt onwards, the server delays each attempt by a second.
     if (index >= 20) while (clock.timerCount === 0) await clock.yield();
     clock.advance(1000);
     expect(await guess).toBe("unauthorized");

@@ -13,7 +13,7 @@ afterAll(removeCatalogs);
 
 const RIGHT = { user: "ada", password: PASSWORD };
 
-/** Refreshes twice, so that the refresh token of a login is retired. Returns the last tokens. */
+/** Refreshes twice, so that the refresh token from a login is retired. Returns the last tokens. */
 async function retire(auth: Auth, { refresh_token }: LoginBody): Promise<LoginBody> {
   const next = await auth.refresh(refresh_token, LOCAL);
   return await auth.refresh(next.refresh_token, LOCAL);

@@ -70,7 +70,7 @@ testThoroughly(
     const backups: Backup[] = [];
     const roundCount = amountOf({ usual: 2, thorough: 4 });
     for (let round = 0; round < roundCount; round += 1) {
-      // The number of rows is large enough for a flush even on a slow machine.
+      // Waits for enough rows for a flush, even on a slow machine.
       const rowCount = ledger.size + 800 / roundCount;
       await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
       backups.push(await backUp(server, join(root, `b${round}`)));
@@ -197,7 +197,7 @@ test("BACKUP and RESTORE follow no symbolic link out of the allowed directories 
       ]);
     }
   }
-  // A root may itself be a link, and names next to the data directory are free.
+  // A root may itself be a link, and names next to the data directory are not in use.
   const { error } = await ask(database, `BACKUP DATABASE TO '${root}/alias/data-b'`);
   expect(error).toBeUndefined();
   expect(readdirSync(elsewhere)).toEqual([]);
@@ -356,7 +356,7 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
   await database.close();
 });
 
-/** A disk that counts the queries and syncs of directories between two ticks. */
+/** A disk that counts how often directories are queried and synced between two ticks. */
 class CountingDisk extends ForwardingDisk {
   count = 0;
 
@@ -397,7 +397,9 @@ test("a backup of many tables yields to other work between files and directories
   expect(perTurn.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(40);
 });
 
-/** A disk that reports a request for space, which a backup makes once it knows all of its files. */
+/**
+ * A disk that reports requests for free space. A backup makes one once it knows all of its files.
+ */
 class RoomDisk extends ForwardingDisk {
   onAsked: (path: string) => void = () => {};
 
@@ -462,13 +464,13 @@ function fileEntry(number: number): FileEntry {
 }
 
 /**
- * The minimum number of bytes of a chunk. Chunks have half a MiB in this test, so less data is
+ * The minimum size of a chunk, in bytes. Chunks are half a MiB in this test, so that less data is
  * needed.
  */
 const CHUNK_BYTES_MIN = 1 << 18;
 
 /**
- * A disk that records, at each write of a segment's copy, how far ahead the check of the segment
+ * A disk that records, at each write to a segment's copy, how far ahead the check of the segment
  * was.
  */
 class LeadDisk extends ForwardingDisk {

@@ -104,7 +104,7 @@ export async function contentOf(server: ServerProcess, table: string): Promise<[
   return rows.map(([id, seq]) => [Number(id), Number(seq)]);
 }
 
-/** The real disk, except that it is full for paths below `root` after some writes. */
+/** The real disk, except that after some writes it is full for paths below `root`. */
 export function fullDisk(root: string, writesBefore: number): Disk {
   let count = 0;
   return diskThatAsks((path, change) => {
@@ -114,7 +114,7 @@ export function fullDisk(root: string, writesBefore: number): Disk {
   });
 }
 
-/** Returns a database in this process, with the given disk and log. */
+/** Opens an in-process database with the given disk and log. */
 export async function databaseOn(
   dataPath: string,
   roots: readonly string[],

@@ -113,8 +113,8 @@ test("a prepared restore that is damaged before the restart is refused, and can 
 });
 
 /**
- * Returns a closed database whose tables `t` and `other` have one segment each; the segment of `t`
- * has a deletion vector.
+ * Returns the path of a closed database whose tables `t` and `other` have one segment each; the
+ * segment of `t` has a deletion vector.
  */
 async function flushedDirectory(root: string): Promise<string> {
   const dataPath = join(freshDirectory(), "data");
@@ -148,7 +148,7 @@ test.each([
     const target = join(root, "b");
     const { lines, log } = keptLog();
     let database = await databaseOn(dataPath, [root], bunDisk, log);
-    // The second attempt finds the path in quarantine.
+    // On the second attempt, the path is already quarantined.
     for (const text of [file, join(dataPath, "segments", "1")]) {
       const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
       expect(error).toMatchObject({ code: "DATA_DAMAGED" });

@@ -71,7 +71,8 @@ test("RESTORE … TO accepts a seq and a time on a running server, and no client
     "CREATE SHARED TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1)",
   );
   const wanted = database.store.visibleSeq;
-  // Points in time have a resolution of one millisecond, so the next one must differ.
+  // Points in time have a resolution of one millisecond, so the next one must be in a later
+  // millisecond.
   await Bun.sleep(5);
   await rows(database, "DELETE FROM t; DROP TABLE later; INSERT INTO t VALUES (2, 'b')");
   const lost = database.store.visibleSeq;
@@ -164,7 +165,7 @@ test("users erased between the backup and the point are erased again", async () 
 test("a restore to a point leaves no files if it is killed or its thread dies", async () => {
   const place = freshPlace();
   let database = await open(place, {
-    // The process is killed when the restore begins its own work.
+    // The process is killed when the restore's own work begins.
     bringInThread: (work) =>
       bringInThread(systemClock, {
         ...work,
@@ -178,7 +179,7 @@ test("a restore to a point leaves no files if it is killed or its thread dies", 
   const text = `RESTORE DATABASE FROM '${base}' TO SEQ ${database.store.visibleSeq}`;
   await ask(database, text);
   const ended = "SELECT status, message FROM system.jobs WHERE job_type = 'restore'";
-  // A long restore is reported as a job before it ends.
+  // A long-running restore is reported as a job before it ends.
   await until(async () => !JSON.stringify(await rows(database, ended)).includes('"running"'));
   expect(await rows(database, ended)).toEqual([
     ["cancelled", expect.stringContaining("the job was killed")],
@@ -237,7 +238,7 @@ test("the refusal of a point beyond a backup names the seq of the backup", async
   const database = await open(place);
   await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
   await rows(database, "INSERT INTO t VALUES (1)");
-  // A direct call writes no statement event to the audit log, which would be another row.
+  // A direct call writes no statement event to the audit log. Such an event would be another row.
   database.catalog.createNamespace({
     name: "later",
     owner: undefined,
@@ -257,7 +258,7 @@ test("the refusal of a point beyond a backup names the seq of the backup", async
     new RegExp(`the backup has seq ${seq} .*, and has definitions up to seq \\d+, which is later`),
   );
   expect(await to(seq - 1)).toMatch(new RegExp(`the backup has seq ${seq} .*, which is later`));
-  // This happens before any copying, since the copy would fail on the damage.
+  // The point is refused before anything is copied, because copying would fail on the damage.
   flip(join(base, "catalog.sqlite"));
   expect(await to(seq - 1)).toMatch(new RegExp(`the backup has seq ${seq} .*, which is later`));
 });

@@ -64,7 +64,7 @@ test("RESTORE prepares a restore, a restart completes it, and no id is issued tw
   expect(again.body.error?.message).toContain("another restore is waiting");
   await server.restart();
 
-  // Every token is invalid, whether its user was removed or still exists.
+  // Every token is invalid, whether or not its user still exists.
   for (const token of [carol, server.token]) {
     expect((await server.sql("SELECT 1", { token })).status).toBe(401);
   }
@@ -114,7 +114,7 @@ test("a directory that is not a backup, or a backup of a newer version, is refus
     expect([code, said.includes(text)], said).toEqual([2, true]);
     expect(existsSync(target)).toBe(false);
   }
-  // This path in a list of files leads out of the backup directory.
+  // This path in the list of files leads out of the backup directory.
   const foul = body.replace('"catalog.sqlite"', '"../catalog.sqlite"');
   writeFileSync(list, `${foul}\n${crc32(Buffer.from(foul)).toString(16).padStart(8, "0")}\n`);
   expect(await restore(backup, target)).toMatchObject({ code: 1 });
@@ -144,7 +144,7 @@ test("a restore that fails at any step is completed by the next attempt", async 
     const { code } = await restore(backup, target, disk);
     if (code === 0) break;
     failures += 1;
-    // The next start finishes what was staged.
+    // The next start finishes the staged restore.
     const directory = openDataDirectory(bunDisk, target);
     finishRestore(directory.paths, { disk: bunDisk, clock: systemClock, log: silentLog });
     directory.release();
@@ -215,7 +215,7 @@ test("RESTORE leaves the reserve free after the copy and the later log", async (
   await database.close();
 });
 
-/** The real disk, with as much free space as a test sets. */
+/** The real disk, with the amount of free space set by a test. */
 class RoomyDisk extends ForwardingDisk {
   freeNow = 1e12;
 
@@ -279,7 +279,7 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
     refusal("it has begun and cannot be cancelled: start the server, which finishes it"),
   );
   expect(existsSync(join(target, "restore.new"))).toBe(false);
-  // The backup was complete, but this file is removed as if by a crash.
+  // The backup was complete, but its list is removed, as if by a crash.
   rmSync(join(waiting, "backup.json"));
   expect((await restore(backup, target)).code).toBe(0);
   expect(existsSync(waiting)).toBe(false);

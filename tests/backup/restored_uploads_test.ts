@@ -107,13 +107,13 @@ test("uploads of a table that is dropped before the point are removed, and other
   expect(found.toSorted()).toEqual(kept.map((_, index) => kept.slice(0, index + 1).join("/")));
 });
 
-/** Returns the catalogs under restore that this process has open, including removed ones. */
+/** Returns the catalogs of pending restores that this process has open, including removed ones. */
 function openPending(): string[] {
   const names = readdirSync("/proc/self/fd").flatMap((name) => {
     try {
       return [readlinkSync(`/proc/self/fd/${name}`)];
     } catch {
-      // The listing itself had opened this descriptor, and has closed it again.
+      // Listing the directory opened this descriptor, and has closed it again.
       return [];
     }
   });

@@ -54,7 +54,7 @@ testThoroughly(
     const points: number[] = [];
     while (points.length < RANDOM_POINTS) {
       const seq = world.backupSeq + Math.floor(random.unit() * span);
-      // At a point while a definition is being made, the object may or may not exist.
+      // At a point in time while a definition is being made, the object may or may not exist.
       if (!isBeside(seq)) points.push(seq);
     }
     // The points to restore are next to definitions and at both ends.
@@ -63,8 +63,8 @@ testThoroughly(
     expect(points).toHaveLength(RANDOM_POINTS + DEFINITION_POINTS + 2);
     let fromArchive = 0;
     for (const [index, seq] of points.entries()) {
-      // Some restores use only the archive and another directory; the others replace the database
-      // itself.
+      // Some restores use only the archive and a different directory; the others replace the
+      // database itself.
       const isElsewhere = seq <= archiveEnd && index % 2 === 0;
       const target = isElsewhere ? join(freshDirectory(), "data") : copyOf(data);
       fromArchive += isElsewhere ? 1 : 0;
@@ -168,7 +168,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
     ],
   ];
   for (const [why, archive, seq, code, text] of cases) {
-    // After the log files are removed, a restore can use only the archive.
+    // Once the log files have been removed, a restore can use only the archive.
     const copy = join(freshDirectory(), "data");
     const isOwn = why === "beyond all" || why === "before the backup";
     const args = ["--archive", archive, "--to-seq", String(seq)];
@@ -201,7 +201,7 @@ testThoroughly(
   },
 );
 
-/** Returns an archive with intact files of a different database that has the same name. */
+/** Returns an archive with intact files from a different database of the same name. */
 async function theOtherLog(world: World): Promise<string> {
   const place = freshPlace();
   const database = await open(place);
