@@ -346,7 +346,8 @@ const YEARS =
 const GROUPS = "WITH c AS (SELECT g, v % 4 AS y, count(*) AS n FROM t GROUP BY 1, 2)";
 
 /**
- * FROM and WHERE clauses in which several readers of one WITH entry each need only some of its rows.
+ * FROM and WHERE clauses in which several readers of one WITH entry each need only some of its
+ * rows.
  */
 const READERS: readonly string[] = [
   "c a JOIN c b ON b.g = a.g WHERE a.y = 1 AND b.y = 2",
