@@ -1,24 +1,24 @@
 /**
- * Runs a command of the project with the Bun version in package.json, after installing what is
+ * Runs a command of the project with the Bun version in package.json, after installing whatever is
  * missing: `launch.mjs src/main.ts config.toml` stands for `bun src/main.ts config.toml`. The
  * server starts from a bundle of its sources (`prepare.mjs`).
  *
  * The script exists because the two commands in the README must work in a fresh clone, both on a
- * machine with only Node and npm and on one with only Bun. It is therefore plain JavaScript without
- * packages, which both can run, and it installs packages with the package manager that called it.
- * `bun run` provides a `node` command if there is none.
+ * machine with only Node and npm and on one with only Bun. It is therefore plain JavaScript
+ * without packages, which both can run, and it installs packages with the package manager that
+ * called it. `bun run` provides a `node` command if there is none.
  *
- * The server needs Bun, two packages and those of the admin page. All other packages only serve the
- * development of Tidemark, so starting the server does not install them. Packages that are already
- * installed stay installed.
+ * The server needs Bun, two packages and those of the admin page. All other packages are only for
+ * developing Tidemark, so starting the server does not install them. Packages already installed
+ * stay installed.
  *
- * A stamp in node_modules records whether the installation is current: a checksum of the package
- * files, the Bun that was found to run, and the extent of the installation. The stamp is written
- * after a successful installation, so an interrupted installation is repeated.
+ * A stamp in node_modules records whether the installation is up to date: a checksum of the
+ * package files, the Bun that was found to run, and the extent of the installation. The stamp is
+ * written after a successful installation, so an interrupted installation is repeated.
  *
- * Only one launch installs at a time, because two package managers in one folder disturb each
- * other. A file in node_modules names the process that installs. Other launches wait until the file
- * is gone, and remove it if that process has died.
+ * Only one launch installs at a time, because two package managers in the same folder interfere
+ * with each other. A file in node_modules names the process that is installing. Other launches
+ * wait until the file is gone, and remove it if that process has died.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -43,7 +43,7 @@ const STAMP = join(MODULES, ".tidemark-installed");
 const LOCK = join(MODULES, ".tidemark-installing");
 const REMOVAL = `${LOCK}.removal`;
 
-/** The files on which the contents of node_modules depend. */
+/** The files that determine the contents of node_modules. */
 const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 
 /** The program that runs without the development packages. */
@@ -54,7 +54,8 @@ const RUNTIME = "runtime";
 const EVERYTHING = "everything";
 
 /**
- * One Ctrl-C reaches this process from the terminal and again from npm. It counts as one signal.
+ * One Ctrl-C reaches this process from the terminal and again from npm. Two signals within this
+ * time count as one.
  */
 const SAME_SIGNAL_MS = 500;
 
@@ -67,8 +68,8 @@ const PARENT_CHECK_MS = 250;
 const LOCK_CHECK_MS = 100;
 
 /**
- * The maximum time for removing the lock of a dead process. It takes far less, unless the removing
- * process dies too.
+ * How long removing the lock of a dead process may take. It takes far less, unless the process
+ * that removes the lock dies, too.
  */
 const REMOVAL_MS_MAX = 10_000;
 
@@ -79,7 +80,8 @@ function demandsChecksum() {
 }
 
 /**
- * Returns the Bun of an installation that is current and has the requested extent, or undefined.
+ * Returns the Bun of an installation that is up to date and has the requested extent; undefined if
+ * there is none.
  */
 function installedBun(checksum, extent) {
   if (!existsSync(STAMP)) return undefined;
@@ -90,14 +92,18 @@ function installedBun(checksum, extent) {
 }
 
 /**
- * Packages for development must be kept, but a package manager that omits them also removes them.
+ * Returns whether development packages are installed. They must be kept, but a package manager
+ * told to omit them also removes them.
  */
 function hasDevelopmentPackages() {
   const { devDependencies = {} } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   return Object.keys(devDependencies).some((name) => existsSync(join(MODULES, name)));
 }
 
-/** Installs unless another launch has done so meanwhile. Returns the Bun of the installation. */
+/**
+ * Installs, unless another launch has done so in the meantime. Returns the Bun of the
+ * installation.
+ */
 function installAlone(checksum, extent) {
   mkdirSync(MODULES, { recursive: true });
   lock();
@@ -150,8 +156,8 @@ function isLockTaken() {
 }
 
 /**
- * Returns the process that holds the lock, and the time when it took the lock; undefined if the
- * lock is free.
+ * Returns the process that holds the lock, and when it took the lock; undefined if the lock is
+ * free.
  */
 function lockHolder() {
   try {
@@ -162,7 +168,9 @@ function lockHolder() {
   }
 }
 
-/** In a restarted container or system, the same process id may belong to another process. */
+/**
+ * After a restart of the container or system, a different process may have the same process id.
+ */
 function isDead({ pid, takenAt }) {
   if (!(pid > 0) || pid === process.pid) return true;
   if (takenAt < Date.now() - uptime() * 1000) return true;
@@ -176,8 +184,8 @@ function isDead({ pid, takenAt }) {
 
 /**
  * Removes the lock of a dead process. Two launches must not do this at the same time, because the
- * second would remove the lock that the first takes next. A directory therefore admits only one of
- * them, which checks again.
+ * second would remove a lock that the first had just taken. A directory therefore lets only one of
+ * them in, which then checks again.
  */
 function removeDeadLock() {
   try {
@@ -223,7 +231,7 @@ function install(checksum, wanted) {
 
 /**
  * Returns the install command of the package manager that called this script, if it identifies
- * itself, and otherwise of the runtime's package manager.
+ * itself; otherwise that of the runtime's package manager.
  */
 function installCommand() {
   const caller = process.env["npm_execpath"];
@@ -238,8 +246,8 @@ function installCommand() {
 }
 
 /**
- * Finds the required Bun. It is in the package `bun` if that package's install script ran, and
- * otherwise in one of the packages for platforms, of which several may be installed.
+ * Finds the required Bun. It is in the package `bun` if that package's install script ran;
+ * otherwise it is in one of the platform packages, several of which may be installed.
  */
 function findBun() {
   const platforms = join(MODULES, "@oven");
@@ -273,8 +281,7 @@ function run(bun, args) {
     passedAt.set(signal, now);
     child?.kill(signal);
   };
-  // The handlers are set before the child starts, because a signal may arrive as soon as the child
-  // runs.
+  // The handlers are set before the child starts, because a signal may arrive as soon as it runs.
   process.on("SIGINT", () => pass("SIGINT"));
   process.on("SIGTERM", () => pass("SIGTERM"));
   for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => pass(signal));

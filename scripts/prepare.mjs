@@ -1,12 +1,14 @@
 /**
- * Bundles the server's modules into a few files before they run. A server that starts from a bundle
- * takes a third less processor time, and each of its threads uses 8 MiB less memory, because the
- * runtime otherwise keeps a record and a source map for each of a thousand modules (2026-11-30).
+ * Bundles the server's modules into a few files before they run. A server that starts from a
+ * bundle takes a third less processor time, and each of its threads uses 8 MiB less memory,
+ * because the runtime otherwise keeps a record and a source map for each of a thousand modules
+ * (2026-11-30).
  *
  * A bundle is in `dist/server/<checksum>`. The checksum covers the names, sizes and times of all
- * sources, so a changed source leads to a new bundle. A running server may still load the modules
- * of its threads from an older bundle, so the newest ones are kept. A bundle appears with a single
- * rename: several starts may create the same bundle at once, and all of them use the first one.
+ * sources, so a changed source leads to a new bundle. A running server may still load its threads'
+ * modules from an older bundle, so the newest ones are kept. A bundle is put in place with a
+ * single rename: several starts may create the same bundle at once, and all of them use the first
+ * one.
  *
  * The script is plain JavaScript without packages, because `launch.mjs` imports it.
  */
@@ -31,17 +33,18 @@ export const ENTRIES = [
 const KEPT_BUNDLES = 3;
 
 /**
- * The error codes for folders to which a user cannot write. Such a user may still run the program.
+ * The error codes for folders that the user may not write to. Such a user may still run the
+ * program.
  */
 const NOT_WRITABLE = new Set(["EACCES", "EPERM", "EROFS"]);
 
 /**
- * Returns the path of the server's main module in an up-to-date bundle, and creates the bundle if
- * necessary. If this user cannot write the bundle, the function reports this and returns the path
- * of the source.
+ * Returns the path of the server's main module in an up-to-date bundle, creating the bundle if
+ * necessary. If the user may not write the bundle, reports this and returns the path of the
+ * source.
  *
- * @param bun The path of the runtime. @throws If the sources cannot be bundled. The runtime has
- * then printed the reason to stderr.
+ * @param bun The path of the runtime.
+ * @throws If the sources cannot be bundled. The runtime has then printed the reason to stderr.
  */
 export function preparedServer(bun) {
   const bundle = join(BUNDLES, sourcesChecksum());
@@ -113,7 +116,7 @@ function publish(pending, bundle) {
   try {
     renameSync(pending, bundle);
   } catch (error) {
-    // Another start has created the same bundle in the meantime.
+    // Another start created the same bundle in the meantime.
     if (!existsSync(join(bundle, "main.js"))) throw error;
   }
 }

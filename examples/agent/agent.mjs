@@ -1,18 +1,18 @@
 /**
- * The back end of an agent that works for many users. It has one account, of role service, and
- * writes the steps of its work for each user; a user follows only their own.
+ * The back end of an agent that works for many users. It has a single account with the role
+ * `service`, and writes the steps of its work for each user; users follow only their own steps.
  *
  *     node examples/agent/agent.mjs
  *
- * The steps are in a USER table, so the database isolates the users, and the code of the agent need
- * not do so. Each step has an idempotency key: if an answer is lost and the step is sent again, it
- * is written once.
+ * The steps are in a USER table, so the database isolates the users, and the agent's code need not
+ * do so. Each step has an idempotency key: if a response is lost and the step is sent again, it is
+ * written only once.
  */
 import { createClient, url } from "../node/client.mjs";
 
 const PASSWORD = "violet river 3";
 
-/** Creates the table and the accounts, as an administrator does once. */
+/** Creates the table and the accounts, as an administrator would do once. */
 async function setUp() {
   const admin = createClient({ url, auth: { user: "ada", password: "correct horse 9" } });
   await admin.execute(`CREATE NAMESPACE IF NOT EXISTS agent;
@@ -24,7 +24,7 @@ async function setUp() {
   admin.close();
 }
 
-/** Works on a question of a user, step by step. */
+/** Works on a user's question, step by step. */
 async function answer(agent, user, question) {
   const steps = ["reads the question", "looks things up", "writes the answer"];
   for (const [index, step] of steps.entries()) {
@@ -40,7 +40,9 @@ async function answer(agent, user, question) {
   }
 }
 
-/** Shows a user their own steps as they come. `ready` and `last` settle as their names say. */
+/**
+ * Shows users their own steps as they arrive. `ready` and `last` settle as their names suggest.
+ */
 function follow(user) {
   const ready = Promise.withResolvers();
   const last = Promise.withResolvers();

@@ -3,9 +3,9 @@
  *
  *     node examples/club/start.mjs
  *
- * This is not a back end: the pages talk to Tidemark alone, with the tokens of their visitors, and any
- * server of files can take the place of this one. Only the tables and policies of schema.sql are
- * made here, once, by an administrator.
+ * This is not a back end: the pages talk directly to Tidemark, with the tokens of their visitors,
+ * and any file server can take the place of this one. It only creates the tables and policies in
+ * schema.sql, once, as an administrator.
  */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -28,7 +28,7 @@ const PARTS = [
   "style.css",
 ];
 
-/** The server address that the pages contain in the repository. */
+/** The server address contained in the pages in the repository. */
 const WRITTEN = "127.0.0.1:2900";
 
 async function prepare() {
@@ -42,7 +42,7 @@ function read(name) {
   return readFileSync(fileURLToPath(new URL(name, import.meta.url)));
 }
 
-/** Returns a page in which the address is that of the running server. */
+/** Returns a page with that address replaced by the running server's. */
 function pageOf(name) {
   const page = read(name).toString();
   const socket = url.replace(/^http/, "ws");

@@ -1,5 +1,5 @@
 /**
- * Writes, reads and follows: a list of tasks that this script changes while it watches it.
+ * Writes, reads and follows a list of tasks: the script watches the list while changing it.
  *
  *     node examples/node/tasks.mjs
  */

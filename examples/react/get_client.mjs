@@ -1,6 +1,6 @@
 /**
- * Saves the client of the server and its types next to the sources, where the bundler and the
- * editor find them.
+ * Saves the server's client and its types next to the sources, where the bundler and the editor
+ * find them.
  */
 import { writeFile } from "node:fs/promises";
 

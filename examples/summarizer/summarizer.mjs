@@ -1,11 +1,11 @@
 /**
- * An agent that summarizes the articles of many users. It works through a topic, asks a model, and
+ * An agent that summarises the articles of many users. It works through a topic, asks a model, and
  * writes the summary as the owner of the article.
  *
  *     node examples/summarizer/summarizer.mjs
  *
- * The summary and the acknowledgement of its message are one commit. So the agent may be killed at
- * any moment and started again, and each article still has one summary.
+ * The summary and the acknowledgement of its message are a single commit. The agent may therefore
+ * be killed at any moment and started again, and each article still gets exactly one summary.
  */
 import { createClient, url } from "../node/client.mjs";
 
@@ -16,7 +16,7 @@ const GROUP = "summarizer";
 
 const clientOf = (user) => createClient({ url, auth: { user, password: PASSWORD } });
 
-/** Creates tables, accounts, the topic and the articles. It may be repeated. */
+/** Creates tables, accounts, the topic and the articles. Running it again does no harm. */
 async function setUp() {
   const admin = createClient({ url, auth: { user: "ada", password: "correct horse 9" } });
   await admin.execute(`CREATE NAMESPACE IF NOT EXISTS press;
@@ -49,7 +49,7 @@ async function model(text) {
   return `${text.split(". ")[0]}.`;
 }
 
-/** Writes a summary and acknowledges its message, in one commit. */
+/** Writes a summary and acknowledges its message, in a single commit. */
 async function summarize(agent, { payload, partition, offset, user }) {
   const summary = await model(payload.text);
   // EXECUTE AS does not accept a user id as a parameter, so the id is quoted.
@@ -69,7 +69,7 @@ async function summarize(agent, { payload, partition, offset, user }) {
   }
 }
 
-/** Whether each user has as many summaries as articles. */
+/** Returns whether each user has as many summaries as articles. */
 async function isDone() {
   for (const user of USERS) {
     const db = clientOf(user);

@@ -1,5 +1,6 @@
 /**
- * Makes backups, restores them, and opens databases that may do so, for the tests of backups. */
+ * Makes backups, restores them, and opens databases that may do so, for the backup tests.
+ */
 import { expect } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -85,7 +86,7 @@ async function fullBackup(): Promise<string> {
 
 let made: Promise<string> | undefined;
 
-/** Returns a copy of a full backup, which is made once, so that a test may damage the copy. */
+/** Returns a copy of a full backup, which a test may damage. The full backup is made only once. */
 export async function backupCopy(): Promise<string> {
   made ??= fullBackup();
   return copyOf(await made);

@@ -1,5 +1,5 @@
 /**
- * Makes a database with a backup and an archived log, together with a ledger of every commit, so
+ * Creates a database with a backup and an archived log, together with a ledger of every commit, so
  * that its state at any seq is known.
  */
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Tests damage to backups and to the data that they copy: verify finds it, restore refuses it, and
- * a backup of damaged data names it.
+ * Tests damage to backups and to the data being backed up: verify finds it, restore refuses it,
+ * and a backup of damaged data names it.
  */
 import { afterAll, expect, test } from "bun:test";
 import {

@@ -1,6 +1,6 @@
 /**
- * Provides databases with an archive of their log, and the command that restores them, for the
- * tests of restores to a point.
+ * Provides databases with an archive of their log, and the command that restores them, for tests
+ * of point-in-time restores.
  */
 import { expect } from "bun:test";
 import { mkdirSync } from "node:fs";

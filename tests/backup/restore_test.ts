@@ -1,6 +1,6 @@
 /**
- * Tests restores. A restored database is that of the backup, and a restore that is interrupted or
- * refused changes nothing.
+ * Tests restores. A restored database equals the one that was backed up, and a restore that is
+ * interrupted or refused changes nothing.
  */
 import { afterAll, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Tests uploads in a restore to a point: which of them remain when their tables are dropped, and
+ * Tests uploads in point-in-time restores: which of them remain when their tables are dropped, and
  * which are reported as lost.
  */
 import { Database as Sqlite } from "bun:sqlite";

@@ -1,5 +1,5 @@
 /**
- * Restores to a point in time: a backup and the log since then yield the state at any seq in
+ * Tests point-in-time restores: a backup and the log since then yield the state at any seq in
  * between, according to a ledger of every commit. A backup that does not cover the point changes
  * nothing.
  */

@@ -1,6 +1,6 @@
 /**
- * Tests live queries of the client against a scripted server: their messages, their order, and the
- * reaction to lost connections, expired history and a server without capacity.
+ * Tests the client's live queries against a scripted server: their messages, their order, and how
+ * they respond to lost connections, expired history and a server without capacity.
  */
 import { expect, test } from "bun:test";
 import { createClient, type LiveEvent } from "../../src/client/mod.ts";
@@ -19,7 +19,7 @@ import {
 
 /**
  * Plays a batch, a lost connection and a change, and lets handlers throw.
- * @returns The errors that were each thrown in a separate tick.
+ * @returns The errors, each of which was rethrown in a separate tick.
  */
 function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
   const thrown: unknown[] = [];
@@ -66,7 +66,7 @@ test("live resumes from the last position after a loss, and drops duplicates", a
   const message = server.socket.welcome();
   expect(message).toMatchObject({ subscription: { options: { from_seq_id: 6 } } });
   events.length = 0;
-  // Messages of an old socket are ignored.
+  // Messages from an old socket are ignored.
   lost.tell(inserted(id, 7));
   server.socket.tell(ack(id), batch(id, [6, 8], 9), inserted(id, 9, 10));
   expect(told(events)).toEqual(["from 6", "loading", "+8", "ready", "c10"]);

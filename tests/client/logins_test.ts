@@ -1,6 +1,6 @@
 /**
- * Tests what a login, a logout and an expired token of the client mean for its requests and its
- * live queries, also while their responses are under way.
+ * Tests what a login, a logout and an expired token mean for the client's requests and live
+ * queries, even while their responses are in flight.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient, type LiveEvent } from "../../src/client/mod.ts";
@@ -22,7 +22,7 @@ import {
 
 const TOKEN_REFUSALS = ["TOKEN_EXPIRED", "INVALID_CREDENTIALS"];
 
-/** Holds back the responses for paths with this ending until the test releases them. */
+/** Holds back the responses for paths with the given ending until the test releases them. */
 function hold(server: FakeServer, end: string): (answer: Answer) => Promise<void> {
   const before = server.answer;
   const waiting: ((answer: Answer) => void)[] = [];
@@ -43,7 +43,7 @@ function refused(): Answer {
   return { status: 401, body: { error: "unauthorized", message: "no" } };
 }
 
-/** Logs a client in as a user, for whom the fake server returns a token of the same name. */
+/** Logs a client in as a user. The fake server returns a token with the user's name. */
 async function logIn(server: FakeServer, client: Client, user: string): Promise<void> {
   const before = server.answer;
   server.answer = () => ok(loginBody(user, user));

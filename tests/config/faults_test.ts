@@ -1,4 +1,6 @@
-/** Verifies that a configuration is refused as a whole, with every fault and its position. */
+/**
+ * Verifies that an invalid configuration is refused as a whole, with every fault and its position.
+ */
 import { expect, test } from "bun:test";
 import { keyPositions } from "../../src/config/positions.ts";
 import { configOf, faultsOf, QUIET, warningsOf } from "./read_config.ts";

@@ -1,5 +1,5 @@
 /**
- * Verifies that the memory of the machine is divided among the parts of the server, and that a
+ * Verifies that the machine's memory is divided among the parts of the server, and that a
  * configuration that needs more is refused or reported.
  */
 import { expect, test } from "bun:test";

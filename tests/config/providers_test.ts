@@ -1,5 +1,5 @@
 /**
- * Verifies that the OpenID Connect providers of a configuration are read, and refused when faulty.
+ * Verifies that the OpenID Connect providers in a configuration are read, and refused if invalid.
  */
 import { expect, test } from "bun:test";
 import { authSettingsFrom, changedKeys, parseConfig, settingsOf } from "../../src/config/mod.ts";

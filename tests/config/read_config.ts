@@ -1,4 +1,7 @@
-/** Reads configurations from text in a quiet environment, and returns their faults and warnings. */
+/**
+ * Reads configurations from text without other environment variables, and returns their faults and
+ * warnings.
+ */
 import { type Config, ConfigError, parseConfig } from "../../src/config/mod.ts";
 
 export const SECRET = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";

@@ -1,4 +1,4 @@
-/** Finds files of a data directory, and damages them, for the tests of its checks and repairs. */
+/** Finds files in a data directory and damages them, for tests of verification and repair. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -14,20 +14,20 @@ export function damage(path: string, offset: number, mask = 0x55): void {
   writeFileSync(path, bytes);
 }
 
-/** Returns a function that yields the path of a file with this name in a data directory. */
+/** Returns a function that yields the path of the file `name` in a data directory. */
 export function at(name: string): (path: string) => string {
   return (path) => `${path}/${name}`;
 }
 
 /**
- * Returns a function that yields the path of the first file below a folder whose name has this
- * ending.
+ * Returns a function that yields the path of the first file below a folder whose name ends in
+ * `end`.
  */
 export function below(folder: string, end: string): (path: string) => string {
   return (path) => fileIn(`${path}/${folder}`, end);
 }
 
-/** Returns the first file below a directory whose name has this ending. */
+/** Returns the path of the first file below a directory whose name ends in `end`. */
 export function fileIn(directory: string, end: string): string {
   const names = readdirSync(directory, { recursive: true, encoding: "utf8" }).toSorted();
   return join(directory, names.find((name) => name.endsWith(end)) ?? "none");

@@ -52,7 +52,7 @@ function offsetOfPacked(file: string): number {
 }
 
 /**
- * Checks that a database on the directory serves every table except default.first, for which it
+ * Checks that a database in the directory serves every table except default.first, for which it
  * reports the damage.
  */
 async function expectFirstDamagedOnly(path: string): Promise<void> {
@@ -143,8 +143,8 @@ describe("repair changes only damaged directories", () => {
     expect(await database.rows("SELECT count(*) FROM default.first")).toEqual([[300]]);
   });
 
-  // No client can drop the table of the audit log, so without a repair the table would never accept
-  // an event again.
+  // Without a repair, the audit log's table would never accept an event again, because no client
+  // can drop it.
   test.each(["that nobody has met", "that a server has quarantined"])(
     "repair lets the audit log continue without its damaged part, %s",
     async (how) => {
@@ -279,7 +279,7 @@ describe("repair of a damaged log needs --accept-loss", () => {
     const { code, lines } = maintain("repair", [path, "--accept-loss"]);
     expect(code).toBe(0);
     expect(maintain("verify", [path])).toMatchObject({ code: 0 });
-    // The removed parts are kept: whole files unchanged, and the rest of a file as a copy.
+    // The removed parts are kept: entire files unchanged, and the rest of a file as a copy.
     for (const line of lines.filter((text) => text.startsWith("kept "))) {
       const kept = line.slice("kept ".length).trim();
       const name = kept.slice(kept.lastIndexOf("/") + 1);
@@ -344,9 +344,9 @@ describe("repair of a damaged log needs --accept-loss", () => {
     }
   });
 
-  // Verifies that a repair that stops at any point can be repeated, and forgets no seq. The test
-  // makes the disk fail at each change in turn. The newest seqs are only in intact frames after the
-  // damage.
+  // Verifies that a repair interrupted at any point can be repeated, and forgets no seq. The test
+  // makes the disk fail at each change in turn. The newest seqs are only in intact frames after
+  // the damage.
   test("repair starts over if it was stopped before it changed the disk", () => {
     const path = copyOf(killed);
     writeFileSync(`${path}/wal/HWM`, "");

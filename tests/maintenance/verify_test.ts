@@ -69,7 +69,7 @@ describe("verify reports damage and changes nothing", () => {
   });
 
   // Verifies that no damaged byte goes unnoticed. The test damages sampled bytes one at a time, in
-  // the written part of each kind of file whose bytes are all covered by a checksum.
+  // the written part of each kind of file that is completely covered by checksums.
   test.each([
     ["format.json", at("format.json"), 20],
     ["the catalog's log", at("catalog.sqlite-wal"), 60],
@@ -195,7 +195,7 @@ describe("verify reports damage and changes nothing", () => {
     const last = `${path}/${WAL_3}`;
     const bytes = readFileSync(last);
     const end = Math.ceil(endOfFrames(last) / 8) * 8;
-    // The beginning of a frame that was never completed or acknowledged.
+    // These bytes are the beginning of a frame that was never completed or acknowledged.
     bytes.copy(bytes, end, 64, 64 + 40);
     writeFileSync(last, bytes);
     writeFileSync(`${path}/segments/1/999.seg`, "left by a crash");

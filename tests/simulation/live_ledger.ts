@@ -1,6 +1,6 @@
 /**
- * The oracle of the simulation of live queries: it keeps every version ever written, and knows the
- * rows at each seq.
+ * The oracle for the simulation of live queries: it keeps every version ever written, and knows
+ * the rows at each seq.
  */
 import { seqFromUnixMs } from "../../src/base/seq.ts";
 import type { Row } from "../../src/types/mod.ts";
@@ -15,7 +15,7 @@ export interface Version {
   readonly before: Version | undefined;
 }
 
-/** The ledger of every version of every owner, in order. */
+/** Every version of every owner, in order. */
 export class Ledger {
   readonly #byOwner = new Map<number, Version[]>();
   readonly #newest = new Map<string, Version>();
@@ -56,7 +56,7 @@ export class Ledger {
     return versions;
   }
 
-  /** Returns the newest version of a key, or undefined if it has expired. */
+  /** Returns the newest version of a key; undefined if it has expired. */
   newest(owner: number, id: number): Version | undefined {
     const newest = this.#newest.get(`${owner}/${id}`);
     return newest === undefined || this.hasExpired(newest) ? undefined : newest;
@@ -84,7 +84,7 @@ export class Ledger {
     return rows;
   }
 
-  /** Returns how many versions of an owner lie below a seq. */
+  /** Returns how many versions of an owner have a seq below the given one. */
   #countBelow(owner: number, seq: number): number {
     const versions = this.of(owner);
     let low = 0;

@@ -1,6 +1,6 @@
 /**
- * A client in the simulation of live queries. It checks each message on arrival against the ledger:
- * its order, its cells, and the rows that the client then has.
+ * A client in the simulation of live queries. It checks each message on arrival against the
+ * ledger: its order, its cells, and the rows that the client then has.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { LiveSubscription } from "../../src/live/mod.ts";
@@ -63,29 +63,28 @@ export class Client {
   readonly query: (typeof QUERIES)[number];
   readonly parameter: string;
   readonly rows = new Map<number, WireRow>();
-  /** The client's connection, which others may share. */
+  /** The client's connection, which other clients may share. */
   sink = new RecordingSink();
   id = "";
   subscription: LiveSubscription | undefined;
-  /** The position from which it may resume. */
+  /** The position from which the client may resume. */
   position: number | undefined;
   #ledger: Ledger;
   #kind: "snapshot" | "partial" | "all" | "latest" | "live" = "snapshot";
-  /** The highest received seq. */
+  /** The highest seq received so far. */
   #highSeq = 0;
   /** Every version up to this seq has been accounted for. */
   #checkedSeq = 0;
   /**
-   * The seq of the loaded rows, or the highest seq that they may have reached. If loading is
-   * interrupted and resumed, the rows come from different seqs until the client has reached this
-   * seq.
+   * The seq of the loaded rows, or the highest seq that they may have. If loading is interrupted
+   * and resumed, the rows come from different seqs until the client has reached this seq.
    */
   #aheadSeq = 0;
   #isReady = false;
   /** True if the client began with only some of the rows. Resuming does not change that. */
   #isPartial = false;
   /**
-   * The number of newest rows that the client requested; undefined for all rows, or without a
+   * How many of the newest rows the client requested; undefined for all rows, or without a
    * snapshot.
    */
   #lastRows: number | undefined;
@@ -197,7 +196,7 @@ export class Client {
     if (this.#lastRows !== undefined) this.#checkNewest(this.#lastRows, lastSeq);
   }
 
-  /** Checks that a result contains the newest rows, as many as requested. */
+  /** Checks that a result contains the requested number of newest rows. */
   #checkNewest(count: number, seq: number): void {
     const all = [...this.#ledger.rowsAt(this.owner, seq).values()]
       .filter((version) => this.#matches(version) && !this.#ledger.hasExpired(version))
@@ -245,7 +244,10 @@ export class Client {
     return seq;
   }
 
-  /** Checks that each unaccounted version below `seq` leaves the result unchanged. */
+  /**
+   * Checks that each version below `seq` that is still unaccounted for leaves the result
+   * unchanged.
+   */
   #passOver(seq: number): void {
     for (const version of this.#ledger.between(this.owner, this.#checkedSeq, seq - 1)) {
       if (this.#ledger.hasExpired(version.isDeleted ? (version.before ?? version) : version))

@@ -1,6 +1,6 @@
 /**
- * Verifies that the rows of a live query in the client have the order of the SELECT, also for types
- * whose cells do not sort as the client receives them.
+ * Verifies that the rows of a live query in the client have the order of the SELECT, even for
+ * types whose cells do not sort in the form in which the client receives them.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

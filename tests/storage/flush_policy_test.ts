@@ -1,4 +1,7 @@
-/** Tests when tables are flushed: by their rows, their age, and the size of memtables and log. */
+/**
+ * Tests when tables are flushed: depending on their number of rows, their age, and the size of
+ * memtables and log.
+ */
 import { expect, test } from "bun:test";
 import type { LocalStore, Store } from "../../src/storage/mod.ts";
 import { laterErrorCodeOf } from "../support/error_codes.ts";
@@ -115,7 +118,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   };
   const store = await openStore({ ...parts, options });
   let id = 0;
-  /** Fills about this many log files with rows of the first table. */
+  /** Fills roughly this many log files with rows of the first table. */
   const fill = async (fileCount: number): Promise<void> => {
     for (const end = id + fileCount * 262; id < end; id += 1) {
       await commit(store, 1, "insert", [[id, "x".repeat(4000)]]);
@@ -128,7 +131,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   await fill(0.5);
   expect(flushed(store)).toEqual([]);
   await fill(1);
-  // Most rows of the log belong to the first table. The second table has only one row, for which
+  // Most rows in the log belong to the first table. The second table has only one row, for which
   // the log would have to keep the file.
   expect(flushed(store)).toEqual([2]);
   expect(firstFile()).toBeLessThan(2);

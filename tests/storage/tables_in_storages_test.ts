@@ -75,7 +75,7 @@ describe("a table whose segments are in a storage", () => {
     },
   );
 
-  /** Drops a storage that contains the table, whose files a reader keeps as long as it is open. */
+  /** Drops a storage with a table whose files a reader keeps for as long as it is open. */
   async function droppedWhileRead(disk: SimulatedDisk): Promise<{
     store: LocalStore;
     scan: { close(): void };
@@ -379,7 +379,7 @@ describe("a table whose segments are in a storage", () => {
     const entryPath = `${ROOT}/segments/app/t/1/1.seg`;
 
     /**
-     * Returns a store with a flushed table, whose segment was replaced by a file from another
+     * Returns a store with a flushed table, but with its segment replaced by a file from another
      * storage.
      */
     async function withAnother(): Promise<{

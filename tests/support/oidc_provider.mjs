@@ -1,6 +1,6 @@
 /**
  * Runs a real OpenID provider (the package `oidc-provider`) in a separate process. It prints its
- * address once it listens, and accepts every login as its settings specify.
+ * address once it listens, and accepts every login according to its settings.
  *
  * The settings are JSON in the environment variable PROVIDER:
  *
@@ -11,7 +11,7 @@
  *     tls         { cert, key } in PEM form; absent for http
  *     issuer      the issuer if it is not the address
  *
- * A login uses the account that the last `PUT /control` set: { account }, or { deny: true }.
+ * A login uses the account set by the last `PUT /control`: { account }, or { deny: true }.
  *
  * The script is plain JavaScript, because the package has no types.
  */

@@ -1,5 +1,5 @@
 /**
- * A vote whose result every window shows at once.
+ * A vote with a result that every window shows at once.
  */
 import { useState } from "react";
 import { createClient } from "./client.js";

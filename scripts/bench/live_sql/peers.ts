@@ -5,9 +5,9 @@ import type { RoomsFigures, RoomsLoad } from "./rooms.ts";
 
 interface Peer {
   readonly name: string;
-  /** The word by which `measure_peer.ts` knows the peer. */
+  /** The argument that selects the peer in `measure_peer.ts`. */
   readonly word: string;
-  /** The packages of npm that the peer needs. */
+  /** The npm packages that the peer needs. */
   readonly packages: readonly string[];
 }
 
@@ -22,12 +22,12 @@ export const PEERS: readonly Peer[] = [
 ];
 
 /**
- * The time for one peer, from its start to its last figure. Three peers and the other jobs then
+ * How long a peer may take, from its start to its last figure. Three peers and the other jobs then
  * take less than ten minutes.
  */
 export const PEER_MS_MAX = 90_000;
 
-/** The time in which a peer ends by itself; otherwise, it is killed. */
+/** How long a peer may take to end by itself before it is killed. */
 const END_MS_MAX = 2000;
 
 /** Returns the figures of a peer; undefined if they took longer than {@linkcode PEER_MS_MAX}. */

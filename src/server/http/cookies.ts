@@ -1,9 +1,9 @@
 /**
- * Handles browser cookies: two for the session, and one that exists while a login through a
+ * Handles browser cookies: two for the session, and one that exists only while a login through a
  * provider is in progress.
  *
  * Only the auth endpoints, file downloads and event streams read the session cookies. Every other
- * endpoint requires the Authorization header, so a page from another origin cannot use the
+ * endpoint requires the Authorization header, so a page from a different origin cannot use the
  * cookies. Code that reads or sets a session cookie must also check the page's origin.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
@@ -25,7 +25,7 @@ export interface CookieOptions {
   readonly basePath: string;
 }
 
-/** Returns the value of a cookie that the request carries; undefined if the cookie is absent. */
+/** Returns the value of a cookie in the request; undefined if the cookie is absent. */
 export function cookieOf(request: Request, name: CookieName): string | undefined {
   const header = request.headers.get("cookie");
   if (header === null) return undefined;
@@ -54,7 +54,7 @@ export function expireSessionCookies(headers: Headers, options: CookieOptions): 
 }
 
 /**
- * Sets the cookie of a login in progress, or makes the browser delete it. This cookie is separate
+ * Sets the cookie for a login in progress, or makes the browser delete it. This cookie is separate
  * because the provider redirects the browser from another site, so the browser does not send the
  * session cookies.
  *

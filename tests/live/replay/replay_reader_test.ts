@@ -1,6 +1,6 @@
 /**
- * Verifies that a client that resumes gets exactly the changes that it missed, as the wire contract
- * specifies, or a clear refusal.
+ * Verifies that a client that resumes gets exactly the changes it missed, as specified by the wire
+ * contract, or a clear refusal.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -52,7 +52,7 @@ function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): Re
   });
 }
 
-/** Returns the messages as one word each, with the ids of their rows. */
+/** Returns each message as a single word with the ids of its rows. */
 function shape(sink: RecordingSink): string[] {
   return sink.messages.map((sent) => {
     switch (sent.type) {

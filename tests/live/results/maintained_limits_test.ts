@@ -1,6 +1,6 @@
 /**
- * Tests the limits of maintained queries. A query is evaluated again where that takes less work, or
- * where its state does not fit into the memory for live queries.
+ * Tests the limits of maintained queries. A query is evaluated again where that takes less work,
+ * or where its state does not fit into the memory for live queries.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { rowsByKey, Shop } from "./shop.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests maintained queries that have the same text and different parameters. Each subscriber has
- * the rows for its own parameters, and a change is processed only for the subscribers that it
+ * Tests maintained queries with the same SQL and different parameters. Each subscriber has the
+ * rows for its own parameters, and a change is processed only for the subscribers that it
  * concerns.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -99,7 +99,7 @@ test("a change is not processed for subscribers that it does not concern", async
 
 test("subscribers share the changes that a test of one row for each of them divides", async () => {
   const lines = await shop.run(`EXPLAIN SUBSCRIBE TO ${IN_STOCK}`, [{ number: "1" }]);
-  // A plan for one subscriber would find the row of that subscriber by its whole key.
+  // A plan for a single subscriber would find that subscriber's row by its entire key.
   expect(lines.flat()).toContain("    a change to items: finds stock by index stock_pkey");
 });
 
@@ -126,7 +126,7 @@ testThoroughly("only the subscribers whose changes are too many are evaluated ag
     if (each !== undefined) await shop.current(each);
     expect(each?.rows.find(({ id }) => Number(id) === 1000)).toMatchObject({ n: 77 });
   }
-  // The place 'oslo' now has all items of product 3; before, it had all items of product 1.
+  // The place 'oslo' now has all items of product 3. Previously, it had all items of product 1.
   expect(oslo?.rows.length).toBe(20_006);
   const [evaluationsOfRome] = await shop.stepsOf(IN_STOCK, [{ number: "1" }]);
   const [evaluationsOfOslo] = await shop.stepsOf(IN_STOCK, [{ number: "2" }]);

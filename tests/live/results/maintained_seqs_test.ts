@@ -59,7 +59,7 @@ test.each([
     expect([added, removed, other]).toEqual([added, removed, other].toSorted((a, b) => a - b));
     const seqs = seqsOf(follower);
     expect(seqs).toMatchObject({ 1: added, 3: other });
-    // A group without any rows left is absent, so its seq is that of the removal.
+    // A group without any rows left is absent, so the seq of the removal is used for it.
     expect(seqs["2"] ?? removed).toBe(removed);
     for (const { commit_seq: seq } of follower.changes)
       expect([added, removed, other]).toContain(Number(seq));

@@ -1,6 +1,6 @@
 /**
- * A database with the tables of a shop, whose queries tests follow in both ways: maintained from
- * the changes to their tables, and evaluated again after each commit.
+ * A database with the tables of a shop. Tests follow its queries in both ways: maintained from the
+ * changes to their tables, and evaluated again after each commit.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -56,7 +56,7 @@ export class Shop {
     return shop;
   }
 
-  /** Creates the tables with their first rows, instead of those that an earlier test has left. */
+  /** Recreates the tables with their initial rows, replacing those left by an earlier test. */
   async renew(): Promise<void> {
     await this.run(TABLES);
   }
@@ -91,7 +91,7 @@ export class Shop {
     return follower;
   }
 
-  /** Follows a query with each set of parameters, both incrementally and by evaluation. */
+  /** Follows a query with each set of parameters, both maintained and evaluated. */
   async followEach(
     sql: string,
     values: readonly unknown[],
@@ -110,7 +110,7 @@ export class Shop {
     return follower;
   }
 
-  /** Returns the number of evaluations and of incremental steps that EXPLAIN SUBSCRIBE TO shows. */
+  /** Returns the numbers of evaluations and of incremental steps shown by EXPLAIN SUBSCRIBE TO. */
   async stepsOf(sql: string, params: readonly SqlParameter[] = []): Promise<number[]> {
     const lines = await this.run(`EXPLAIN SUBSCRIBE TO ${sql}`, params);
     const line = lines.map(([text]) => String(text)).find((text) => text.includes("so far"));
@@ -160,7 +160,7 @@ export const COMMITS: readonly (readonly [what: string, sql: string])[] = [
   ["a new beginning", "INSERT INTO shop.orders VALUES (10, 1, 5), (11, 2, 5)"],
 ];
 
-/** Returns the rows of a follower, without `_seq`, in the order of their keys. */
+/** Returns a follower's rows without `_seq`, ordered by key. */
 export function rowsByKey({ rows }: ResultFollower): WireRow[] {
   return rows
     .map(({ _seq, ...row }) => row)
