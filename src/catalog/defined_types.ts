@@ -1,11 +1,11 @@
 /**
- * Manages user-defined types, both as catalog entries and as data types.
+ * Manages the types that users define, both as catalog entries and as data types.
  *
  * All columns of an enum type share one `EnumType` object, which ALTER TYPE changes in place, so
- * plans, live queries and topics see new labels immediately. On disk, a table's definition
- * includes a copy of the type, so that the table can be read even after the type has been dropped.
- * A domain never changes in place: ALTER DOMAIN replaces the definitions of the tables whose
- * columns have the domain.
+ * plans, live queries and topics see new labels immediately. On disk, the definition of a table
+ * includes a copy of the type, so that it can be read even after the type was dropped. A domain
+ * never changes in place: ALTER DOMAIN replaces the definitions of the tables whose columns have
+ * the domain.
  */
 import {
   type Collation,
@@ -21,14 +21,11 @@ import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
 
-/** The type denoted by a name that CREATE TYPE, CREATE DOMAIN or CREATE COLLATION defined. */
+/** The type to which a name defined by CREATE TYPE or CREATE DOMAIN refers. */
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;
-  /**
-   * The collation, if the name was defined by CREATE COLLATION; `type` is then text with this
-   * collation.
-   */
+  /** The collation of a name that CREATE COLLATION defined; `type` is then text with it. */
   readonly collation?: Collation;
 }
 
@@ -41,7 +38,7 @@ export class DefinedTypes {
 
   /**
    * Reads or copies the defined types.
-   * @param from The types to copy; absent to read them from the file.
+   * @param from Types that are copied; absent if they are read from the file.
    */
   constructor(file: SealedFile, from?: DefinedTypes) {
     this.entries = new NamedEntries(file, {
@@ -56,8 +53,8 @@ export class DefinedTypes {
       this.#collations = new Map(from.#collations);
       return;
     }
-    // Every type is loaded after the types to which it refers: first enum types and collations,
-    // then the other types by age.
+    // Types are loaded in an order in which every referenced type precedes the types that refer to
+    // it: enum types and collations first, and then the other types by age.
     const all = [...allSealed<TypeEntry>(file, "types")];
     const others = all.filter((entry) => !isFirst(entry));
     for (const entry of all) if (isFirst(entry)) this.remember(entry);
@@ -113,7 +110,7 @@ export class DefinedTypes {
     }
   }
 
-  /** Returns a column with the current definitions of its type and its domain. */
+  /** Returns a column with the current states of its type and its domain. */
   currentColumn<Column extends Pick<ColumnEntry, "domain" | "type">>(column: Column): Column {
     const { domain, type } = column;
     const current = { ...column, type: this.current(type) };
@@ -121,9 +118,7 @@ export class DefinedTypes {
     return { ...current, domain: this.#domains.get(domain.typeId) ?? domain };
   }
 
-  /**
-   * Returns a function with the current definitions of its types. A view is returned unchanged.
-   */
+  /** Returns a function with the current states of its types; a view is returned unchanged. */
   currentQuery(entry: ViewEntry): ViewEntry {
     const { routine } = entry;
     if (routine === undefined) return entry;
@@ -158,7 +153,7 @@ export class DefinedTypes {
   }
 
   /**
-   * Returns the current definition of a type. A dropped type keeps the form in which it was
+   * Returns the current form of a type. If the type was dropped, it keeps the form in which it was
    * stored.
    */
   current(type: DataType): DataType {
@@ -174,7 +169,7 @@ export class DefinedTypes {
   }
 }
 
-/** Returns whether an entry refers to no other type. */
+/** Whether a type or a collation refers to no other type. */
 function isFirst(entry: TypeEntry): boolean {
   return isEnum(entry) || entry.collation !== undefined;
 }

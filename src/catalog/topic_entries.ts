@@ -1,25 +1,29 @@
-/** Defines topic entries, with their sources and webhooks. */
+/** Defines the entries of topics, with their sources and webhooks. */
 
 /** The kind of change that a message describes. */
 export type TopicOperation = "insert" | "update" | "delete";
 
-/** What a topic's messages contain: the key, the entire row, or the key and the changed values. */
+/**
+ * The payload format of a topic's messages: the key, the whole row, or the key and the changed
+ * values.
+ */
 export type TopicPayload = "key" | "full" | "diff";
 
-/** One kind of operation on one table. The changes it makes become messages of a topic. */
+/** An operation on a table whose changes become messages of a topic. */
 export interface TopicSource {
-  /** The id of a source, unique within the topic. */
+  /** The id of a topic source, which is unique within the topic. */
   readonly sourceId: number;
   readonly tableId: number;
   readonly operation: TopicOperation;
   /**
-   * A condition as SQL text with column names, evaluated on the new row or, for a delete, on the
-   * last values of the row. Renaming a column updates it. If absent, every change matches.
+   * A condition as SQL text with column names, which is evaluated on the new row or, for a delete,
+   * on the last values of the row. The text is updated when a column is renamed. If absent, every
+   * change matches.
    */
   readonly where?: string;
   readonly payload: TopicPayload;
   /**
-   * The seq of the definition that added the source (exclusive). Only later changes become
+   * The seq of the definition that added the source (exclusive): only later changes become
    * messages.
    */
   readonly fromSeq: number;
@@ -32,29 +36,29 @@ export interface TopicSource {
 /** Delivers the messages of a topic to a server over HTTP. */
 export interface WebhookEntry {
   /**
-   * The seq of the webhook's definition, which is never reused. It is the key under which the
-   * webhook's position in the topic is stored.
+   * The seq of the webhook's definition, which is never reused. The webhook's position in the topic
+   * is stored under it.
    */
   readonly webhookId: number;
-  /** The name, unique among the webhooks of all topics. */
+  /** The name, which is unique among the webhooks of all topics. */
   readonly name: string;
   readonly url: string;
   /**
    * The key with which requests are signed; absent if they are not signed. Outside the catalog,
-   * only the component that signs requests sees the key; all other components see only whether
-   * there is one.
+   * only the component that signs requests sees the key; other components see only whether a key
+   * exists.
    */
   readonly secret?: string;
   /** Whether a message waits until all earlier messages with the same key have been delivered. */
   readonly isOrdered: boolean;
   /**
-   * Where the webhook begins: "created" means with messages committed after its creation,
-   * "earliest" with the oldest messages that the topic keeps.
+   * The first messages of the webhook: "created" means messages that are committed after its
+   * creation, and "earliest" means the oldest messages that the topic keeps.
    */
   readonly start: "created" | "earliest";
-  /** How long the receiver may take to respond to a request, in seconds. */
+  /** The time in which the receiver must respond to a request, in seconds. */
   readonly timeoutSecs: number;
-  /** The maximum number of requests that the webhook sends concurrently. */
+  /** The maximum number of requests that a webhook sends at the same time. */
   readonly concurrency: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -62,24 +66,24 @@ export interface WebhookEntry {
 
 /** A topic: a work queue whose messages are the changes to its source tables. */
 export interface TopicEntry {
-  /** The id, unique among tables, views and topics. */
+  /** The id, which is unique among tables, views and topics. */
   readonly topicId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The number of partitions. It never changes. */
+  /** The number of partitions of a topic, which never changes. */
   readonly partitions: number;
   readonly retentionHours: number;
   readonly retentionBytes: number;
   /**
-   * How many unsuccessful deliveries cause a message to be moved to the dead-letter topic; absent
-   * if messages are never moved.
+   * The number of unsuccessful deliveries after which a message is moved to the dead-letter topic.
+   * Absent if messages are never moved.
    */
   readonly maxDeliveries?: number;
   /** The dead-letter topic, as "namespace.name". */
   readonly deadLetter?: string;
   readonly createdSeq: number;
   /**
-   * Changes up to this seq are no longer delivered, because of CLEAR TOPIC. Their messages keep
+   * Because of CLEAR TOPIC, changes up to this seq are no longer delivered. Their messages keep
    * their offsets.
    */
   readonly clearedSeq: number;

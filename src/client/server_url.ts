@@ -1,12 +1,11 @@
 /**
- * Validates the address of a server, and formats it for messages.
+ * Checks the address of a server, and formats it for messages.
  */
 
 /**
- * Returns the canonical form of an address, without a trailing slash.
+ * Returns the canonical form of an address, without a slash at the end.
  *
- * @throws {TypeError} If it is not an HTTP address. Otherwise, the first request would fail
- *   without giving a reason.
+ * @throws {TypeError} If it is not an HTTP address: the first request would fail without a reason.
  */
 export function serverUrlFrom(given: unknown): string {
   // JavaScript callers may pass any value, or none.
@@ -21,7 +20,7 @@ export function serverUrlFrom(given: unknown): string {
   );
 }
 
-/** Returns the address without the user name and password. */
+/** Returns the address without name and password. */
 export function shownUrl(serverUrl: string): string {
   const url = new URL(serverUrl);
   url.username = "";

@@ -1,11 +1,10 @@
 /**
  * Implements `tidemark restore`: reads the arguments, restores a backup unchanged or rolls it
- * forward to a later point in time, and produces the output and an exit code.
+ * forward to a later moment, and produces the output and an exit code.
  *
  *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
- *     exit 2   nothing was changed: wrong arguments, a directory in use, or a point that no log
- *     covers
+ *     exit 2   nothing was changed: wrong arguments, a directory in use, or a point that no log covers
  */
 import { parseArgs } from "node:util";
 import {
@@ -46,7 +45,7 @@ import { openDataDirectory } from "../storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly random: Random;
-  /** The maximum number of log bytes kept in memory. */
+  /** The maximum number of log bytes that are kept in memory. */
   readonly heldBytesMax?: number;
 }
 
@@ -67,7 +66,7 @@ interface RestoreArguments {
 }
 
 /**
- * Restores a backup into the data directory of a stopped server, or into a new one.
+ * Restores a backup into the data directory of a server that is stopped, or into a new one.
  *
  * @returns The exit code.
  */
@@ -88,8 +87,8 @@ export async function runRestore(
   const { root, source } = request;
   const listener = new Progress(parts);
   try {
-    // The read-only steps come first, so that no directory is created for an invalid backup or
-    // point in time.
+    // The read-only steps come first, so that an invalid backup or point in time creates no
+    // directory.
     const point = request.point === undefined ? undefined : readPoint(request.point);
     readBackupList(disk, source);
     const directory = openDataDirectory(disk, root);
@@ -117,12 +116,12 @@ export async function runRestore(
   }
 }
 
-/** Parses the arguments. Returns the request, or a description of the mistake. */
+/** Returns the request in the arguments, or a description of the mistake. */
 function requestFrom(args: readonly string[]): RestoreArguments | string {
   const { tokens } = parseArgs({
     args: [...args],
     options: OPTIONS,
-    // In strict mode, the messages about unknown options are aimed at programmers.
+    // The strict mode's messages about unknown options are for programmers.
     strict: false,
     tokens: true,
   });
@@ -202,7 +201,7 @@ async function stage(
   });
 }
 
-/** Opens a copy of the replaced catalog, as far as it is intact, for reading. */
+/** Reads the intact part of the replaced catalog from a copy. */
 async function withCatalog(
   paths: DataPaths,
   { clock, disk, log }: RestoreCommandParts,
@@ -222,7 +221,7 @@ async function withCatalog(
   }
 }
 
-/** Reports copying progress at intervals. */
+/** Reports the progress of copying at intervals. */
 class Progress implements StageListener {
   missing: readonly string[] = [];
   readonly #parts: RestoreCommandParts;

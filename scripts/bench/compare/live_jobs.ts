@@ -1,6 +1,6 @@
 /**
- * Defines the jobs that measure live delivery, from a write to its followers. Delivery is compared
- * with relays that only route by topic, and the jobs also measure what followers cost the server.
+ * Defines the jobs that measure live delivery, from a write to its followers. They are compared
+ * with relays that only route by topic, and the cost of followers for the server is measured.
  */
 
 import { median, percentile } from "../../support/statistics.ts";
@@ -21,8 +21,7 @@ import {
 import { writerCostLine } from "./live_cost.ts";
 
 /**
- * The number of users in the reconnect job, and in the job in which each user has rows of their
- * own.
+ * The number of users in the reconnect job, and in the job in which each user has their own rows.
  */
 export const USER_COUNT = 1000;
 
@@ -33,7 +32,7 @@ const RECONNECT_RATE = 200;
 
 const ROOMS_RATE = 300;
 
-/** How long the runtime may take to return the unused memory of an idle server. */
+/** The time that the runtime may take to return the unused memory of an idle server. */
 const SETTLE_MS = 4000;
 
 /**
@@ -56,7 +55,7 @@ export async function liveLines(options: JobOptions): Promise<Line[]> {
   ];
 }
 
-/** Measures the case in which all sockets follow the same query. */
+/** Measures the case in which all sockets follow one query. */
 async function sameLines(
   options: JobOptions,
   { subscriberCount, rate }: { subscriberCount: number; rate: number },
@@ -133,10 +132,7 @@ function lostLine(results: readonly Measurement[], name: string): Line {
   return { ...lineOf(results, line), target: { atMost: 0 } };
 }
 
-/**
- * Measures the cost of a change that matches ten subscriptions, once when there are no others and
- * once when there are many.
- */
+/** Measures the cost of a change that matches ten subscriptions, among many and among ten. */
 async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<Line[]> {
   const system = systems.tidemark;
   const costs: Record<keyof typeof ROOMS, number[]> = { few: [], many: [] };
@@ -180,7 +176,7 @@ async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<
   ];
 }
 
-/** Measures a mass reconnect. This process writes while another one plays the clients. */
+/** This process writes while another one plays the clients. */
 async function reconnectLines({ systems, roundCount }: JobOptions): Promise<Line[]> {
   const { tidemark: system, server } = systems;
   const seconds: number[] = [];

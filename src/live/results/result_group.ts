@@ -1,9 +1,9 @@
 /**
- * The subscriptions to a result, which share its evaluations and its rows in memory.
+ * The subscriptions to one result, which share its evaluations and its rows in memory.
  *
  *     commit ──► due ──► evaluated at the newest seq ──► new state ──► messages ──► members
  *
- * Invariants: a state sent to members is the result of the query at one seq, across all of its
+ * Invariants: a state that is sent to members is the result of the query at one seq, for all of its
  * tables. An evaluation that began before a definition changed is never sent: the query is planned
  * again first. While the group is not due, its state is also the result at every later seq.
  */
@@ -51,11 +51,9 @@ export interface ResultMember extends Pick<LiveSubscription, "id" | "state"> {
   readonly spec: SubscriptionSpec;
   /** An older state that the member has; undefined once it has received the newest state. */
   readonly heldState: ResultState | undefined;
-  /**
-   * Receives the change from one state to the next. For the first state, `before` is undefined.
-   */
+  /** Receives the change from one state to the next. `before` is undefined for the first state. */
   take(step: ResultStep): void;
-  /** Resumes a member that is waiting for a later state. */
+  /** Resumes a member that waits for a later state. */
   wake(): void;
   end(message: ErrorMessage): void;
   fail(error: unknown): void;
@@ -82,36 +80,41 @@ export interface ResultHost {
   forget(group: ResultGroup): void;
   /** Starts notifying a group of commits that change its tables. */
   watch(group: ResultGroup): void;
-  /** Stops the notifications started by {@linkcode watch}. */
+  /** Stops the notifications that {@linkcode watch} has started. */
   unwatch(group: ResultGroup): void;
   /** Returns the feed of the results that follow the same changes. */
   feedOf(source: JoinChangeSource, plan: ResultPlan): ResultFeed;
 }
 
-/** The interval between evaluations of a query whose rows change with time, without a commit. */
+/**
+ * The interval between two evaluations of a query whose rows change with time, without a commit.
+ */
 const REFRESH_MS = 1000;
 
-/** The delay before an evaluation is retried because all readers were busy. */
+/** The delay before an evaluation is tried again because all readers were occupied. */
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
-  /** How many bytes the budget has counted for this group. */
+  /** The number of bytes that the budget has counted for this group. */
   countedBytes = 0;
   readonly #host: ResultHost;
   readonly #members = new FewItems<ResultMember>();
   #plan: ResultPlan;
   /**
-   * Updates the result from the changes to the tables. Undefined until maintenance has been
+   * Updates the result from the changes to the tables. Undefined until the maintenance has been
    * planned, and for a query that has to be evaluated again after each change.
    */
   #maintainer: ResultMaintainer | undefined;
-  /** The maintainer's memory when it was last counted, in bytes. */
+  /** The memory of the maintainer when it was last counted. */
   #maintainerBytes = 0;
-  /** Whether the group has already tried to plan incremental maintenance. */
+  /** Whether the group has already tried to plan the incremental maintenance. */
   #isWayKnown = false;
-  /** The feed that the group follows; undefined before the first rows and during an evaluation. */
+  /**
+   * The change feed that the group follows; undefined before the first rows and during an
+   * evaluation.
+   */
   #feed: ResultFeed | undefined;
-  /** How long the last evaluation of the query took. */
+  /** The time that the last evaluation of the query took. */
   #costMs: number | undefined;
   #evaluationCount = 0;
   #followedCount = 0;
@@ -131,7 +134,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** The number of definition changes so far. Each one invalidates the current evaluation. */
   #version = 0;
   #evaluation: ResultEvaluation | undefined;
-  /** Until when the newest state stays valid if there is no commit, in Unix milliseconds. */
+  /** The time until which the newest state is valid if there is no commit, in Unix milliseconds. */
   #untilMs: number | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
@@ -167,19 +170,19 @@ export class ResultGroup implements Evaluated, FedGroup {
     return this.#lastState;
   }
 
-  /** The newest rows, as a state at the seq that the group has reached. */
+  /** The newest rows as a state at the seq that the group has reached. */
   get #lastState(): ResultState | undefined {
     const rows = this.#rows;
     if (rows === undefined) return undefined;
     return { rows, seq: this.#seq, changedSeq: this.#changedSeq };
   }
 
-  /** Whether the group is waiting for its review after a definition has changed. */
+  /** Whether the group waits for its review after a changed definition. */
   get isSuspended(): boolean {
     return this.#needsReview;
   }
 
-  /** The memory of all states kept by the group and its members, in bytes. */
+  /** The memory of all states that the group and its members keep. */
   get stateBytes(): number {
     const newest = this.#rows;
     let bytes = (this.#maintainer?.bytes ?? 0) + (newest?.bytes ?? 0);
@@ -203,7 +206,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     };
   }
 
-  /** Arranges for the members to be resumed once the state has reached the newest seq. */
+  /** Resumes the members once the state has reached the newest seq. */
   awaitNewest(): void {
     this.#feed?.await(this);
   }
@@ -220,7 +223,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   leave(member: ResultMember): void {
     this.#members.delete(member);
     if (this.#members.size > 0) {
-      // The query runs as one of its users. When that user leaves, the query is planned again.
+      // The query runs as one of its users. If that user leaves, the query is planned again.
       if (member.principal.userId === this.#plan.principal.userId) this.#reviewUnlessHeld(member);
       return;
     }
@@ -290,7 +293,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     return true;
   }
 
-  /** Plans how changes are followed, and builds the in-memory indexes that this requires. */
+  /** Plans how changes are followed, and builds the indexes in memory that this needs. */
   async #prepareWay(): Promise<void> {
     if (!this.#isWayKnown) this.#maintainer = this.#plan.maintainer();
     this.#isWayKnown = true;
@@ -329,8 +332,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   /**
-   * Leaves the feed of changes for good. From now on the query is evaluated again after each
-   * change, like a query that cannot be maintained.
+   * Leaves the feed of changes: from now on the query is evaluated again after each change, like a
+   * query that cannot be maintained.
    */
   stopFollowing(): void {
     this.#leaveFeed();
@@ -386,7 +389,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#failed(error);
   }
 
-  /** Adopts a new state, and sends the members how it differs from the previous one. */
+  /** Adopts a new state, and sends the members the difference from the previous one. */
   #become({ changes, state }: NewState): void {
     const before = this.#lastState;
     const { changedSeq, rows, seq } = state;
@@ -398,7 +401,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     const isRecounted =
       changes.length > 0 || before === undefined || maintainerBytes !== this.#maintainerBytes;
     this.#maintainerBytes = maintainerBytes;
-    // The feed notifies the members waiting for this seq.
+    // The feed notifies the members that wait for this seq.
     if (changes.length === 0 && this.#feed !== undefined) {
       if (isRecounted) this.#countBytes();
       return;
@@ -413,8 +416,8 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   /**
    * Returns the result at an earlier seq, for a client that already has the rows from that seq.
-   * Clients that reconnect at the same time tend to have the same position, so a single evaluation
-   * serves all those that request the same position while it runs.
+   * Clients that reconnect at the same time tend to have the same position, so that one evaluation
+   * serves all clients that request the same position while it runs.
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
@@ -456,7 +459,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   /**
-   * Updates the amount of memory counted for this group in the budget.
+   * Updates the memory that this group counts in the budget.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   #countBytes(): void {
@@ -551,9 +554,9 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
 };
 
 /**
- * Returns whether two plans of a query produce rows of the same form, identify rows in the same
- * way, and have the same readers: a view that has come to depend on the caller returns different
- * rows to different users.
+ * Returns whether two plans of one query produce rows of the same form, identify rows in the same
+ * way, and have the same readers: a view that now depends on the caller returns different rows to
+ * different users.
  */
 export function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
   return lookOf(before) === lookOf(after);

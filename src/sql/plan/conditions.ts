@@ -36,7 +36,7 @@ export function conditionOf(expression: BoundExpression): Condition {
   return { expression, columnIds, canMove, holdsConstant, isOpen: false };
 }
 
-/** What is known about an expression so far. */
+/** The properties of an expression found so far. */
 interface FoundProperties {
   readonly columnIds: number[];
   holdsConstant: boolean;

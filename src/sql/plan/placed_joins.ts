@@ -48,7 +48,7 @@ export function planLeftJoin(
 }
 
 /**
- * Replaces the right side with an empty relation if no right row can match, so that it is not read.
+ * Replaces the right side by an empty relation if no right row can match, so that it is not read.
  */
 function partnersOfNone(
   { condition, right }: BoundJoin,
@@ -61,8 +61,8 @@ function partnersOfNone(
 }
 
 /**
- * Plans a full join. It also keeps the rows of both sides that have no match, so no condition may
- * be tested below the join.
+ * Plans a full join. Its result includes the unmatched rows of both sides, so no condition may be
+ * tested below it.
  */
 export function planFullJoin(
   from: BoundJoin,
@@ -93,7 +93,9 @@ export function planFullJoin(
   return tested(project, conditions, state);
 }
 
-/** Plans a join with rows of expressions, which are computed for each row of the left side. */
+/**
+ * Plans a join with rows made of expressions, which are computed for each row of the left side.
+ */
 export function planBeside(
   from: BoundJoin,
   conditions: readonly Condition[],
@@ -151,7 +153,7 @@ export function planLateral(
   return tested(join, above, state);
 }
 
-/** Separates the conditions that read only the given columns from all other conditions. */
+/** Separates the conditions that read only the given columns from the others. */
 function parted(conditions: readonly Condition[], ids: ColumnIds): [Condition[], Condition[]] {
   const over: Condition[] = [];
   const others: Condition[] = [];

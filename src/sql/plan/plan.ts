@@ -29,36 +29,36 @@ import type {
 import type { TermOperator } from "../functions/search/terms.ts";
 
 /**
- * The bounds on a stored column, as expressions that read no columns. No value satisfies a bound
- * that is NULL.
+ * Bounds on a stored column, as expressions that read no columns. If a bound is NULL, no value
+ * satisfies it.
  */
 export interface PlannedRange {
   readonly columnId: number;
   readonly min: BoundExpression | undefined;
   readonly max: BoundExpression | undefined;
-  /** A LIKE pattern whose fixed prefix bounds the values of a column. */
+  /** A LIKE pattern with a fixed prefix, which bounds the values of the column. */
   readonly like?: BoundExpression | undefined;
-  /** The prefix of all matching strings. */
+  /** A prefix that all matching strings have. */
   readonly beginning?: BoundExpression | undefined;
 }
 
-/** The possible values of a key column. */
+/** The values that a key column may have. */
 export interface KeyPart {
   readonly items: readonly BoundExpression[];
   /** Further possible values, as constants. */
   readonly constants: readonly Value[];
-  /** Arrays of further possible values, whose lengths are known only at run time. */
+  /** Arrays of further possible values. Their lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
   /**
-   * Present if the column must be NULL. In this case, no values are listed, because NULL in a list
-   * of values matches no row.
+   * Present if the column must be NULL. In this case, no values are listed, because a NULL in a
+   * list of values matches no row.
    */
   readonly isNull?: true;
 }
 
 /**
- * The alternatives for the key of a row. An alternative consists of all combinations of the values
- * of its parts, which are in key order.
+ * Alternatives for the key of a row. An alternative stands for all combinations of the values of
+ * its parts, which are in key order.
  */
 export type SoughtKeys = readonly (readonly KeyPart[])[];
 
@@ -66,17 +66,17 @@ export type SoughtKeys = readonly (readonly KeyPart[])[];
 export interface IndexEdge {
   readonly side: "min" | "max";
   /**
-   * The values of the bound, for the columns that follow the columns with listed values. No key
-   * satisfies a bound that contains NULL.
+   * The values of the bound, for the columns after those with listed values. If a value is NULL,
+   * no key satisfies the bound.
    */
   readonly values: readonly BoundExpression[];
-  /** Whether keys that begin with exactly these values belong to the range. */
+  /** Whether keys that start with exactly these values are in the range. */
   readonly isInclusive: boolean;
 }
 
 /** A condition by which an inverted index finds rows. */
 export interface TermCondition {
-  /** The position of the index column, counted from 0. */
+  /** The position of the column in the index, counted from 0. */
   readonly part: number;
   readonly kind: TermKind;
   readonly operator: TermOperator;
@@ -87,75 +87,72 @@ export interface TermCondition {
 export interface IndexAccess {
   readonly index: IndexEntry;
   /**
-   * The possible values of the first columns. Every alternative has the same number of columns. If
-   * no column has listed values, there is one alternative without parts.
+   * The possible values of the leading columns. Every alternative has the same number of columns.
+   * If no column has listed values, there is a single alternative without parts.
    */
   readonly keys: SoughtKeys;
-  /**
-   * The bounds on the columns that follow the columns with listed values. The tightest bounds
-   * apply.
-   */
+  /** The bounds on the columns after those with listed values. The tightest bounds apply. */
   readonly edges: readonly IndexEdge[];
-  /** The prefix of the strings in the column after the columns with listed values. */
+  /** The prefix of the strings in the column after those with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
-  /** Conditions on the slots of a run. If one of them is not true, the run cannot use the index. */
+  /**
+   * Conditions on the slots of a run. If any of them is not true, the run cannot use the index.
+   */
   readonly guards: readonly BoundExpression[];
   /**
-   * Whether the index lacks the rows whose first column is NULL. When rows are read in the order of
-   * the index, such rows come last.
+   * Whether the index lacks the rows with NULL in its first column. When rows are read in index
+   * order, these rows come last.
    */
   readonly endsAtNull: boolean;
   /** The conditions by which an inverted index finds rows; absent for a sorted index. */
   readonly terms?: readonly TermCondition[] | undefined;
 }
 
-/**
- * An access that finds rows through an index or, if `index` is undefined, through the primary key.
- */
+/** An access that finds rows through an index or, if `index` is undefined, by the primary key. */
 export type RowAccess = IndexAccess | { readonly index: undefined; readonly keys: SoughtKeys };
 
 export interface ScanNode {
   readonly kind: "scan";
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** The bounds that the filter above the scan implies. They serve only to skip row groups. */
+  /** Bounds implied by the filter above the scan. They only serve to skip row groups. */
   readonly ranges: readonly PlannedRange[];
   /**
-   * The bounds on string columns. Only scans that find rows through a sort order use them, because
-   * row groups have no bounds for strings.
+   * The bounds on string columns. They are used only by scans that find rows through a sort order,
+   * because row groups record no bounds for strings.
    */
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /**
-   * The values of all primary key columns, if the filter determines them. The scan is then a lookup
-   * of one row.
+   * The values of all primary key columns, if the filter determines them. The scan is then a
+   * lookup of a single row.
    */
   readonly key: readonly BoundExpression[] | undefined;
   /**
-   * All keys that the filter above the scan accepts; absent if there are too many keys for lookups
-   * to be faster than a scan.
+   * All keys that the filter above the scan accepts; absent if there are so many that a scan is
+   * faster than lookups.
    */
   readonly sought?: SoughtKeys | undefined;
   /**
-   * All values of the first key column that the filter accepts; absent if the filter lists whole
-   * keys.
+   * All values of the first key column that the filter accepts; absent if the filter lists
+   * complete keys.
    */
   readonly prefix?: readonly KeyPart[] | undefined;
   /**
-   * Indexes through which rows can be found, the most promising one first. A run uses the index
-   * with the fewest matching rows, or no index if all of them have too many.
+   * The indexes through which rows can be found, most promising first. A run uses the index with
+   * the fewest matching rows, or none if all of them have too many.
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
   /**
-   * For each alternative of an OR, an access that finds its rows. A run may use all of these
-   * accesses instead of a single index.
+   * An access for each alternative of an OR. A run may use all of these together instead of a
+   * single index.
    */
   readonly either?: readonly RowAccess[] | undefined;
   readonly withTombstones: boolean;
-  /** The earlier time as of which the table is read; absent for the newest rows. */
+  /** The earlier point in time at which the table is read; absent for the current rows. */
   readonly past?: PastRead | undefined;
-  /** Returns the current number of rows of the table, over all owners. */
+  /** Returns the table's current number of rows, for all owners together. */
   readonly rowCount: () => number;
-  /** Whether to read whole row groups at a time, which is the fastest way to read all rows. */
+  /** Whether to read entire row groups at a time, which is fastest if all rows are needed. */
   readonly isBulk: boolean;
   /**
    * Whether a run reads only its share of the row groups, because the query is divided among
@@ -167,33 +164,33 @@ export interface ScanNode {
 export interface JoinNode {
   readonly kind: "join";
   /**
-   * The type of join. A semi join yields the left rows that have a match, and an anti join yields
-   * those that have none.
+   * The type of join. A semi join yields the left rows that have a match, and an anti join those
+   * that have none.
    */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
   /**
-   * The left side. It is streamed, unless it is the side that is kept in memory. In that case, the
-   * right side is streamed.
+   * The left side. It is streamed, unless it is the side kept in memory; then the right side is
+   * streamed.
    */
   readonly left: PlanNode;
   readonly right: PlanNode;
   /**
-   * The keys of the left side, which must equal the corresponding keys of the right side. A join
-   * without keys is a nested loop.
+   * The join keys of the left side, which must equal the corresponding keys of the right side. A
+   * join without keys is a nested loop.
    */
   readonly leftKeys: readonly BoundExpression[];
   readonly rightKeys: readonly BoundExpression[];
-  /** The rest of the join condition, over the columns of both sides. */
+  /** The rest of the join condition, which may read columns of both sides. */
   readonly residual: BoundExpression | undefined;
   /** For a semi or anti join: whether the left side is expected to be the smaller one. */
   readonly holdsLeft?: boolean;
   /** Whether an error on the right side is raised only if some left row needs the right side. */
   readonly isGuarded?: boolean;
-  /** The columns of both sides that are read by the nodes above. */
+  /** The columns of both sides that the nodes above read. */
   readonly columns: readonly BoundColumn[];
 }
 
-/** A join whose right side has outer references, so that it runs for each left row. */
+/** A join whose right side contains outer references and therefore runs once for each left row. */
 export interface LateralNode {
   readonly kind: "lateral";
   readonly join: "inner" | "left";
@@ -208,13 +205,16 @@ export interface AggregateNode {
   readonly kind: "aggregate";
   readonly input: PlanNode;
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
-  /** The grouping sets. The column with the index of the set precedes the grouping columns. */
+  /**
+   * The grouping sets. If there are any, a column with the index of the set comes before the
+   * grouping columns.
+   */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   readonly columns: readonly BoundColumn[];
 }
 
-/** Expands each input row by the rows of table functions, which run side by side. */
+/** Expands each input row by the rows of table functions, combined side by side. */
 export interface ExpandNode {
   readonly kind: "expand";
   readonly input: PlanNode;
@@ -223,7 +223,7 @@ export interface ExpandNode {
   readonly columns: readonly BoundColumn[];
 }
 
-/** Window calls with the same partitions and order, which therefore need only one sort. */
+/** Window calls with the same partitions and order, which therefore share one sort. */
 export interface WindowNode {
   readonly kind: "window";
   readonly input: PlanNode;
@@ -252,9 +252,9 @@ export type PlanNode =
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
-      /** The values of the rows if all of them are constants; used in place of the expressions. */
+      /** The values of the rows, if all of them are constants. They replace the expressions. */
       readonly constants?: ConstantRows | undefined;
-      /** A condition that no row satisfies, if this is the reason why there are no rows. */
+      /** The unsatisfiable condition, if that is why there are no rows. */
       readonly never?: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
     }
@@ -276,7 +276,7 @@ export type PlanNode =
       /** The rows of a WITH entry, which are computed once per run. */
       readonly kind: "cte";
       readonly cte: BoundCte;
-      /** Returns the plan that computes the rows. Every call returns the same plan. */
+      /** Returns the plan that computes the rows. Every call returns the same object. */
       readonly source: () => PlanNode;
       readonly columns: readonly BoundColumn[];
     }
@@ -294,7 +294,7 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** Rows from several readers, each of which has run a part of a divided query. */
+      /** The rows that several readers return, each of which has run a part of a divided query. */
       readonly kind: "gathered";
       readonly columns: readonly BoundColumn[];
     }
@@ -303,7 +303,8 @@ export type PlanNode =
       readonly operator: SetOperator;
       readonly isAll: boolean;
       /**
-       * The left side. Each side yields as many columns as the set operation, with the same types.
+       * The left side. Each side yields the same number of columns, with the same types, as the
+       * set operation.
        */
       readonly left: PlanNode;
       readonly right: PlanNode;
@@ -314,8 +315,8 @@ export type PlanNode =
       readonly input: PlanNode;
       readonly condition: BoundExpression;
       /**
-       * Whether the error of a condition that has the same value for all rows is raised even if
-       * there are no rows.
+       * Whether an error in a condition that is the same for all rows is raised even if there are
+       * no rows.
        */
       readonly raisesAlways?: true;
       readonly columns: readonly BoundColumn[];
@@ -337,7 +338,7 @@ export type PlanNode =
       readonly kind: "sort";
       readonly input: PlanNode;
       readonly keys: readonly BoundSort[];
-      /** The number of rows that are needed from the start of the sort order. */
+      /** The number of rows needed from the start of the sort order. */
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
@@ -348,8 +349,8 @@ export type PlanNode =
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       /**
-       * For WITH TIES: the sort keys. Further rows are kept if they equal the last row in these
-       * keys.
+       * The sort keys, for WITH TIES. Further rows are kept as long as they tie with the last row
+       * in these keys.
        */
       readonly ties: readonly BoundSort[] | undefined;
       readonly columns: readonly BoundColumn[];

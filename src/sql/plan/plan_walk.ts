@@ -1,5 +1,5 @@
 /**
- * Traverses the parts of a plan: the nodes, the expressions in the nodes, and the subqueries in the
+ * Walks through a plan: the nodes, the expressions in the nodes, and the subqueries in the
  * expressions.
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
@@ -10,15 +10,14 @@ import { keyCountOf } from "./access.ts";
 import { isUniqueAccess } from "./index_access.ts";
 import type { PlanNode, ScanNode, SoughtKeys } from "./plan.ts";
 
-/** Returns the subqueries in the expressions of one node. */
+/** Returns the subqueries in the expressions of a single node. */
 export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   const found: BoundSubquery[] = [];
   addSubqueries(node, found);
   return found;
 }
 
-// This function runs for every planned statement, so it appends to one list instead of
-// concatenating lists.
+// This runs for every planned statement, so it appends to a list instead of concatenating lists.
 
 function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
   for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
@@ -31,12 +30,12 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
   for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
-/** The maximum number of keys that are looked up again for each row of an outer query. */
+/** The maximum number of keys to look up anew for each row of an outer query. */
 const KEYS_PER_ROW_MAX = 4;
 
 /**
  * Whether a plan that runs for each row of an outer query reads at least one table, and finds all
- * of its rows by keys that depend on the outer row.
+ * rows by keys that depend on the outer row.
  */
 export function isLookup(root: PlanNode): boolean {
   const scans = nodesOf(root).filter((node): node is ScanNode => node.kind === "scan");

@@ -2,8 +2,8 @@
  * Plans a bound query. The planner decides which columns are read, where each condition is tested,
  * and how rows are found.
  *
- * - A condition moves down to the lowest place that has all of its columns. It must not move below
- *   the right side of a left join, because rows without a partner must survive.
+ * - A condition moves down to the lowest node that has all of its columns. It must not move into
+ *   the right side of a left join, because left rows without a partner have to survive.
  * - A join with an equality between its two sides becomes a hash join.
  */
 import { defined } from "../../base/assert.ts";
@@ -59,10 +59,10 @@ export function planSelect(given: BoundSelect): QueryPlan {
     readers,
     on,
     // Sorting a row or comparing it with others takes a microsecond or more, so batches are kept
-    // short.
+    // short for these.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
-    // If the block is read repeatedly, a join would read the query of a membership test each time,
-    // whereas a subquery reads it only once.
+    // If the block is read repeatedly, a join would read the query of a membership test each time.
+    // A subquery reads it only once.
     isReadAgain: holdsMembership(where, on) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
@@ -81,7 +81,7 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
-/** Whether WHERE or the rule of a table contains a membership test. */
+/** Whether WHERE or the rule of any table contains a membership test. */
 function holdsMembership(
   where: readonly Condition[],
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,
@@ -92,8 +92,8 @@ function holdsMembership(
 }
 
 /**
- * Rewrites the alternatives of an OR: collects equalities into lists, and factors out common
- * conjuncts.
+ * Rewrites the alternatives of an OR: collects equalities into lists, and factors out conjuncts
+ * that all alternatives share.
  */
 function rewritten(condition: Condition): Condition | readonly Condition[] {
   const { kind } = condition.expression;
@@ -101,7 +101,7 @@ function rewritten(condition: Condition): Condition | readonly Condition[] {
   return factored(orToIn(condition.expression)).map(conditionOf);
 }
 
-/** Adds the conditions in ON and the rules of tables, by the node of FROM to which they belong. */
+/** Adds the conditions in ON and the rules of tables, keyed by the node of FROM they belong to. */
 function addConditionsOfFrom(
   from: BoundFrom | undefined,
   into: Map<BoundFrom, readonly Condition[]>,
@@ -125,8 +125,7 @@ function readsWorking(from: BoundFrom | undefined): boolean {
 }
 
 /**
- * Returns a condition of an inner join that no pair of rows satisfies, or undefined if there is
- * none.
+ * Returns an inner join's condition that no pair of rows satisfies, or undefined if there is none.
  */
 function neverJoined(
   from: BoundFrom | undefined,
@@ -138,8 +137,8 @@ function neverJoined(
 }
 
 /**
- * Removes the conditions of inner joins that have the same value for all pairs of rows, and returns
- * them.
+ * Removes and returns those conditions of inner joins that have the same value for all pairs of
+ * rows.
  */
 function takeOnce(
   from: BoundFrom | undefined,
@@ -167,7 +166,7 @@ function without(
   return [...left];
 }
 
-/** Replaces relations whose rows are not needed by empty ones, so that they are not read. */
+/** Replaces relations whose rows are not needed by empty ones, which are not read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -249,7 +248,7 @@ function planRelation(
     }
     case "set": {
       const { columns, isAll, operator } = relation;
-      // INTERSECT and EXCEPT drop rows. The error of a condition must not reveal these rows.
+      // INTERSECT and EXCEPT drop rows, and an error in a condition must not reveal a dropped row.
       const movable =
         operator === "union" ? conditions : conditions.filter((each) => !mayFail(each.expression));
       const ofLeft = restricted(relation.left, columns, movable);
@@ -293,7 +292,7 @@ function planRelation(
 }
 
 /**
- * Plans a side of UNION. If the side is itself a UNION, it need not remove duplicates. Otherwise, a
+ * Plans a side of UNION. A side that is itself a UNION need not remove duplicates. If it did, a
  * chain of UNIONs would compare and store the rows of its first query again for each later query.
  */
 function withEquals(side: PlanNode): PlanNode {
@@ -323,8 +322,8 @@ function planDerived(
 ): PlanNode {
   const { moved, query } = restricted(relation.query, relation.columns, conditions);
   state.readers.close([...moved]);
-  // Outputs that are not read are not computed, unless they have side effects or determine which
-  // rows are equal.
+  // Outputs that nobody reads are not computed, unless they have side effects or determine which
+  // rows are duplicates.
   const isWhole = query.distinct === "all";
   const isNeeded = query.outputs.map(({ expression }, position) => {
     const id = defined(relation.columns[position], "each output must be a column").id;
@@ -344,14 +343,14 @@ function planDerived(
 
 const PLANS = new WeakMap<BoundCte, PlanNode>();
 
-/** Returns the plan of a WITH entry. Every call returns the same plan. */
+/** Returns the plan of a WITH entry. Every call returns the same object. */
 export function planOfCte(cte: BoundCte): PlanNode {
   const known = PLANS.get(cte) ?? planWhole(cte.query);
   PLANS.set(cte, known);
   return known;
 }
 
-/** Plans a query, and drops the columns that are not outputs. */
+/** Plans a query, and drops columns that are not outputs. */
 function planWhole(query: BoundSelect): PlanNode {
   const { outputCount, root } = planSelect(query);
   if (root.columns.length === outputCount) return root;
@@ -405,7 +404,7 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
   return needed;
 }
 
-/** Returns the expressions of rows that are computed for each row of another relation. */
+/** Returns the expressions of a list of rows that is computed for each row of another relation. */
 function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
   if (isBeside !== true || right.kind !== "relation") return [];
   return right.relation.kind === "values" ? right.relation.rows.flat() : [];
@@ -428,15 +427,15 @@ function addJoins(
 }
 
 /**
- * Creates one node for all calls with the same rows in the same order, and drops columns that are
- * no longer read.
+ * Creates one node for all window calls with the same rows in the same order, and drops columns
+ * that are no longer read.
  */
 function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
   if (select.windows.length === 0) return input;
   const read = columnsOfOutputs(select);
   const groups = groupsOf(select.windows.filter(({ column }) => read.has(column.id)));
-  // A node stores its rows together with the results of earlier nodes, so results that may be large
-  // are computed last.
+  // A node stores its rows together with the results of earlier nodes, so potentially large
+  // results are computed last.
   const ordered = groups.toSorted((left, right) => longness(left) - longness(right));
   const lastReader = lastReaders(ordered);
   let node = input;
@@ -467,7 +466,7 @@ function groupsOf(calls: readonly BoundWindowCall[]): readonly BoundWindowCall[]
   return [...groups.values()];
 }
 
-/** Returns, for each column id, the index of the last group of calls that reads the column. */
+/** Returns the index of the last group of calls that reads each column, keyed by column id. */
 function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<number, number> {
   const last = new Map<number, number>();
   for (const [i, calls] of groups.entries()) {
@@ -480,7 +479,7 @@ function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<numbe
   return last;
 }
 
-/** Returns 1 if a result may be as large as all rows together, and otherwise 0. */
+/** Returns 1 if the result of a call may be as large as all rows together, and 0 otherwise. */
 function longness(calls: readonly BoundWindowCall[]): number {
   return calls.some(({ form }) => form.kind === "aggregate" && form.aggregate.gathers === true)
     ? 1

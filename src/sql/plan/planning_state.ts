@@ -1,9 +1,9 @@
 /**
- * The state that all parts of the planner share for one block: the remaining readers of each
- * column, and the functions that test conditions.
+ * The planner's state for one block, which its parts share: the remaining readers of each column,
+ * and the functions that test conditions.
  *
- * Every condition of the block is closed once, when it is tested. It then no longer counts as a
- * reader, and columns without readers are dropped.
+ * Every condition of the block is closed once, when it is tested. From then on, it does not count
+ * as a reader. Columns without readers are dropped.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
@@ -14,23 +14,23 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** The columns that clauses other than WHERE and ON, and open conditions, still read. */
+  /** The columns still read by open conditions, or by clauses other than WHERE and ON. */
   readonly readers: ColumnReaders;
-  /** The conditions in ON of each join, and the conditions of each table that has a rule. */
+  /** The ON conditions of each join, and the conditions of each table that has a rule. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
-  /** Whether nodes above can process whole batches rather than single rows. */
+  /** Whether the nodes above can process entire batches rather than single rows. */
   readonly isBulk: boolean;
   /**
    * Whether the block is read again for each row of another query, or in each step of a recursion.
    */
   readonly isReadAgain: boolean;
-  /** Plans an item of FROM, together with conditions that its rows must satisfy. */
+  /** Plans an item of FROM, together with the conditions that its rows must satisfy. */
   readonly planFrom: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Plans a query, and drops the columns that are not outputs. */
+  /** Plans a query, and drops columns that are not outputs. */
   readonly planWhole: (query: BoundSelect) => PlanNode;
 }
 
-/** Returns the columns that clauses above, or conditions that are not yet tested, still read. */
+/** Returns the columns that clauses above, or conditions not tested yet, still read. */
 export function stillRead(
   columns: readonly BoundColumn[],
   { readers }: PlanningState,
@@ -38,12 +38,12 @@ export function stillRead(
   return columns.filter(({ id }) => readers.isRead(id));
 }
 
-/** Returns the conditions in ON of a join in the current block. */
+/** Returns the ON conditions of a join in the current block. */
 export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
   return defined(on.get(from), "the conditions of each join of the block must be known");
 }
 
-/** Whether a condition is a membership test: whether a value occurs among the rows of a query. */
+/** Whether a condition tests if a value occurs among the rows of a query. */
 export function isMember({ expression }: Condition): boolean {
   return isMembership(expression);
 }
@@ -65,9 +65,7 @@ export function tested(
   return filtered(input, expressionsOf(conditions));
 }
 
-/**
- * Adds a filter with conditions of the block, and drops columns that only these conditions read.
- */
+/** Adds a filter with conditions of the block, and drops columns that only they read. */
 export function narrowed(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -75,7 +73,7 @@ export function narrowed(
 ): PlanNode {
   const memberships = state.isReadAgain ? [] : conditions.filter(isMember);
   if (memberships.length === 0) return narrowedBy(input, conditions, state);
-  // Correlated queries are tested last, so that they run for the smallest possible number of rows.
+  // Correlated queries are tested last, so that they run for as few rows as possible.
   const apart = new Set(memberships);
   const early: Condition[] = [];
   const late: Condition[] = [];

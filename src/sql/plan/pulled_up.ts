@@ -1,6 +1,6 @@
 /**
- * Replaces lateral joins with rows of expressions. The expressions are then computed beside each
- * row that they read, whereas a lateral join would run a plan for each row.
+ * Replaces lateral joins by rows made of expressions. The expressions are computed next to each
+ * row that they read. A lateral join would run a plan for each row instead.
  *
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
  *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
@@ -14,15 +14,12 @@ import { conjunctionOf, conjunctsOf, mapChildren } from "../bind/walk.ts";
 
 type ValuesRelation = Extract<BoundRelation, { kind: "values" }>;
 
-/**
- * Returns whether groups that are computed once are cheaper than a query for each row of the left
- * side.
- */
+/** Whether computing all groups once is cheaper than running a query for each left row. */
 export type ChoosesGroups = (lateral: BoundJoin) => boolean;
 
 /**
- * Replaces lateral joins whose right side only computes expressions, or for which groups are
- * cheaper.
+ * Replaces lateral joins whose right side only computes expressions, and those for which computing
+ * all groups is cheaper.
  */
 export function withoutLateralRows(select: BoundSelect, choosesGroups: ChoosesGroups): BoundSelect {
   const from = select.from === undefined ? undefined : pulledUp(select.from, choosesGroups);
@@ -37,16 +34,15 @@ function pulledUp(from: BoundFrom, choosesGroups: ChoosesGroups): BoundFrom {
   const { asGroups, outerReferences } = same;
   if (outerReferences === undefined) return same;
   if (asGroups === undefined) return besideLeft(same, outerReferences) ?? same;
-  // The result of the choice is stored in the node, so that the choice is not repeated for each
-  // enclosing node.
+  // The choice is stored in the node, so that it need not be made again for each enclosing node.
   return choosesGroups(same)
     ? { ...asGroups, left: { ...asGroups.left, left } }
     : { ...same, asGroups: undefined };
 }
 
 /**
- * Rewrites a lateral join whose right side consists of rows of expressions, possibly joined with
- * relations. Returns undefined for any other right side.
+ * Rewrites a lateral join whose right side is a list of rows made of expressions, possibly joined
+ * with relations. Returns undefined for any other right side.
  */
 function besideLeft(
   from: BoundJoin,
@@ -55,8 +51,8 @@ function besideLeft(
   const parts: BoundRelation[] = [];
   const conditions: BoundExpression[] = [];
   if (from.join === "full" || !flatten(from.right, parts, conditions)) return undefined;
-  // A list of rows of expressions is never empty, so a left join with it is an inner join. A joined
-  // relation, however, may be empty.
+  // A list of rows is never empty, so a left join with it is an inner join. A joined relation,
+  // however, may be empty.
   const isOpen = from.join === "left";
   if (isOpen && (parts.length > 1 || !holdsAlways(from.condition))) return undefined;
   const rows = parts.map(rowsOf);
@@ -91,7 +87,9 @@ function isAsked(condition: BoundExpression): boolean {
   return !holdsAlways(condition);
 }
 
-/** Collects the relations and the conditions of plain joins. Returns false for any other form. */
+/**
+ * Collects the relations and conditions of nested plain joins. Returns false for any other form.
+ */
 function flatten(from: BoundFrom, parts: BoundRelation[], conditions: BoundExpression[]): boolean {
   if (from.kind === "relation") {
     parts.push(from.relation);
@@ -107,7 +105,10 @@ function holdsAlways(condition: BoundExpression | undefined): boolean {
   return condition === undefined || (condition.kind === "constant" && condition.value === true);
 }
 
-/** Returns rows of expressions: VALUES, or a single SELECT of expressions without FROM. */
+/**
+ * Returns a relation as rows made of expressions: VALUES, or a SELECT without FROM. Returns
+ * undefined for any other relation.
+ */
 function rowsOf(relation: BoundRelation): ValuesRelation | undefined {
   if (relation.kind === "values") return relation.constants === undefined ? relation : undefined;
   if (relation.kind !== "query") return undefined;
@@ -141,7 +142,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** Replaces outer references with the expressions of the left side whose values they read. */
+/** Replaces outer references by the left side's expressions that they refer to. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

@@ -1,12 +1,12 @@
 /**
- * Moves conditions on the result of a query in FROM into the query itself, where they determine the
- * keys and indexes by which its rows are found.
+ * Moves conditions on the result of a query in FROM into the query itself, where they determine
+ * the keys and indexes by which its rows are found.
  *
  *     SELECT … FROM (SELECT a AS x, count(*) AS n FROM t GROUP BY a) q WHERE x = 5 AND n > 1
  *     becomes       (SELECT a AS x, count(*) AS n FROM t WHERE a = 5 GROUP BY a) q WHERE n > 1
  *
- * A condition moves only if it drops whole groups, partitions or duplicates, so that all remaining
- * results stay the same. An OR that has to stay above also moves in a weaker form:
+ * A condition moves only if it drops entire groups, partitions or sets of duplicates, so that all
+ * remaining results stay the same. An OR that has to stay above also moves in a weaker form:
  *
  *     WHERE (x = 5 AND n > 1) OR (x = 6 AND n > 2)     moves     a = 5 OR a = 6
  *
@@ -44,9 +44,9 @@ export interface Restricted {
 }
 
 /**
- * Returns a query with those of the conditions that can move into it.
+ * Moves those conditions into a query that can be tested there.
  *
- * @param columns The columns through which the conditions read the outputs of the query.
+ * @param columns The columns through which the conditions read the query's outputs.
  */
 export function restricted(
   query: BoundSelect,
@@ -82,17 +82,17 @@ export function restricted(
 interface RestrictedBlock {
   readonly query: BoundSelect;
   readonly columns: readonly BoundColumn[];
-  /** The columns that WHERE of the block can read. */
+  /** The columns that the block's WHERE can read. */
   readonly ids: ReadonlySet<number>;
-  /** The expressions of GROUP BY, by the columns through which outputs read them. */
+  /** The GROUP BY expressions, keyed by the columns through which outputs read them. */
   readonly groups: ReadonlyMap<number, BoundExpression>;
   /** Whether the block returns every row of a single relation. */
   readonly returnsAll: boolean;
 }
 
 /**
- * Whether dropping rows of FROM can only drop rows of the result. Volatile expressions rule this
- * out, because they must be computed for all rows in case they have side effects.
+ * Whether dropping rows of FROM can only drop rows of the result. This is not the case with
+ * volatile expressions, which must be computed for all rows in case they have side effects.
  */
 function mayBeRestricted(query: BoundSelect): boolean {
   const { groupBy, groupingSets, isAggregated, limit, offset } = query;
@@ -106,8 +106,8 @@ function isJoin(from: BoundFrom | undefined): boolean {
 }
 
 /**
- * Returns a condition rewritten to the columns of a block, or undefined if it has to stay above the
- * block.
+ * Rewrites a condition to read the columns of a block. Returns undefined if it has to stay above
+ * the block.
  */
 function conditionBelow(
   { canMove, columnIds, expression }: Condition,
@@ -125,8 +125,8 @@ function conditionBelow(
 }
 
 /**
- * Returns the part of an OR that can move into a block, although the OR itself has to stay above
- * the block. Parts that read no columns of the block are left out if each branch has another one.
+ * Returns the part of an OR that can move into a block although the OR itself has to stay above.
+ * Parts that read no columns of the block are left out if each branch has another part.
  */
 function weakerBelow(
   { canMove, expression }: Condition,
@@ -149,8 +149,8 @@ function weakerBelow(
 }
 
 /**
- * Returns an output as an expression over the columns of a block, or undefined if no condition that
- * moves may read it.
+ * Returns an output as an expression on the columns of a block, or undefined if conditions that
+ * move must not read it.
  */
 function valueBelow(
   id: number,
@@ -161,7 +161,7 @@ function valueBelow(
   const output = query.outputs[position]?.expression;
   if (type === undefined || output === undefined || !sameType(type, output.type)) return undefined;
   if (!isOfWholeParts(output, query)) return undefined;
-  // Which of several equal strings the block returns depends on all of them.
+  // The block returns one of several equal strings. Dropping some of them could change which one.
   const isMerged = query.distinct !== "none" || query.isAggregated || query.windows.length > 0;
   if (isMerged && isLooselyEqual(output.type)) return undefined;
   const value = replaced(output, groups);
@@ -181,8 +181,8 @@ function isOfWholeParts(output: BoundExpression, { distinct, windows }: BoundSel
 }
 
 /**
- * Whether an expression reads `_deleted`. In the WHERE of a query, this column would make deleted
- * rows visible.
+ * Whether an expression reads `_deleted`. In the WHERE of a query, it would make deleted rows
+ * visible.
  */
 function readsDeleted(expression: BoundExpression): boolean {
   return expression.kind === "column"

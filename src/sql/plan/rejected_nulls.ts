@@ -12,7 +12,7 @@ import { conjunctsOf } from "../bind/walk.ts";
 import { isPlainJoin } from "./inner_joins.ts";
 import { type ColumnIds, columnIdsOf } from "./join_keys.ts";
 
-/** Replaces the left joins of a block whose rows without a partner are all dropped. */
+/** Replaces each left join of a block for which all rows without a partner are dropped later. */
 export function withoutIdleLeftJoins(select: BoundSelect): BoundSelect {
   const from = select.from === undefined ? undefined : joined(select.from, [select.where]);
   return from === select.from ? select : { ...select, from };
@@ -20,7 +20,11 @@ export function withoutIdleLeftJoins(select: BoundSelect): BoundSelect {
 
 type Conditions = readonly (BoundExpression | undefined)[];
 
-/** @param conditions The conditions that every row of FROM must satisfy in the end. */
+/**
+ * Replaces left joins below an item of FROM.
+ *
+ * @param conditions The conditions that every row of FROM must satisfy in the end.
+ */
 function joined(from: BoundFrom, conditions: Conditions): BoundFrom {
   if (from.kind === "relation") return from;
   if (isPlainLeftJoin(from)) {
@@ -42,7 +46,9 @@ function joinedPlainly(from: BoundFrom, conditions: Conditions): BoundFrom {
   return withSides(from, left, joinedPlainly(from.right, conditions));
 }
 
-/** Adds the conditions of nested plain joins, all of which hold for the rows of the outermost. */
+/**
+ * Adds the conditions of nested plain joins. All of them hold for the rows of the outermost join.
+ */
 function addConditions(from: BoundFrom, into: (BoundExpression | undefined)[]): void {
   if (!isPlainJoin(from)) return;
   into.push(from.condition);
@@ -64,7 +70,9 @@ function dropsUnmatched(conditions: Conditions, ids: ColumnIds): boolean {
   );
 }
 
-/** Whether a condition is not true for any row in which all of the given columns are NULL. */
+/**
+ * Whether a condition is false or NULL in every row in which all of the given columns are NULL.
+ */
 function isUntrueWithout(condition: BoundExpression, ids: ColumnIds): boolean {
   switch (condition.kind) {
     case "and":

@@ -1,17 +1,17 @@
 /**
- * Plans a table whose rows are restricted by policies.
+ * Plans a table with policies, which restrict its rows.
  *
  *     conditions that may fail      they see permitted rows only
  *       └► EXISTS of the rule       as semi joins; for one row, as filters
  *            └► the other conditions, and the rest of the rule, above the scan
  *                 └► scan
  *
- * If a condition of the statement may fail on a row, its error would reveal that row. Such a
- * condition is therefore tested above the rule. The same applies to a condition with a part that is
- * evaluated only for some values, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested
- * together with the rule, so that both determine the keys and indexes by which rows are found. A
- * part that fails on all rows, such as `1/0`, is computed before any row is read, so that its error
- * reveals no row either.
+ * If a condition of the statement fails on a row, its error reveals that row. A condition that may
+ * fail is therefore tested above the rule. So is a condition with a part that is evaluated only
+ * for some values, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested together with
+ * the rule, so that both determine the keys and indexes by which rows are found. A part that fails
+ * on all rows, such as `1/0`, is computed before any row is read, so that its error reveals no row
+ * either.
  *
  * A part that fails for some rows of an outer query, as in `id = 10 / outer.n`, is computed first
  * only if the condition finds rows by a key or an index. Otherwise, an outer row without a match
@@ -32,9 +32,9 @@ import { planTable } from "./table_scan.ts";
 type RuledRelation = Extract<BoundRelation, { kind: "table" }>;
 
 /**
- * Plans a table whose rows policies restrict.
+ * Plans a table with policies.
  *
- * @param rule The folded conditions of the rule.
+ * @param rule The folded conditions under which the policies permit a row.
  */
 export function planRuledTable(
   relation: RuledRelation,
@@ -65,7 +65,7 @@ export function planRuledTable(
   return computedFirst(expressionsOf(early).flatMap(partsThatMayFail), ruled);
 }
 
-/** Divides conditions into those that are tested together with the rule, and those above it. */
+/** Separates the conditions tested together with the rule from those tested above it. */
 function divided(
   conditions: readonly Condition[],
   relation: RuledRelation,
@@ -86,7 +86,7 @@ function divided(
   return { early: [...early, first], late: [...late, ...others] };
 }
 
-/** Whether a condition is an equality with the first column of a key or an index. */
+/** Whether a condition is an equality with the first column of the primary key or of an index. */
 function findsRows(expression: BoundExpression, { columns, table }: RuledRelation): boolean {
   if (expression.kind !== "compare" || expression.operator !== "=") return false;
   const { left, right } = expression;
@@ -99,7 +99,7 @@ function findsRows(expression: BoundExpression, { columns, table }: RuledRelatio
   return finds(left, right) || finds(right, left);
 }
 
-/** Whether a condition can be tested only on permitted rows. */
+/** Whether a condition must be tested only on permitted rows. */
 function isForPermittedRows(condition: BoundExpression): boolean {
   return mayFailOnRow(condition) || isVolatile(condition) || mayFailIfReached(condition);
 }
@@ -115,8 +115,8 @@ function computedFirst(expressions: readonly BoundExpression[], input: PlanNode)
 }
 
 /**
- * Whether a node yields at most one row, which is found by its key. A subquery then runs at most
- * once.
+ * Whether a node yields at most one row, found by its key. Subqueries in a filter on it then run
+ * at most once.
  */
 function isOneRow(node: PlanNode): boolean {
   return node.kind === "filter"
@@ -124,7 +124,7 @@ function isOneRow(node: PlanNode): boolean {
     : node.kind === "scan" && node.key !== undefined;
 }
 
-/** Returns a condition that is always true but computes an expression, whose error it raises. */
+/** Returns a condition that is always true, but raises the error of an expression. */
 function isNullOrNot(operand: BoundExpression): BoundExpression {
   const test = (negated: boolean): BoundExpression => ({
     kind: "is",

@@ -1,18 +1,19 @@
 /**
  * Finds a side of a join that can be read by the join keys of the other side. This is possible if
- * the equalities of the join, together with conditions on that side alone, determine the whole
- * primary key of a table.
+ * the join's equalities, together with conditions on that side alone, determine the entire primary
+ * key of a table.
  *
- *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
+ *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id,
+ *     line)
  *
- * An index can be used as well, even if only its first columns are determined. If the equalities
- * determine only the first column of the primary key, and it is a number, the keys still give
- * bounds for the rows that can have a partner.
+ * An index can serve as well, even if only its leading columns are determined. If only the first
+ * column of the primary key is determined, and it is a number, the keys still give bounds for the
+ * rows that can have a partner.
  *
  * Each run decides whether to look up the keys, because their number is known only then.
  *
- * A join between three rows and a million rows then reads only three of the million. The same
- * applies to EXISTS and recursion.
+ * A join between three rows and a million rows then reads only the rows that match the three. The
+ * same applies to EXISTS and recursion.
  */
 import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import { isNumberType } from "../../types/mod.ts";
@@ -28,21 +29,21 @@ export type JoinedPart = number | BoundExpression;
 
 export interface RuntimeFilter {
   readonly side: "left" | "right";
-  /** The scan that lookups replace. */
+  /** The scan that is replaced by lookups. */
   readonly scan: ScanNode;
-  /** The parts of the looked-up key, in key order. */
+  /** The parts of the key to look up, in key order. */
   readonly parts: readonly JoinedPart[];
   /**
-   * The columns for which the parts supply values: the whole primary key, only the first column of
-   * the primary key, or the first columns of an index.
+   * The columns for which the parts give values: the entire primary key, only its first column, or
+   * the leading columns of an index.
    */
   readonly by: "key" | "first column" | IndexEntry;
 }
 
-/** Returns the side of the join that may be read by keys, or undefined if neither side can. */
+/** Returns the side of the join that may be read by keys; undefined if neither side can. */
 export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   const { holdsLeft = false, join } = node;
-  // A side must be read completely if its rows are needed even without a partner.
+  // A side must be read completely if even its rows without a partner are needed.
   const isLeftWhole = holdsLeft || (join !== "inner" && join !== "semi");
   if (!isLeftWhole) {
     const keyed = filterOfSide(node.left, node.leftKeys);
@@ -54,7 +55,7 @@ export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   return { side: "right", ...keyed };
 }
 
-/** Whether the keys may be evaluated a second time, in addition to their evaluation by the join. */
+/** Whether the keys may be evaluated once more, in addition to their evaluation by the join. */
 function areNotable(keys: readonly BoundExpression[]): boolean {
   return !keys.some(isVolatile);
 }
@@ -72,11 +73,11 @@ function filterOfSide(
     read = read.input;
   }
   if (read.kind !== "scan" || isByKey(read) || read.withTombstones) return undefined;
-  // Every reader of a divided query would look up all keys, although it should read only its share.
+  // Every reader of a divided query would look up all keys, but each should read only its share.
   if (read.isDivided === true) return undefined;
   if (!areFewKeys(read, 1)) return undefined;
   const { primaryKey } = read.table;
-  // Indexes contain only current rows, so they cannot be used for a read of the past.
+  // Indexes contain only current rows, so they cannot serve a read of the past.
   const indexes = read.past === undefined ? readIndexesOf(read.table) : [];
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
   const partOf = (columnId: number): JoinedPart | undefined => {
@@ -97,7 +98,7 @@ function filterOfSide(
 
 type PartOf = (columnId: number) => JoinedPart | undefined;
 
-/** Returns the parts of the leading columns of a key, up to the first column without a part. */
+/** Returns the parts for the leading columns of a key, up to the first column without a part. */
 function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly JoinedPart[] {
   const parts: JoinedPart[] = [];
   for (const columnId of columnIds) {
@@ -109,8 +110,8 @@ function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly Jo
 }
 
 /**
- * Returns the index with the most determined columns. A unique index whose columns are all
- * determined is preferred.
+ * Returns the index with the most determined columns, preferring a unique index whose columns are
+ * all determined.
  */
 function bestIndex(
   indexes: readonly IndexEntry[],
@@ -142,7 +143,7 @@ function addValues(condition: BoundExpression, into: Map<number, BoundExpression
 }
 
 /**
- * Returns the keys as expressions over the input of a projection. A key that the projection
+ * Rewrites the keys as expressions on the input of a projection. A key that the projection
  * computes becomes undefined.
  */
 function keysBelow(

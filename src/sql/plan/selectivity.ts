@@ -1,8 +1,8 @@
 /**
  * Estimates the share of a relation's rows that a condition keeps. The estimate is intentionally
- * rough: only the number of distinct values is known, and only the order of joins depends on the
- * estimate. Each type of condition has its own share, so that relations with different conditions
- * can be compared. `estimate.ts`, which estimates whole plans, uses one share for all conditions.
+ * rough: only the number of distinct values is known, and only the join order depends on it. Each
+ * type of condition has a share of its own, so that relations with different conditions can be
+ * compared. `estimate.ts`, which estimates entire plans, uses the same share for all conditions.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -11,10 +11,7 @@ const EQUAL_SHARE = 0.05;
 const RANGE_SHARE = 0.4;
 const OTHER_SHARE = 1 / 3;
 
-/**
- * Returns the share of the rows of a relation that a conjunct keeps, if the relation has `rowCount`
- * rows.
- */
+/** Returns the share of rows that a conjunct keeps, in a relation with `rowCount` rows. */
 export function shareOf(condition: BoundExpression, rowCount: number): number {
   switch (condition.kind) {
     case "and":
@@ -61,7 +58,10 @@ function isWholeKey({ primaryKey }: TableEntry, columnId: number | undefined): b
   return primaryKey.length === 1 && primaryKey[0] === columnId;
 }
 
-/** Returns the id of the stored column that an expression represents, ignoring casts. */
+/**
+ * Returns the id of the stored column that an expression reads, ignoring casts; undefined for any
+ * other expression.
+ */
 export function columnIdOf(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.origin?.columnId;
   return expression.kind === "cast" ? columnIdOf(expression.operand) : undefined;

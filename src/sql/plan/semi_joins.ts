@@ -4,15 +4,15 @@
  *     WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND s.c <> t.d AND rest)
  *     t ⋉ (SELECT s.a, s.c FROM s WHERE rest)  on  t.b = a, besides c <> t.d
  *
- * The rewriting applies only to conditions in WHERE, which drop a row for both false and NULL, and
- * only if an equality can serve as the key.
+ * Only conditions in WHERE are rewritten, because WHERE drops a row for both false and NULL, and
+ * only if an equality can serve as the join key.
  *
  * The join raises the same errors as a query that is read once, without the conditions that relate
  * it to the outer query (`sql/bind/query/decorrelate.ts`). The conditions on inner rows alone are
  * tested even if there are no outer rows, but their errors are raised only if there is an outer
- * row. Keys are evaluated for all rows of their side, except that an outer key is evaluated only if
- * the outer row satisfies the conditions on outer rows alone. All other conditions are tested on
- * pairs with equal keys, and conditions that may fail come last.
+ * row. Keys are evaluated for all rows of their side, except that an outer key is evaluated only
+ * if the outer row satisfies the conditions on outer rows alone. All other conditions are tested
+ * on pairs with equal keys, and conditions that may fail come last.
  */
 import { defined } from "../../base/assert.ts";
 import { physicalKind } from "../../types/mod.ts";
@@ -43,7 +43,7 @@ import type { JoinNode, PlanNode } from "./plan.ts";
 import { isLookup } from "./plan_walk.ts";
 
 /**
- * The number of rows that can be scanned in the time that a subquery takes to find one row by its
+ * The number of rows that can be scanned in the time it takes a subquery to find one row by its
  * key.
  */
 const ROWS_PER_LOOKUP = 500;
@@ -69,8 +69,8 @@ export function semiJoined(
   const across: BoundExpression[] = [];
   for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
   const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
-  // If the block is read again for each row of another query, a subquery tests only a few rows, and
-  // a join would be slower.
+  // If the block is read again for each row of another query, a join would be slower than a
+  // subquery, which tests only a few rows each time.
   if (
     readsAround(open) ||
     inner.some((each) => readsForEachRow(each) || isVolatile(each)) ||
@@ -81,8 +81,8 @@ export function semiJoined(
   const columns = innerColumns(across);
   const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
-  // The query of the join lacks the conditions that refer to the outer query, so all of its rows
-  // are read.
+  // The query of the join lacks the conditions that refer to the outer query, so the join would
+  // read all of its rows.
   if (subquery.keyed === undefined && rowsOfPlan(left) * ROWS_PER_LOOKUP < rowsOfPlan(right)) {
     if (isLookup(planQuery(query))) return undefined;
   }
@@ -102,13 +102,14 @@ export function semiJoined(
     ...keys,
     leftKeys: keys.leftKeys.map((key) => askedWhere(key, conjunctionOf(ofLeft))),
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),
-    // A guarded join with a residual cannot spill to disk, so a join is guarded only if necessary.
+    // A guarded join with a residual condition cannot spill to disk, so a join is guarded only if
+    // necessary.
     isGuarded: [...inner, ...keys.rightKeys].some(mayFailOnRow),
     columns: left.columns,
   };
 }
 
-/** Moves conditions that may fail behind conditions that cannot fail. */
+/** Moves conditions that may fail to the end. */
 function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
   return conditions.toSorted(
     (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
@@ -116,8 +117,8 @@ function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpr
 }
 
 /**
- * Guards a key that may raise an error: for rows that do not satisfy the condition, the key becomes
- * NULL, which equals nothing.
+ * Guards a key that may raise an error: for rows that do not satisfy the condition, the key
+ * becomes NULL, which equals nothing.
  */
 function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
   if (condition === undefined || !mayFailOnRow(key)) return key;
@@ -127,7 +128,7 @@ function askedWhere(key: BoundExpression, condition: BoundExpression | undefined
 
 /**
  * Whether testing a batch of pairs may take longer than a time slice. A batch cannot be
- * interrupted, and a single call on values of unlimited length may take a whole tick.
+ * interrupted, and a single call on values of unlimited length may take an entire tick.
  */
 function mayHoldTick(expression: BoundExpression | undefined): boolean {
   if (expression === undefined || !readsColumn(expression)) return false;
@@ -142,9 +143,9 @@ function isOfAnyLength({ type }: BoundExpression): boolean {
 }
 
 /**
- * Whether a condition is `x IN (SELECT …)` with an uncorrelated query, which can become a semi join
- * on the columns of the query. This is valid because a NULL equals nothing and a condition drops
- * unknown results.
+ * Whether a condition is `x IN (SELECT …)` with an uncorrelated query. It can become a semi join
+ * on the query's columns, because NULL equals nothing and a condition drops rows for which it is
+ * unknown.
  */
 export function isMembership(condition: BoundExpression): condition is Membership {
   if (condition.kind !== "subquery") return false;
@@ -157,7 +158,7 @@ export function isMembership(condition: BoundExpression): condition is Membershi
 type Membership = Extract<BoundExpression, { kind: "subquery" }>;
 
 /**
- * Adds the semi join for a membership test above a plan that yields the columns of its operands.
+ * Adds the semi join for a membership test above a plan that yields the columns of the operands.
  */
 export function memberJoined(
   left: PlanNode,
@@ -181,13 +182,13 @@ export function memberJoined(
   };
 }
 
-/** Whether a condition is an EXISTS that may become a join after all other conditions. */
+/** Whether a condition is an EXISTS that may become a join above all other conditions. */
 export function isExistence(condition: BoundExpression): boolean {
   return existenceIn(condition) !== undefined;
 }
 
 /**
- * Returns the EXISTS or NOT EXISTS of which a condition consists, or undefined for any other
+ * Returns the EXISTS or NOT EXISTS that a condition consists of, or undefined for any other
  * condition.
  */
 export function existenceIn(condition: BoundExpression): Existence | undefined {
@@ -211,8 +212,8 @@ function innerColumns(conditions: readonly BoundExpression[]): readonly BoundCol
 }
 
 /**
- * Adapts a condition to its position above the join by replacing outer references and renaming
- * inner columns.
+ * Adapts a condition to its place above the join: replaces outer references and renames inner
+ * columns.
  */
 function moved(
   expression: BoundExpression,

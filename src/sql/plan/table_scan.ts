@@ -3,8 +3,8 @@
  * a scan that skips rows that the conditions exclude.
  *
  * The filter above a scan tests all conditions, so bounds and lists of keys may be too wide, but
- * never too narrow. Conditions that follow from the key of a single-row lookup are not tested
- * again.
+ * never too narrow. The exception is the lookup of a single row: conditions that follow from its
+ * key are not tested again.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
@@ -17,7 +17,7 @@ import { narrowed, type PlanningState, stillRead } from "./planning_state.ts";
 
 type TableRelation = Extract<BoundRelation, { kind: "table" }>;
 
-/** Plans the scan of a table, with the conditions of its block, which are tested above the scan. */
+/** Plans the scan of a table. The conditions of its block are tested above the scan. */
 export function planTable(
   relation: TableRelation,
   conditions: readonly Condition[],
@@ -31,7 +31,7 @@ export function planTable(
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
-  // Rows are counted only if keys are listed, because counting opens the files of a table.
+  // Counting rows opens the files of a table, so it is done only if keys are listed.
   const isWanted =
     sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
   const mayUseIndexes = !isWanted && !withTombstones && relation.past === undefined;

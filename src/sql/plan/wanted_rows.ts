@@ -1,14 +1,13 @@
 /**
- * Filters a WITH query (an entry of WITH) to the rows that its readers, which are the references to
- * it, need.
+ * Restricts a WITH query to the rows that the references to it need.
  *
  *     WITH c AS (SELECT k, g, sum(v) FROM t GROUP BY k, g)
  *     SELECT … FROM c x JOIN c y ON y.k = x.k WHERE x.g = 1 AND y.g = 2
  *     computes c only for g = 1 OR g = 2
  *
- * This is possible if one block contains all readers of the entry and has conditions on each of
- * them. The entry then begins with the rows that satisfy the conditions of some reader. Every
- * reader still tests its own conditions.
+ * The references are called readers. The query can be restricted if a single block contains all
+ * readers and has conditions on each of them. It then computes only rows that satisfy the
+ * conditions of some reader. Every reader still tests its own conditions.
  */
 import type { BoundCte, BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
@@ -22,23 +21,23 @@ import { isOver } from "./join_keys.ts";
 import { restricted } from "./pushed_down.ts";
 
 /**
- * The maximum number of readers whose conditions are combined. Every row of the entry may be tested
- * with the conditions of all readers.
+ * The maximum number of readers whose conditions are combined. Every row of the WITH query may be
+ * tested against the conditions of all readers.
  */
 const READERS_MAX = 16;
 
 type EntryRelation = Extract<BoundRelation, { kind: "cte" }>;
 
 /**
- * A reference to a WITH query, and the conditions that every row read through it must eventually
- * satisfy.
+ * A reference to a WITH query, and the conditions that every row read through it must satisfy in
+ * the end.
  */
 interface Reader {
   readonly relation: EntryRelation;
   readonly conditions: readonly BoundExpression[];
 }
 
-/** Filters each WITH query to the needed rows if one query block holds all references to it. */
+/** Restricts each WITH query to the needed rows if a single block holds all references to it. */
 export function withWantedRows(select: BoundSelect): BoundSelect {
   if (select.from?.kind !== "join" || !readsWhole(select.from)) return select;
   const readers = new Map<BoundCte, Reader[]>();
@@ -51,7 +50,7 @@ export function withWantedRows(select: BoundSelect): BoundSelect {
   return wanted.size === 0 ? select : { ...select, from: withEntries(select.from, wanted) };
 }
 
-/** Whether FROM contains all readers of an entry that has several, but not too many. */
+/** Whether FROM contains all readers of an entry that has several readers, but not too many. */
 function readsWhole(from: BoundFrom, counts = new Map<BoundCte, number>()): boolean {
   if (from.kind === "join") return readsWhole(from.left, counts) || readsWhole(from.right, counts);
   if (from.relation.kind !== "cte") return false;
@@ -82,7 +81,8 @@ function addReaders(
     addReaders(right, all, into);
     return;
   }
-  // Rows without a partner may be needed, so conditions above the join do not restrict that side.
+  // Rows without a partner may be needed, so conditions above the join do not restrict the other
+  // side.
   addReaders(left, join === "full" ? [] : conditions, into);
   addReaders(right, join === "left" ? on : [], into);
 }
@@ -106,8 +106,8 @@ function wantedOf(cte: BoundCte, readers: readonly Reader[]): BoundCte | undefin
 }
 
 /**
- * Returns the conditions on one reader that cannot fail, with the columns of the reader replaced by
- * the given columns.
+ * Returns those conditions on a reader that cannot fail, with the reader's columns replaced by the
+ * given columns.
  */
 function conditionsOf(
   { conditions, relation }: Reader,

@@ -1,6 +1,6 @@
 /**
- * The interface of the SQL layer for the layers above. It runs requests, returns result entries,
- * and plans live queries. `sql/local_engine.ts` implements {@linkcode SqlEngine}.
+ * Defines the interface that the SQL layer offers to the layers above. It runs requests and plans
+ * live queries. `sql/local_engine.ts` implements {@linkcode SqlEngine}.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -24,7 +24,7 @@ export type ResultFormat = "json" | "ndjson" | "csv";
 
 /** A file part of a multipart request. */
 export interface UploadedFile {
-  /** The file name that the client has sent. */
+  /** The file name that the client sent. */
   readonly name: string;
   readonly mime: string;
   readonly bytes: Uint8Array;
@@ -35,9 +35,8 @@ export type SqlParameter = WireParameter;
 export interface SqlRequest {
   readonly sql: string;
   /**
-   * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. The engine
-   * may read these bytes until the response is complete or, if the response is streamed, until the
-   * stream ends.
+   * `sql` as UTF-8, if the caller has it, so that long SQL is not encoded again. The engine may
+   * read these bytes until the response is complete or, if it is streamed, until the stream ends.
    */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly SqlParameter[];
@@ -47,23 +46,22 @@ export interface SqlRequest {
   /** Whether to stop after the request has been parsed, bound and authorised. */
   readonly check?: boolean | undefined;
   /**
-   * The format of the response; JSON if absent. A response in any other format contains the rows of
-   * one statement.
+   * The format of the response; JSON if absent. A response in any other format contains the rows
+   * of a single statement.
    */
   readonly format?: ResultFormat | undefined;
-  /** Upload parts by placeholder name; present for multipart requests only. */
+  /** Upload parts, keyed by placeholder name; present only for multipart requests. */
   readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
   /**
-   * The request body of a request that consists of a single COPY statement. Absent in other
-   * requests.
+   * The body of a request that consists of a single COPY statement; absent for all other requests.
    */
   readonly copy?: CopyTransfer | undefined;
   /**
-   * Present if the request may run only once for each idempotency key of a user. `digest`
-   * identifies the body.
+   * Present if the request may run only once per idempotency key and user. `digest` identifies the
+   * body.
    */
   readonly idempotency?: { readonly key: string; readonly digest: string } | undefined;
-  /** The id of the open transaction in which the statements run. */
+  /** The id of the open transaction that the statements run in. */
   readonly transaction?: string | undefined;
   /**
    * Receives a long response while it is being produced. Without a reader, the response is returned
@@ -72,23 +70,24 @@ export interface SqlRequest {
   readonly reader?: AnswerReader | undefined;
   /** The server's address as the caller sees it, for SUBSCRIBE TO. */
   readonly server?: ServerAddress | undefined;
-  /** The origin of the request, which the audit log records. */
+  /** Where the request comes from, for the audit log. */
   readonly origin?: { readonly address: string; readonly requestId: string } | undefined;
 }
 
 /** The body of a COPY request. */
 export interface CopyTransfer {
-  /** The data for COPY FROM. Only COPY FROM reads it, and only once. */
+  /** The data for COPY FROM, which reads them once. No other statement reads them. */
   readonly body: CopyBody;
 }
 
 /** The body of a request, as a series of pieces. */
 export interface CopyBody {
   /**
-   * Returns the next bytes; undefined at the end. Rejects if the client disconnects before the end.
+   * Returns the next bytes, or undefined at the end. Rejects if the client disconnects before the
+   * end.
    */
   next(): Promise<Uint8Array | undefined>;
-  /** Ends the reading early. Further calls do nothing. */
+  /** Stops reading before the end. Further calls do nothing. */
   cancel(): void;
 }
 
@@ -98,7 +97,7 @@ export interface ServerAddress {
   readonly publicUrl: string;
 }
 
-/** The client that reads the response, which may disconnect before its end. */
+/** The client reading the response. It may disconnect before the end. */
 export interface AnswerReader {
   /**
    * Calls `callback` when the client disconnects, or immediately if the client has already
@@ -107,9 +106,9 @@ export interface AnswerReader {
   onLeave(callback: () => void): void;
 }
 
-/** One entry of `results` in the response to a request. */
+/** An entry of `results` in the response to a request. */
 export interface StatementResult {
-  /** The columns of `rows`; both are present only for statements that return rows. */
+  /** The columns of `rows`. Both are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
   /** The cells of each row in schema order, ready for JSON.stringify. */
   readonly rows?: readonly (readonly unknown[])[];
@@ -117,27 +116,29 @@ export interface StatementResult {
   readonly message?: string;
   readonly asUser: string;
   readonly lastSeq?: number | null;
-  /** The text or binary data that a COPY TO has written, in consecutive pieces. */
+  /** The text or binary data written by COPY TO, in consecutive pieces. */
   readonly copied?: readonly Uint8Array<ArrayBuffer>[];
   /** Messages about effects of the statement that its author may not have intended. */
   readonly notices?: readonly string[];
 }
 
 export interface SqlResponse {
-  /** The entries of completed statements, in order. */
+  /** The entries of the completed statements, in order. */
   readonly results: readonly StatementResult[];
-  /** The reason why the request stopped. Its `statementIndex` is set. */
+  /** Why the request stopped. Its `statementIndex` is set. */
   readonly error?: DatabaseError;
-  /** The rest of a response that is too long for memory; only for a request with a reader. */
+  /**
+   * The rest of a response that does not fit in memory; present only for a request with a reader.
+   */
   readonly stream?: AnswerStream;
   /**
-   * The number of statements that return rows. It is present if the request was refused because its
+   * The number of statements that return rows; present if the request was refused because its
    * format allows only one result with rows.
    */
   readonly rowResultCount?: number;
   /** The format of the rows of a COPY TO. */
   readonly copyFormat?: CopyFormat | undefined;
-  /** Set if this is the response to an earlier request with the same key. */
+  /** Set if this is the stored response to an earlier request with the same idempotency key. */
   readonly isReplayed?: true;
 }
 
@@ -151,7 +152,7 @@ export type AnswerPart =
       readonly rows: readonly (readonly unknown[])[];
     }
   /**
-   * More rows as text in the format of the request. JSON rows have no comma before or after them.
+   * More rows as text in the format of the request. JSON rows have no leading or trailing comma.
    */
   | {
       readonly kind: "text";
@@ -160,7 +161,7 @@ export type AnswerPart =
       readonly text: Uint8Array<ArrayBuffer>;
       readonly rowCount: number;
     }
-  /** The end of the current entry, without its rows, or a whole entry. */
+  /** Either the end of the current entry, without its rows, or an entire entry. */
   | { readonly kind: "entry"; readonly result: StatementResult }
   /** The last part. If it contains an error, the current entry has no separate end. */
   | { readonly kind: "end"; readonly error: DatabaseError | undefined };
@@ -175,12 +176,15 @@ export interface AnswerStream {
 
 /** The options for a new transaction that spans requests. */
 export interface TransactionRequest {
-  /** The namespace of unqualified names in the requests of the transaction; "default" if absent. */
+  /**
+   * The namespace in which the transaction's requests look up unqualified names; "default" if
+   * absent.
+   */
   readonly namespace?: string | undefined;
   readonly isReadOnly: boolean;
   /**
-   * The time for which the transaction may stay open; `limits.transaction_timeout_secs` if absent
-   * or longer.
+   * How long the transaction may stay open; if absent, or longer than that,
+   * `limits.transaction_timeout_secs` applies.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -189,13 +193,13 @@ export interface TransactionRequest {
 export interface TransactionInfo {
   readonly id: string;
   readonly state: "open" | "failed" | "committed" | "rolled back" | "unknown";
-  /** For an open transaction: the time at which it is rolled back, in Unix milliseconds. */
+  /** If the transaction is open: when it will be rolled back, in Unix milliseconds. */
   readonly expiresAtMs?: number;
-  /** For an open transaction: the time without a request after which it is rolled back. */
+  /** If the transaction is open: how long it may be without a request before it is rolled back. */
   readonly idleMs?: number;
-  /** For a committed transaction: its last `_seq`; null if it changed no row. */
+  /** If the transaction was committed: its last `_seq`; null if it changed no rows. */
   readonly lastSeq?: number | null;
-  /** For a transaction that has ended: the reason, worded to complete "it was …" in a message. */
+  /** If the transaction has ended: the reason, worded to complete "it was …" in a message. */
   readonly why?: string;
 }
 
@@ -217,15 +221,14 @@ export interface SqlEngine {
    */
   transaction(principal: Principal, id: string): TransactionInfo;
   /**
-   * Ends a transaction. If the transaction has already ended in the same way, the call succeeds
-   * again.
+   * Ends a transaction. Ending it again in the same way succeeds, too.
    *
    * @throws {DatabaseError} TRANSACTION_NOT_FOUND, TRANSACTION_FAILED, SERIALIZATION_FAILURE …
    */
   endTransaction(principal: Principal, end: TransactionEnd): Promise<TransactionInfo>;
   /**
-   * Runs a request. Expected failures are not thrown, but returned in `error`. If nothing has to be
-   * awaited, as in a read by key, the response is returned without a promise.
+   * Runs a request. Expected failures are not thrown, but returned in `error`. If nothing has to
+   * be awaited, as in a read by key, the response is returned directly rather than as a promise.
    */
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /**
@@ -234,15 +237,15 @@ export interface SqlEngine {
    */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
   /**
-   * Plans a live query of any form. It is followed row by row if its rows are rows of one table,
-   * and otherwise as a whole.
+   * Plans a live query of any form. The query is followed row by row if its rows are rows of a
+   * single table, and as a whole otherwise.
    *
    * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
    */
   planFollowed(principal: Principal, request: LiveRequest): FollowedPlan;
   /**
-   * Ends the running requests with SHUTTING_DOWN, like KILL QUERY, and refuses all later requests.
-   * Returns the number of running requests.
+   * Ends the running requests with SHUTTING_DOWN, as KILL QUERY would, and refuses all later
+   * requests. Returns the number of running requests.
    */
   shutDown(): number;
 }
@@ -252,36 +255,37 @@ export interface LiveRequest {
   readonly params: readonly SqlParameter[];
   readonly namespace?: string;
   /**
-   * Whether a materialised query has to be maintained from the changes to its
-   * tables, or evaluated again. If absent, the engine chooses.
+   * Forces a materialised query to be maintained from changes, or to be evaluated again. If
+   * absent, the engine chooses.
    */
   readonly way?: "maintained" | "evaluated" | undefined;
 }
 
 /**
- * A compiled expression. SELECT, snapshots, replay and live filters all use the same compiled code.
+ * A compiled expression. SELECT, snapshots, replay and live filters all use the same compiled
+ * code.
  */
 export interface CompiledExpression {
   readonly type: DataType;
-  /** The index of a batch column, if the expression just reads that column. */
+  /** The index of a batch column, if the expression merely reads that column. */
   readonly column?: number;
   /**
    * Returns one value per row of `batch`.
    *
-   * @throws {DatabaseError} Errors of the expression on a row.
+   * @throws {DatabaseError} if the expression fails on a row
    */
   evaluate(batch: Batch): Vector;
 }
 
-/** A declared column that the query of a subscription names. */
+/** A declared column named in the query of a subscription. */
 export interface NamedColumn {
   readonly columnId: number;
   readonly type: DataType;
 }
 
 /**
- * An equality condition by which the live layer finds a query for a changed row, without evaluating
- * the query's filter.
+ * An equality condition. The live layer uses it to find the queries that a changed row concerns,
+ * without evaluating their filters.
  */
 export interface LiveEquality {
   readonly columnId: number;
@@ -290,15 +294,13 @@ export interface LiveEquality {
   readonly rest: CompiledExpression | undefined;
 }
 
-/**
- * Decides how many rows are evaluated at a time, based on the time that earlier rows have taken.
- */
+/** Decides how many rows to evaluate at a time, based on how long earlier rows took. */
 export interface LivePace {
   readonly rows: Pick<RowPace, "note" | "rowsMax">;
   monotonicMs(): number;
 }
 
-/** The rows of a live query that a search should return. */
+/** Selects the rows of a live query that a search should return. */
 export interface SearchRange {
   /** The lower bound (exclusive): only rows above this seq are found. */
   readonly after: Seq;
@@ -306,34 +308,36 @@ export interface SearchRange {
   readonly upTo: Seq;
   /** The maximum number of rows to return. */
   readonly rowsMax: number;
-  /** Whether the search needs only the seqs of the rows. */
+  /** Whether only the seqs of the rows are needed. */
   readonly isOfSeqs: boolean;
 }
 
 /**
- * Finds, in another thread, the rows that the filter of a live query keeps, in ascending order of
+ * Finds the rows that a live query's filter keeps, in another thread and in ascending order of
  * seq.
  */
 export interface RowSearch {
-  /** Whether every search runs in the other thread, however short it is; only for tests. */
+  /** Whether even the shortest search runs in the other thread; used only by tests. */
   readonly takesAll: boolean;
   /**
    * Begins a search.
    *
-   * @param onArrived Called after `next` has returned "waiting", once it may return something else.
+   * @param onArrived Called after `next` has returned "waiting", once it may return something
+   *   else.
    * @returns undefined if only the event loop can read the rows.
-   * @throws {DatabaseError} @throws {CorruptionError}
+   * @throws {DatabaseError}
+   * @throws {CorruptionError}
    */
   begin(range: SearchRange, onArrived: () => void): FoundRows | undefined;
 }
 
-/** The rows that a search returns while it runs. */
+/** The rows that a running search has found so far. */
 export interface FoundRows {
   /**
-   * Returns the next rows, as the columns of the plan or `_seq` alone.
+   * Returns the next rows, with the columns of the plan or with `_seq` alone.
    *
    * @returns undefined at the end; "refused" if the event loop has to read the rows after all.
-   * @throws {DatabaseError} Errors of the filter on a row.
+   * @throws {DatabaseError} if the filter fails on a row
    */
   next(): Batch | "waiting" | "refused" | undefined;
   close(): void;
@@ -345,7 +349,7 @@ export interface FoundRows {
  */
 export interface LivePlan {
   readonly tableId: number;
-  /** The name of the table as shown to users: "namespace.table". */
+  /** The table's name as shown to users: "namespace.table". */
   readonly tableName: string;
   /**
    * The owner of the rows: an account number, or SHARED_OWNER. The binder derives it from the
@@ -353,15 +357,21 @@ export interface LivePlan {
    */
   readonly owner: number;
   readonly schemaVersion: number;
-  /** The ids of the columns that filter and projections read; batches have this order. */
+  /**
+   * The ids of the columns that filter and projections read. Batches have the columns in this
+   * order.
+   */
   readonly columnIds: readonly number[];
   /** The condition that rows have to satisfy; if undefined, all rows are kept. */
   readonly filter: CompiledExpression | undefined;
-  /** One expression per field. The fields include the primary key and `_seq`. */
+  /** An expression for each field. The fields include the primary key and `_seq`. */
   readonly projections: readonly CompiledExpression[];
-  /** The pace at which filter and projections are evaluated; undefined if no row can take long. */
+  /**
+   * Limits how many rows the filter and projections evaluate at a time; undefined if no row can
+   * take long.
+   */
   readonly pace: LivePace | undefined;
-  /** The search in another thread; absent if there are no other threads. */
+  /** Searches in another thread; absent if there are no other threads. */
   readonly search?: RowSearch | undefined;
   readonly fields: readonly SchemaField[];
   /** The SQL type of each field, for the conversion to wire cells. */
@@ -375,22 +385,25 @@ export interface LivePlan {
   /** A conjunct `column = constant` of the filter. A row with any other value cannot match. */
   readonly equality: LiveEquality | undefined;
   /**
-   * Returns whether a deletion is the expiry of a row, given the seq of the deleted version and the
-   * seq of the deletion. Undefined if rows of the table do not expire.
+   * Returns whether a deletion means that the row has expired, given the seq of the deleted
+   * version and the seq of the deletion. Undefined if rows of the table do not expire.
    */
   readonly isExpiry: ((prev: number, seq: number) => boolean) | undefined;
-  /** Whether the query selects `*`, in which case adding a column to the table ends it. */
+  /**
+   * Whether the query selects `*`. If so, the subscription ends when a column is added to the
+   * table.
+   */
   readonly hasStar: boolean;
   /**
-   * A value that differs between callers whose token claims differ; undefined if the query reads no
-   * claim.
+   * A key that differs between callers with different token claims; undefined if the query reads
+   * no claims.
    */
   readonly claimsKey: string | undefined;
   /** The columns named in the query, each with the position of its first mention. */
   readonly namedColumns: readonly NamedColumn[];
   /**
-   * Whether the subscriber may read the rows. It is checked again when definitions change; if it is
-   * false, the subscription ends.
+   * Whether the subscriber may read the rows. This is checked again when definitions change. If
+   * the answer is no, the subscription ends.
    */
   mayRead(): boolean;
 }
@@ -400,11 +413,11 @@ export type FollowedPlan =
   | { readonly way: "rows"; readonly plan: LivePlan }
   | { readonly way: "result"; readonly plan: ResultPlan };
 
-/** A table that a followed result reads, and the owner whose rows it reads. */
+/** A table read by a followed result, and the owner whose rows it reads. */
 export interface ResultTable {
   readonly tableId: number;
   readonly owner: number;
-  /** The name of the table as shown to users: "namespace.table". */
+  /** The table's name as shown to users: "namespace.table". */
   readonly name: string;
 }
 
@@ -414,108 +427,108 @@ export interface ResultSort {
   readonly field: number;
   readonly isDescending: boolean;
   readonly areNullsFirst: boolean;
-  /** The rules of ICU by which text is ordered; absent for the order of code points. */
+  /** The ICU rules for sorting text; absent for code point order. */
   readonly collation?: IcuRules;
 }
 
 /** The rows of a query at one seq, in the order of the query. */
 export interface ResultRows {
   readonly seq: Seq;
-  /** The seq of the last commit that changed a table of the query, at most `seq`. */
+  /** The seq of the last commit up to `seq` that changed a table of the query. */
   readonly changedSeq: Seq;
   /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
   readonly rows: readonly (readonly WireCell[])[];
   /**
-   * The time until which the rows stay the same without a commit, in Unix milliseconds. Undefined
-   * if the query does not read the time.
+   * Until when the rows stay the same if there is no commit, in Unix milliseconds. Undefined if
+   * the query does not read the time.
    */
   readonly untilMs: number | undefined;
 }
 
-/** An evaluation of a live query that is in progress. */
+/** A running evaluation of a live query. */
 export interface ResultEvaluation {
   /** The rows of the evaluation. The promise rejects with a DatabaseError. */
   readonly result: Promise<ResultRows>;
   cancel(): void;
 }
 
-/** The rows that a result loses, and the rows that it gains. A changed row is in both lists. */
+/** The rows that a result loses and gains. A changed row is in both lists. */
 export interface ResultChanges {
   readonly removed: readonly (readonly WireCell[])[];
   readonly added: readonly (readonly WireCell[])[];
 }
 
-/** The tuples of all partitions that a step changes, with values that were computed from them. */
+/** The tuples that a step changes, for all partitions, and values computed from them. */
 export interface StepTuples {
   readonly tuples: readonly Row[];
-  /** One list of values for each expression, by the compiled expressions. */
+  /** The lists of values computed for compiled expressions, one list for each expression. */
   readonly computed: Map<object, readonly (readonly Value[])[] | "failed">;
 }
 
-/** Combinations of rows that are added to or removed from the joins in a query. */
+/** Combinations of rows that changes add to a query's joins or remove from them. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
-  /** For each tuple, 1 if the changes add it, or -1 if they remove it. */
+  /** For each tuple, 1 if it is added, or -1 if it is removed. */
   readonly weights: readonly number[];
-  /** The tuples of all partitions, from which values are computed once for all of them. */
+  /** The tuples of all partitions. Values are computed from them once for all partitions. */
   readonly step?: StepTuples;
-  /** The index of each tuple in the step. */
+  /** The index of each tuple in `step`. */
   readonly places?: readonly number[];
   /** The seq of the state before the changes. */
   readonly after: Seq;
-  /** The seq at which the changed joins have these tuples. */
+  /** The seq of the state after the changes. */
   readonly upTo: Seq;
 }
 
 /**
- * Changes by partition; undefined for a partition whose changes take longer to follow than an
- * evaluation.
+ * Changes by partition; undefined for a partition in which evaluating the query again takes less
+ * time than following its changes.
  */
 export type PartitionedChanges = ReadonlyMap<string, JoinChanges | undefined>;
 
-/** A step of a live query from the state at one seq to the state at another. */
+/** A step of a live query from its state at one seq to its state at a later one. */
 export interface ChangeRange {
   readonly after: Seq;
   /** The end of the step, at most the visible seq. */
   readonly upTo: Seq;
-  /** Returns whether a partition has followers. */
+  /** Whether a partition has followers. */
   readonly isWanted: (partition: string) => boolean;
 }
 
-/** An index in memory over a table, which several queries share. */
+/** An in-memory index on a table, which several queries share. */
 export interface IndexInMemory {
   /** The approximate memory of an index, in bytes. */
   readonly bytes: number;
   /**
-   * Keeps the rows of earlier seqs until the returned function is called, so that a step which
+   * Keeps the rows as of earlier seqs until the returned function is called, so that a step that
    * reads them may pause.
    */
   hold(): () => void;
 }
 
-/** The commits between two seqs that changed a table of a query. */
+/** The commits between two seqs that changed any table of a query. */
 export interface Commits {
-  /** The last seq of each commit, ascending. */
+  /** The last seq of each commit, in ascending order. */
   readonly seqs: readonly Seq[];
   /**
-   * Whether some of them changed a table that only conditions read, such as that of the memberships
-   * in a policy. Rows may then appear without a newer table row.
+   * Whether any of them changed a table that only conditions read, such as a table of memberships
+   * in a policy. Rows may then appear although none of their table rows are newer.
    */
   readonly changeConditions: boolean;
 }
 
 /** Computes the changes to a query's tables once for all of its results. */
 export interface JoinChangeSource {
-  /** The indexes in memory that the live query uses. */
+  /** The in-memory indexes that the live query uses. */
   readonly kept: readonly IndexInMemory[];
   /**
-   * Computes the changes by partition, in short steps. Returns undefined if following them is
-   * impossible, or would take longer than evaluating the queries again.
+   * Computes the changes by partition, in short steps. Returns undefined if they cannot be
+   * followed, or if evaluating the queries again would be faster.
    */
   between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined>;
   /**
-   * Returns the commits between two seqs that changed a table; undefined if the changes are too
-   * many for {@linkcode between}.
+   * Returns the commits between two seqs that changed a table of the query; undefined if there are
+   * too many changes for {@linkcode between}.
    */
   commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): Commits | undefined;
 }
@@ -527,12 +540,12 @@ export interface ResultMaintainer {
    * together.
    */
   readonly source: JoinChangeSource;
-  /** The partition of the changes that affects this result. */
+  /** The partition whose changes this result follows. */
   readonly partition: string;
   /**
-   * Builds the indexes in memory that do not exist yet.
+   * Builds the in-memory indexes that do not exist yet.
    *
-   * @param admits Whether an index may take a number of bytes.
+   * @param admits Whether an index may take the given number of bytes.
    * @returns false if an index may not take the memory that it needs.
    */
   prepare(admits: (index: IndexInMemory, bytes: number) => boolean): Promise<boolean>;
@@ -540,69 +553,72 @@ export interface ResultMaintainer {
   begin(): ResultEvaluation;
   /** Applies changes to the result. Returns undefined if the result has to be evaluated again. */
   apply(changes: JoinChanges): ResultChanges | undefined;
-  /** Computes in steps what the next `apply` of the same changes needs, if that takes time. */
+  /**
+   * Computes in steps what the next `apply` of the same changes needs; undefined if `apply` alone
+   * takes little time.
+   */
   computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
-  /** The approximate memory that is kept in addition to the rows. */
+  /** The approximate memory, in bytes, of the state kept beyond the rows. */
   readonly bytes: number;
 }
 
-/** A live query whose whole result the server keeps. */
+/** A live query for which the server keeps the entire result. */
 export interface ResultPlan {
   readonly principal: Principal;
-  /** The SQL text of one subscriber's request, from which the query can be planned again. */
+  /** The SQL of one subscriber's request, from which the query can be planned again. */
   readonly sql: string;
   readonly params: readonly SqlParameter[];
   readonly namespace: string;
   readonly tables: readonly ResultTable[];
   /**
-   * Whether the rows of the query change without a commit, as the rows of system views and of
-   * tables with a time to live do.
+   * Whether the rows of the query may change without a commit, like the rows of system views and
+   * of tables with a time to live.
    */
   readonly changesByTime: boolean;
   /**
-   * Whether the rows depend on the current time. Each evaluation determines the moment at which
-   * they may change next.
+   * Whether the rows depend on the current time. If so, each evaluation determines when they may
+   * change next.
    */
   readonly readsClock: boolean;
   /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if a row is identified only by its values. */
+  /** The fields that identify a row; undefined if only all of its values together do. */
   readonly keyFields: readonly number[] | undefined;
   /**
-   * The seq that follows the field values of each row; undefined if the rows have none. It is
-   * always the seq of the newest table row from which the result row is made. That is the seq of
-   * the row's last change ("last change"), unless the row may also change because a table row is
-   * removed ("newest part"). In both cases, the seq may be too old for a row that a policy begins
-   * to permit, or that enters a window.
+   * The meaning of the seq after the field values of each row; undefined if the rows have none. It is
+   * always the seq of the newest table row from which the result row was made. "last change" means
+   * that it is also the seq of the row's last change. "newest part" means that the row may change
+   * without a newer seq, because a table row is removed. In both cases, the seq may be too old for
+   * a row that a policy begins to permit, or that enters a window.
    */
   readonly rowSeq: "last change" | "newest part" | undefined;
   readonly sort: readonly ResultSort[];
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
   /**
-   * A value that differs between callers whose token claims differ; undefined if the query reads no
-   * claim.
+   * A key that differs between callers with different token claims; undefined if the query reads
+   * no claims.
    */
   readonly claimsKey: string | undefined;
   /** Whether a user may currently read the rows of the live query. */
   readonly mayRead: (principal: Principal) => boolean;
-  /** The newest change to a view, if the query reads a view; otherwise 0. */
+  /** The seq of the newest change to a view, if the query reads any view; 0 otherwise. */
   readonly viewsChangedSeq: number;
   /**
-   * The owners of views in the query whose tables are read with the owner's rights instead of the
-   * caller's.
+   * The owners of those views in the query that read their tables with the owner's rights rather
+   * than the caller's.
    */
   readonly viewOwners: readonly string[];
   /**
-   * Returns a function that tells whether a row left the result between two seqs because a row of
-   * its tables expired; undefined if no row expired.
+   * Returns a function that tells whether a row left the result between two seqs because a table
+   * row expired; undefined if no row expired.
    */
   expiredBetween(after: Seq, upTo: Seq): ((row: WireRow) => boolean) | undefined;
   /**
-   * Evaluates the query at the newest visible seq or at an earlier one, at which all tables are
-   * read as they were after the last commit at or before that seq. No right to read history is
-   * required, because the reader was able to see these rows at that time. The result rejects with
-   * HISTORY_TOO_OLD if some of these rows have been discarded.
+   * Evaluates the query at the newest visible seq, or at the earlier seq `at`. In the latter case,
+   * all tables are read as they were after the last commit up to that seq. No right to read
+   * history is required, because the reader was able to see these rows at that time. The result
+   * rejects with HISTORY_TOO_OLD if some of these rows have been discarded.
    *
    * @param at At most the visible seq.
    */

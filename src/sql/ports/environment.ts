@@ -1,5 +1,5 @@
 /**
- * The dependencies that the SQL layer receives once at startup: the layers below, the ports to the
+ * The dependencies that the SQL layer receives at startup: the layers below, the ports to the
  * layers above, and its limits.
  */
 import type { Auth } from "../../auth/mod.ts";
@@ -35,7 +35,7 @@ import type {
   WebhookAccess,
 } from "./ports.ts";
 
-/** Limits of requests and statements; 0 means no limit where documented. */
+/** The limits for requests and statements. 0 means no limit where documented. */
 export interface SqlLimits {
   readonly sqlBytesMax: number;
   readonly parametersMax: number;
@@ -48,25 +48,25 @@ export interface SqlLimits {
   readonly requiresWhere: boolean;
   readonly transactionTimeoutMs: number;
   readonly transactionBytesMax: number;
-  /** The maximum time between two requests of a transaction that spans requests. */
+  /** The longest time that may pass between two requests of a transaction. */
   readonly transactionIdleMs: number;
   /** The maximum number of open transactions that span requests; 0 means no limit. */
   readonly transactionsMax: number;
   readonly transactionsPerUser: number;
   /** How long the response to a request with an idempotency key is stored. */
   readonly idempotencyTtlMs: number;
-  /** The maximum total size of the stored responses of one user, in bytes; 0 means no limit. */
+  /** The maximum total size in bytes of the responses stored for a user; 0 means no limit. */
   readonly idempotencyBytesMax: number;
-  /** The maximum total size of the rows and files of one user, in bytes; 0 means no limit. */
+  /** The maximum total size in bytes of a user's rows and files; 0 means no limit. */
   readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
-  /** The limit on the memory of all statements together. Long queries wait while it is exceeded. */
+  /** The memory limit for all statements together. While it is exceeded, long queries wait. */
   readonly totalQueryMemoryBytes: number;
-  /** The limit on the estimated memory of all cached plans. */
+  /** The limit for the estimated memory of all cached plans, in bytes. */
   readonly planBytes: number;
   /** Requests that take at least this long are logged; 0 disables the log. */
   readonly slowQueryMs: number;
-  /** The maximum number of files in one sub-folder of a table. */
+  /** The maximum number of files in a sub-folder of a table's folder. */
   readonly filesPerFolderMax: number;
 }
 
@@ -85,48 +85,41 @@ export interface SqlEnvironment {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Records every bug that ends a request. */
+  /** Records every bug that makes a request fail. */
   readonly bugs: Bugs;
   /** The newest lines of the server log, oldest first. */
   readonly logLines: () => readonly LogLine[];
   readonly limits: SqlLimits;
-  /** The temporary space for rows that do not fit into their statement's memory. */
+  /** Temporary disk space for rows that do not fit in their statement's memory. */
   readonly spillSpace: SpillSpace;
   readonly settings: () => readonly SettingRow[];
   readonly version: string;
   /** The number of this server within its cluster. */
   readonly nodeId: number;
-  /** The running and past requests. There is one object for each engine. */
+  /** The running and past requests. Each engine has one such object. */
   readonly activity: Activity;
-  /** The write gates of the tables. There is one object for each engine. */
+  /** The write gates of the tables. Each engine has one such object. */
   readonly writeGates: WriteGates;
   /** The gate that is closed while memory is scarce. */
   readonly memoryGate: MemoryGate;
   /** The quota of users; undefined unless `limits.storage_bytes_per_user` is set. */
   readonly storageQuota: StorageQuota | undefined;
   /**
-   * Returns the live engine. It is called at each use, because the live engine is created after
-   * this layer.
+   * Returns the live engine. It is a function because the live engine is created after this layer.
    */
   readonly live: () => LiveAccess;
-  /**
-   * Returns the topics layer. It is called at each use, because that layer is created after this
-   * one.
-   */
+  /** Returns the topics layer. It is a function because that layer is created after this one. */
   readonly topics: () => TopicAccess;
-  /** Returns the webhooks. It is called at each use, because they are created after this layer. */
+  /** Returns the webhooks. It is a function because they are created after this layer. */
   readonly webhooks: () => WebhookAccess;
   /**
-   * Returns the connections. It is called at each use, because the server is created last, and
-   * tests have no server.
+   * Returns the connections. It is a function because the server is created last, and most tests
+   * have none.
    */
   readonly connections: () => ConnectionAccess;
-  /**
-   * Returns the samples of all metrics. It is called at each use, because the server is created
-   * last.
-   */
+  /** Returns the samples of all metrics. It is a function because the server is created last. */
   readonly metrics: () => readonly MetricSample[];
-  /** Returns the parts of the process that currently use memory. */
+  /** Returns the parts of the process that use memory, each with its current size. */
   readonly memory: () => readonly MemoryPart[];
   /**
    * Returns the storage's definition of a table, with the defaults for flush and history applied.

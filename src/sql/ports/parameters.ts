@@ -1,4 +1,4 @@
-/** Validates the parameters of a request and separates their values from their types. */
+/** Validates the parameters of a request, and separates values and types. */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
 import { BIGINT, type DataType, type Value, valueFromParameter } from "../../types/mod.ts";
@@ -14,7 +14,7 @@ export function parseLimitsOf(limits: SqlLimits): ParseLimits {
   };
 }
 
-/** The parameters in order, with their values and types in separate lists. */
+/** The values and the types of the parameters, as separate lists in parameter order. */
 export interface TypedParameters {
   readonly types: DataType[];
   readonly values: Value[];
@@ -37,11 +37,10 @@ export function typedParameters(
   const types: DataType[] = [];
   const values: Value[] = [];
   for (const parameter of params) {
-    // Numbers are the most frequent parameters, so they are handled without creating an object for
-    // each.
+    // Most parameters are numbers, so no object is created for them.
     if (typeof parameter === "number") {
       types.push(BIGINT);
-      // Adding 0 turns -0 to 0, because integers have no negative zero.
+      // Adding 0 turns -0 into 0, because integers have no negative zero.
       values.push(parameter + 0);
       continue;
     }
@@ -53,7 +52,7 @@ export function typedParameters(
 }
 
 /**
- * Returns the parameters with each safe integer as a number, even if it was sent as a string of
+ * Returns the parameters with every safe integer as a number, even if it was sent as a string of
  * digits. Equal parameters then have the same form and take little memory.
  */
 export function shortParameters(params: readonly SqlParameter[]): readonly SqlParameter[] {
@@ -65,7 +64,7 @@ export function shortParameters(params: readonly SqlParameter[]): readonly SqlPa
 }
 
 /**
- * Requires that the statements use every parameter number up to the highest.
+ * Requires that the statements use every parameter number up to `count`.
  *
  * @throws {DatabaseError} INVALID_PARAMETER
  */

@@ -1,6 +1,6 @@
 /**
- * SQL can list and stop things that higher layers own: subscriptions, connections, backups, metrics
- * and settings. It declares the interfaces here; `database.ts` injects the implementations.
+ * Declares interfaces to things that higher layers own and SQL can list or stop: subscriptions,
+ * connections, backups, metrics and settings. `database.ts` injects the implementations.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Job, JobStatus, TableWrite } from "../../storage/mod.ts";
@@ -20,7 +20,7 @@ export interface SettingRow {
 /** The fields of a setting that SHOW displays. */
 export type ShownSetting = Pick<SettingRow, "name" | "value" | "category" | "description">;
 
-/** One row of `system.live`, supplied by the live layer. */
+/** A row of `system.live`, supplied by the live layer. */
 export interface LiveRow {
   readonly liveId: string;
   readonly connectionId: string;
@@ -29,22 +29,25 @@ export interface LiveRow {
   readonly tableIds: readonly number[];
   readonly userId: string;
   readonly query: string;
-  /** The options as the client sent them: undefined if there were none, null for live only. */
+  /**
+   * The options as sent by the client: undefined if there were none, null to receive only new
+   * changes.
+   */
   readonly options: object | null | undefined;
   readonly status: string;
   readonly changes: number;
   readonly lastSeq: number | undefined;
-  /** The position up to which the subscription has sent everything. */
+  /** The seq up to which the subscription has sent everything. */
   readonly position: number | undefined;
-  /** The age of the subscription's position relative to the newest visible commit. */
+  /** How far the subscription's position is behind the newest visible commit. */
   readonly lagMs: number | undefined;
-  /** The bytes that wait for the network in the queue of the connection. */
+  /** The number of bytes in the connection's queue that are waiting for the network. */
   readonly queuedBytes: number;
-  /** The average rate of changes over about the last minute. */
+  /** The average rate of changes over roughly the last minute. */
   readonly changesPerSecond: number;
   readonly createdAtMs: number;
   readonly lastUpdateMs: number | undefined;
-  /** The bytes of the rows that are stored for the query; undefined if no rows are stored. */
+  /** The size in bytes of the rows stored for the query; undefined if none are stored. */
   readonly stateBytes: number | undefined;
 }
 
@@ -52,25 +55,26 @@ export interface LiveRow {
 export interface LiveMatch {
   /** The number of open subscriptions that would share the evaluation of the query. */
   readonly subscriptions: number;
-  /** The number of groups that follow the query's partition, including its own group. */
+  /**
+   * The number of groups that follow the query's partition, including the group of the query
+   * itself.
+   */
   readonly groups: number;
-  /** The number of groups against which every change is tested. */
+  /** The number of groups that have to be tested against every change. */
   readonly unindexedGroups: number;
-  /** The number of groups against which a change with the query's value is tested. */
+  /** The number of groups that have to be tested against a change that has the query's value. */
   readonly testedGroups: number;
 }
 
 /** The open subscriptions to a materialised query, for EXPLAIN SUBSCRIBE TO. */
 export interface ResultMatch {
   readonly subscriptions: number;
-  /** The bytes of the rows that are stored for the query. */
+  /** The size in bytes of the rows stored for the query. */
   readonly stateBytes: number;
   /** The duration of the last evaluation in milliseconds; undefined before the first one. */
   readonly costMs: number | undefined;
   readonly evaluations: number;
-  /**
-   * The number of times that the result was brought up to date from changes, without an evaluation.
-   */
+  /** How often the result has been updated from changes, without an evaluation. */
   readonly followed: number;
 }
 
@@ -84,15 +88,15 @@ export interface LiveAccess {
   matchResult(fingerprint: string): ResultMatch | undefined;
   /** Ends a subscription. Returns false if there is no subscription with this id. */
   kill(liveId: string): boolean;
-  /** Called after a definition was changed or dropped. */
+  /** To be called after a table definition has changed or been dropped. */
   tableChanged(tableId: number): void;
-  /** Called after a view was replaced or dropped. */
+  /** To be called after a view has been replaced or dropped. */
   viewChanged(): void;
 }
 
 /**
- * Starts backups and restores. Each call returns a job. If a job for the same task is already open,
- * that job is returned.
+ * Starts backups and restores. Each call returns a job. If a job for the same task is already
+ * running, that job is returned.
  */
 export interface BackupAccess {
   /** Starts a backup. @throws {DatabaseError} INVALID_OPTION if the path is not allowed. */
@@ -100,7 +104,7 @@ export interface BackupAccess {
   /**
    * Starts a restore.
    *
-   * @param options.to The target time; if absent, the moment of the backup.
+   * @param options.to The target time; if absent, the time of the backup.
    * @throws {DatabaseError} INVALID_OPTION
    */
   restore(source: string, options: { createdBy: string; to: RestoreStatement["to"] }): BegunJob;
@@ -111,7 +115,7 @@ export interface BegunJob {
   readonly isNew: boolean;
 }
 
-/** An export of a user's own data, as SHOW EXPORT lists it. */
+/** An export of a user's own data, as listed by SHOW EXPORT. */
 export interface ExportState {
   readonly jobId: string;
   readonly status: JobStatus;
@@ -121,15 +125,15 @@ export interface ExportState {
   readonly hasArchive: boolean;
 }
 
-/** Runs the exports in which users receive their own data. */
+/** Runs exports, with which users download their own data. */
 export interface ExportAccess {
-  /** Starts an export of the caller's data, or returns the caller's export that is in progress. */
+  /** Starts an export of the caller's data, or returns the one already in progress. */
   begin(principal: Principal): BegunJob;
   /** Returns the exports of the caller, newest first. */
   list(principal: Principal): readonly ExportState[];
-  /** Removes the archives of a user who was dropped. @throws {DiskError} */
+  /** Removes the archives of a deleted user. @throws {DiskError} */
   removeOwner(owner: number): Promise<void>;
-  /** Removes archives that have expired. Returns their number. @throws {DiskError} */
+  /** Removes expired archives, and returns how many. @throws {DiskError} */
   removeExpired(): Promise<number>;
 }
 
@@ -157,52 +161,51 @@ export interface ConnectionAccess {
   kill(connectionId: string): boolean;
 }
 
-/** The position in a partition at which a consumer without a position begins. */
+/** The place where a consumer without a stored position begins to read a partition. */
 export type TopicStart =
   /** The offset of the oldest message that is still stored. */
   | { readonly kind: "earliest" }
   /** The offset of the next message that will be published. */
   | { readonly kind: "latest" }
-  /**
-   * The message with this offset or, if it no longer exists, the oldest message that is still
-   * stored.
-   */
+  /** The message with this offset or, if it no longer exists, the oldest message still stored. */
   | { readonly kind: "offset"; readonly offset: number }
-  /** The first message that was committed at or after this time. */
+  /** The first message committed at or after this time. */
   | { readonly kind: "time"; readonly unixMs: number };
 
-/** A change to a source table, in the form in which consumers of a topic receive it. */
+/** A change to a source table, as consumers of a topic receive it. */
 export interface TopicMessage {
   readonly partition: number;
-  /** The number of earlier messages in the partition. */
+  /** The number of messages before this one in the partition. */
   readonly offset: number;
   /**
-   * The primary key as text, or as a JSON object if it has several columns. Null if there is no
+   * The primary key as text, or as a JSON object if it has several columns; null if there is no
    * primary key.
    */
   readonly key: string | null;
-  /** The payload of the message: a JSON object as text. */
+  /** The payload: a JSON object as text. */
   readonly payload: string;
   readonly timestampMs: number;
-  /** The user who owns the row. Absent for a row of a SHARED table. */
+  /** The user who owns the row; absent for a row of a SHARED table. */
   readonly user?: string | undefined;
   /** The owner number of the row that the message describes. */
   readonly owner: number;
   readonly op: "Insert" | "Update" | "Delete";
   /**
-   * The number of times that the message has been delivered to its group, including this time; 1
-   * for a consumer without a group.
+   * How often the message has been delivered to its group, including this time; 1 for a consumer
+   * without a group.
    */
   readonly deliveries: number;
 }
 
 export interface TopicMessages {
   /**
-   * Messages in ascending order of offset, without messages that are acknowledged, claimed or
+   * Messages in ascending order of offset, leaving out those that are acknowledged, claimed or
    * unreadable.
    */
   readonly messages: readonly TopicMessage[];
-  /** The offset after the last message; if there are no messages, the consumer's current offset. */
+  /**
+   * The offset after the last message or, if there are no messages, the consumer's current offset.
+   */
   readonly nextOffset: number;
   /** Whether further messages are available now. */
   readonly hasMore: boolean;
@@ -210,24 +213,26 @@ export interface TopicMessages {
 
 export interface TopicConsumeRequest {
   readonly topicId: number;
-  /** The partition to read. In a partition that does not exist, there are no messages. */
+  /** The partition to read. A partition that does not exist has no messages. */
   readonly partition: number;
   /**
-   * The group that consumes the messages. If it is absent, there is no stored position, and no
-   * messages are claimed.
+   * The group that consumes the messages. Without a group, no position is stored and no messages
+   * are claimed.
    */
   readonly group?: string | undefined;
-  /** The position at which to begin if the group has no position. */
+  /** The place to begin if the group has no position. */
   readonly start: TopicStart;
-  /** The maximum number of messages, 1 or more. */
+  /** The maximum number of messages; at least 1. */
   readonly limit: number;
-  /** Whether to hold back a message while an earlier one with the same key is unacknowledged. */
+  /**
+   * Whether to hold back a message until all earlier messages with the same key are acknowledged.
+   */
   readonly isOrdered?: boolean | undefined;
-  /** The time to wait if no message is available; 0 if absent. */
+  /** How long to wait if no message is available; 0 if absent. */
   readonly waitMs?: number | undefined;
-  /** Aborts the wait for messages. The response then contains no messages. */
+  /** Aborts the wait. The response then contains no messages. */
   readonly signal?: AbortSignal | undefined;
-  /** The user id of the caller, for `system.topic_consumers`. */
+  /** The caller's user id, for `system.topic_consumers`. */
   readonly userId: string;
 }
 
@@ -241,37 +246,38 @@ export interface TopicAckRequest {
   readonly offsets?: readonly number[] | undefined;
 }
 
-/** A validated acknowledgement. It takes effect when the caller commits its writes. */
+/**
+ * An acknowledgement that has been validated, but takes effect only when the caller commits its
+ * writes.
+ */
 export interface PreparedTopicAck {
-  /** The writes to be applied, together with others or alone. */
+  /** The writes to apply, alone or together with others. */
   readonly writes: readonly TableWrite[];
-  /** All messages below this offset are acknowledged once the writes are committed. */
+  /** Once the writes are committed, all messages below this offset are acknowledged. */
   readonly committedOffset: number;
-  /** The number of messages that were acknowledged for the first time. */
+  /** The number of messages that this acknowledges for the first time. */
   readonly acknowledgedCount: number;
-  /** Called in the tick in which the writes were applied. */
+  /** To be called in the tick in which the writes were applied. */
   done(): void;
-  /** Called in place of `done` if the writes will not be applied. */
+  /** To be called instead of `done` if the writes will not be applied. */
   abandoned(): void;
 }
 
 /** The state of a topic, for `system.topics`. */
 export interface TopicState {
   readonly topicId: number;
-  /** The number of retained messages, as far as they have been counted. */
+  /** The number of retained messages that have been counted so far. */
   readonly messages: number;
-  /** The estimated size of the payloads of these messages. */
+  /** The estimated total size of their payloads. */
   readonly bytes: number;
-  /** The seq up to which every change has an offset. */
+  /** The seq up to which every change has been assigned an offset. */
   readonly countedSeq: number;
-  /**
-   * The estimated number of replaced versions that the source tables keep only because of topics.
-   */
+  /** The estimated number of replaced row versions that the source tables keep only for topics. */
   readonly heldVersions: number;
-  /** The size of the versions that `heldVersions` counts, in bytes. */
+  /** The total size in bytes of the versions counted in `heldVersions`. */
   readonly heldBytes: number;
   /**
-   * The reasons why messages are missing from the topic, one sentence each; empty if none are
+   * The reasons why messages are missing from the topic, as one sentence each; empty if none are
    * missing.
    */
   readonly faults: readonly string[];
@@ -287,9 +293,9 @@ export interface TopicOffsetRow {
   readonly updatedAtMs: number;
 }
 
-/** A group in a partition and its unacknowledged messages, for `system.topic_consumers`. */
+/** A group in a partition, and its unacknowledged messages, for `system.topic_consumers`. */
 export interface TopicConsumerRow {
-  /** The id of the consumer; undefined for a group without an active consumer. */
+  /** The id of the consumer; undefined for a group that has no active consumer. */
   readonly consumerId: string | undefined;
   readonly topicId: number;
   readonly group: string;
@@ -299,7 +305,7 @@ export interface TopicConsumerRow {
   /** The age of the oldest message that the group has not acknowledged. */
   readonly lagMs: number;
   readonly claims: number;
-  /** The number of redeliveries to the group since startup. */
+  /** How often messages have been redelivered to the group since startup. */
   readonly redeliveries: number;
   readonly lastSeenAtMs: number;
 }
@@ -314,17 +320,17 @@ export interface TopicAccess {
    */
   consume(request: TopicConsumeRequest): Promise<TopicMessages>;
   /**
-   * Resolves once every change that is visible now has an offset. Call this before `prepareAck`:
-   * otherwise, the offset of a message that was delivered before a restart may seem to be beyond
-   * the end of the partition.
+   * Resolves once every change that is now visible has an offset. Call this before `prepareAck`.
+   * Otherwise, the offset of a message delivered before a restart may appear to be beyond the end
+   * of the partition.
    */
   counted(topicId: number): Promise<void>;
   /**
-   * Validates an acknowledgement in this tick, and returns the writes that carry it out.
+   * Validates an acknowledgement within this tick, and returns the writes that carry it out.
    *
-   * @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE for an offset beyond the end or
-   * one that the group never received, LIMIT_EXCEEDED for offsets too far above the committed
-   * offset
+   * @throws {DatabaseError} OBJECT_NOT_FOUND; VALUE_OUT_OF_RANGE for an offset beyond the end, or
+   *   one that the group has never received; LIMIT_EXCEEDED for offsets too far above the
+   *   committed offset
    */
   prepareAck(request: TopicAckRequest): PreparedTopicAck;
   states(): readonly TopicState[];
@@ -332,46 +338,47 @@ export interface TopicAccess {
   consumers(): readonly TopicConsumerRow[];
   /** Ends a consumer. Returns false if there is no consumer with this id. */
   kill(consumerId: string): boolean;
-  /** Called after topics were created, changed or dropped. */
+  /** To be called after topics have been created, changed or dropped. */
   topicsChanged(): void;
   /**
-   * Call this before a source table is altered or dropped. Resolves once all offsets that readers
-   * have seen are durable. No further change is then counted until the returned function is called,
-   * because later counts use the new definition. Call the function once the definition has been
-   * changed or refused.
+   * Must be called before a source table is altered or dropped. Resolves once all offsets that
+   * readers have seen are durable. From then on, no further changes are counted until the returned
+   * function is called, because later counts use the new definition. Call that function once the
+   * definition has been changed or the change refused.
    */
   holdOffsets(tableId: number): Promise<() => void>;
 }
 
-/** The deliveries of a webhook, for `system.webhooks`. Counts begin at server startup. */
+/**
+ * How the deliveries of a webhook are going, for `system.webhooks`. Counts begin at server
+ * startup.
+ */
 export interface WebhookState {
   readonly webhookId: number;
-  /**
-   * The state of the deliveries. "refused" means that the configuration does not permit the URL.
-   */
+  /** "refused" means that the configuration does not permit the URL. */
   readonly status: "delivering" | "retrying" | "refused";
   readonly deliveredCount: number;
-  /** The number of requests to the webhook that failed. */
+  /** The number of failed requests to the webhook. */
   readonly failedCount: number;
   readonly lastDeliveredAtMs: number | undefined;
   readonly lastFailedAtMs: number | undefined;
-  /** The reason why the last failed request failed; undefined once a later request succeeded. */
+  /** Why the last failed request failed; undefined once a later request has succeeded. */
   readonly lastError: string | undefined;
   readonly lagMessages: number;
-  /** The age of the oldest message that the webhook has not delivered. */
+  /** The age of the oldest message that has not been delivered to the webhook. */
   readonly lagMs: number;
 }
 
 /** The operations of webhooks that SQL uses. */
 export interface WebhookAccess {
   /**
-   * Requires that requests may be sent to a URL.
-   * @throws {DatabaseError} INVALID_OPTION if the URL is not valid for a webhook, PERMISSION_DENIED
-   * if the configuration does not permit its host
+   * Requires that the server may send requests to a URL.
+   * @throws {DatabaseError} INVALID_OPTION if the URL is not valid for a webhook,
+   *   PERMISSION_DENIED if the configuration does not permit its host
    */
   requireUrl(url: string, position: number): void;
   states(): readonly WebhookState[];
-  /** Called after webhooks were created, altered or dropped. */
+  /** To be called after webhooks have been created, altered or dropped. */
   webhooksChanged(): void;
 }
 
@@ -379,14 +386,14 @@ export interface WebhookAccess {
 export interface MemoryPart {
   readonly part: string;
   readonly usedBytes: number;
-  /** The limit of the part; undefined if the part has no separate limit. */
+  /** The memory limit of the part; undefined if it has none of its own. */
   readonly allowedBytes: number | undefined;
   readonly description: string;
 }
 
 /** One sample of `/metrics`, for `system.stats`. */
 export interface MetricSample {
-  /** The name of the metric with its labels, as exported. */
+  /** The name of the metric with its labels, as it is exported. */
   readonly name: string;
   readonly value: string;
   readonly description: string | undefined;

@@ -1,8 +1,8 @@
 /**
- * Records the numbers that one attempt of a statement takes from sequences. Before the statement
- * begins again, for example in a reader thread, the sequences are set back, so that the new attempt
- * receives the same numbers. A sequence from which another statement has taken numbers in the
- * meantime stays as it is.
+ * Records the numbers that an attempt to run a statement takes from sequences. Before the
+ * statement is restarted, for example in a reader thread, the sequences are reset, so that the new
+ * attempt gets the same numbers. A sequence from which another statement has taken numbers in the
+ * meantime is left alone.
  */
 import type { Catalog, SequenceEntry, SequenceMark } from "../../catalog/mod.ts";
 import type { Whole } from "../../types/mod.ts";
@@ -21,7 +21,7 @@ export class AttemptNumbers {
   readonly #touched = new Map<number, TouchedSequence>();
   readonly #restores: (() => void)[] = [];
 
-  /** Records a sequence before a number is taken from it or set. */
+  /** Records the state of a sequence before a number is taken from it or set. */
   touch(
     sequence: SequenceEntry,
     { catalog, taken }: { catalog: MarkCatalog; taken: readonly TakenNumbers[] },
@@ -33,7 +33,7 @@ export class AttemptNumbers {
     this.#touched.set(sequence.sequenceId, { sequence, before, value: 0, isCalled });
   }
 
-  /** Records the current number of a touched sequence. */
+  /** Records the number that a touched sequence now has. */
   note({ sequenceId }: SequenceEntry, value: Whole, isCalled: boolean): void {
     const touched = this.#touched.get(sequenceId);
     if (touched === undefined) return;
@@ -42,7 +42,7 @@ export class AttemptNumbers {
   }
 
   /**
-   * Begins a new attempt, and undoes the previous one.
+   * Begins a new attempt, giving back the numbers of the previous one.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -58,7 +58,7 @@ export class AttemptNumbers {
     this.end();
   }
 
-  /** Forgets the record, so that the numbers stay taken. The statement has ended. */
+  /** Discards the record at the end of the statement, so that the numbers remain taken. */
   end(): void {
     this.#touched.clear();
     this.#restores.length = 0;

@@ -1,6 +1,6 @@
 /**
- * Creates the environment in which statements are bound: the tables, views and system views to
- * which names in FROM refer, and statistics about their rows.
+ * Creates the environment in which statements are bound: the tables, views and system views that
+ * names in FROM refer to, and statistics on their rows.
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -19,7 +19,9 @@ export interface NameDeps {
   readonly systemViews: SystemViews;
 }
 
-/** The objects in which names are looked up, with the caller and the current namespace. */
+/**
+ * The objects in which names are looked up, together with the caller and the current namespace.
+ */
 export interface BindingDeps extends NameDeps {
   readonly limits: SqlLimits;
 }
@@ -73,10 +75,7 @@ export function dmlDepsOf(
   };
 }
 
-/**
- * Returns the statistics of tables, counted over the rows of all owners. They are used to choose
- * join orders.
- */
+/** Returns table statistics over the rows of all owners, for choosing join orders. */
 export function statisticsOf({ store }: Pick<SqlEnvironment, "store">): TableStatistics {
   return {
     rowsOf: ({ tableId }) => store.liveRowCount(tableId, undefined),

@@ -1,15 +1,16 @@
 /**
- * Finds the comparisons in a followed query whose result changes with time: a column on one side,
- * and the clock on the other, as in `at > NOW() - INTERVAL '1 hour'`.
+ * Finds comparisons in a followed query whose results change with time: a column on one side and
+ * the clock on the other, as in `at > NOW() - INTERVAL '1 hour'`.
  *
  *     column ──► 09:10  09:25  09:40 ┆        10:02
  *                                    ┆ clock = NOW() - INTERVAL '1 hour', which only moves forward
- *                                    └──► the comparison of a row changes when the clock reaches or
+ *                                    └──► the comparison of a row changes when the clock reaches
+ *                                    or
  *                                         passes the row's value, so the next row is the smallest
  *                                         value ahead
  *
- * Invariant: the clock side of a term never moves backwards. It reads only the time and values that
- * are fixed when a client subscribes. The caller refuses every other use of the time.
+ * Invariant: the clock side of a term never moves backwards. It reads only the time, and values
+ * that are fixed when a client subscribes. The caller rejects every other use of the time.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -22,21 +23,20 @@ import { childrenOf, readsColumn } from "../bind/walk.ts";
 export interface ClockTerm {
   readonly table: TableEntry;
   readonly columnId: number;
-  /** The casts that are applied to the column, the innermost one first. */
+  /** The casts applied to the column, innermost first. */
   readonly casts: readonly DataType[];
   /** The type in which both sides are compared. */
   readonly type: DataType;
   readonly clock: BoundExpression;
   /**
-   * Whether the comparison changes only when the clock has passed a value. Otherwise, it changes
-   * when the clock reaches the value.
+   * Whether the comparison changes when the clock passes a value, rather than when it reaches it.
    */
   readonly isPassed: boolean;
 }
 
 export interface ClockTerms {
   readonly terms: readonly ClockTerm[];
-  /** The calls that read the time and are part of a term. */
+  /** The calls that read the time as part of a term. */
   readonly calls: ReadonlySet<BoundExpression>;
 }
 
@@ -51,8 +51,8 @@ const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * For each function, the index of the argument that may be a clock: if this argument never
- * decreases, neither does the result.
+ * For each function, the index of an argument that may be the clock. The result never decreases as
+ * long as that argument does not.
  */
 const RISING: Readonly<Record<string, number>> = {
   "+": 0,
@@ -68,7 +68,7 @@ export function isClockFunction(name: string): boolean {
   return CLOCK_FUNCTIONS.has(name);
 }
 
-/** Returns the terms in a query, in its WITH entries, and in the queries in its expressions. */
+/** Returns the clock terms in a query, its WITH entries and its subqueries. */
 export function clockTermsOf(select: BoundSelect): ClockTerms {
   const sources = new ColumnSources();
   sources.addQuery(select);
@@ -76,8 +76,8 @@ export function clockTermsOf(select: BoundSelect): ClockTerms {
   const calls = new Set<BoundExpression>();
   const others = new Set<BoundExpression>();
   const seen = new Set<BoundExpression>();
-  // BETWEEN compares one expression twice, so the same call may be part of a term and also occur
-  // outside it.
+  // BETWEEN compares the same expression twice, so a call may occur both inside and outside a
+  // term.
   const visit = (expression: BoundExpression): void => {
     if (seen.has(expression)) return;
     seen.add(expression);
@@ -99,7 +99,10 @@ interface FoundTerms {
   readonly clock: BoundExpression;
 }
 
-/** Returns one term for each stored column from which the compared value may come. */
+/**
+ * Returns one term for each stored column that the compared value may come from; undefined if the
+ * comparison is no clock term.
+ */
 function termsOf(comparison: BoundComparison, sources: ColumnSources): FoundTerms | undefined {
   const { left, operator, right } = comparison;
   const isLeft = isClock(left);
@@ -107,7 +110,8 @@ function termsOf(comparison: BoundComparison, sources: ColumnSources): FoundTerm
   if (!isClock(clock)) return undefined;
   const columns = sources.columnsOf(value);
   if (columns === undefined) return undefined;
-  // `at > clock` ends when the clock reaches `at`, and `at >= clock` when the clock passes it.
+  // `at > clock` becomes false when the clock reaches `at`, and `at >= clock` when the clock
+  // passes it.
   const passes: Readonly<Record<string, readonly boolean[]>> = {
     "=": [true, false],
     "<>": [true, false],
@@ -124,7 +128,7 @@ function termsOf(comparison: BoundComparison, sources: ColumnSources): FoundTerm
   return { terms, clock };
 }
 
-/** Returns whether an expression reads the time, and never decreases as time passes. */
+/** Whether an expression reads the time and never decreases as time passes. */
 function isClock(expression: BoundExpression): boolean {
   if (expression.kind === "cast") {
     return isMoment(expression) && isMoment(expression.operand) && isClock(expression.operand);
@@ -153,7 +157,7 @@ function isMoment({ type }: BoundExpression): boolean {
   return MOMENT_KINDS.has(type.kind);
 }
 
-/** Returns whether the value of an expression is fixed when a client subscribes. */
+/** Whether the value of an expression is fixed when a client subscribes. */
 function isFixed(expression: BoundExpression): boolean {
   const isCall = expression.kind === "call" && expression.volatility !== "immutable";
   const isRead = expression.kind === "subquery" || expression.kind === "outer";
@@ -171,13 +175,13 @@ function isClockCall(expression: BoundExpression): boolean {
 
 type ComparedColumn = Pick<ClockTerm, "casts" | "columnId" | "table">;
 
-/** Traces the columns of derived tables, groups and outer references to stored columns. */
+/** Traces columns of derived tables and groups, and outer references, back to stored columns. */
 class ColumnSources {
-  /** The expressions that supply the values of a column, by the id of the column. */
+  /** The expressions that a column may take its value from, keyed by column id. */
   readonly #columns = new Map<number, BoundExpression[]>();
-  /** The expressions that supply the values of outer references, by the id of the reference. */
+  /** The expressions that an outer reference may take its value from, keyed by reference id. */
   readonly #outer = new Map<number, BoundExpression[]>();
-  /** All queries that were added. */
+  /** All queries added so far. */
   readonly queries = new Set<BoundSelect>();
 
   /** Adds a query and all queries in it. */
@@ -196,8 +200,8 @@ class ColumnSources {
   }
 
   /**
-   * Returns the stored columns from which a value comes, or undefined if it also comes from
-   * anything else.
+   * Returns the stored columns that a value may come from; undefined if it may come from anything
+   * else.
    */
   columnsOf(
     value: BoundExpression,

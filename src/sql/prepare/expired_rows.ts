@@ -1,10 +1,11 @@
 /**
- * Determines which deletions are expiries of rows, so that subscribers learn the reason for a
- * deletion.
+ * Determines which deletions are due to the expiry of rows, so that subscribers learn why a row
+ * was deleted.
  *
- * A deleted row has expired if, when it was deleted, it had reached the age limit of its table. The
- * log therefore need not store the reason, and a resume determines it again. If a user deletes a
- * row at that age, just before `sql/utility/expiry.ts` does, the deletion also counts as an expiry.
+ * A deleted row counts as expired if it had reached the age limit of its table when it was
+ * deleted. The log therefore need not store the reason, and a client that resumes gets the same
+ * answer. If a user deletes such a row just before `sql/utility/expiry.ts` does, that deletion
+ * counts as expiry, too.
  */
 import { SEQ_ZERO, type Seq, seqFromNumber } from "../../base/seq.ts";
 import { type Catalog, deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
@@ -15,20 +16,19 @@ import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { outputOf } from "./row_identity.ts";
 
-/**
- * The maximum number of versions that are read to find the reasons for the deletions in one step.
- */
+/** The maximum number of versions that a step reads to find the reasons for its deletions. */
 const VERSIONS_MAX = 10_000;
 
 /**
- * Returns whether a deletion is an expiry. A deletion is identified by its seq and by the seq of
- * the deleted version.
+ * Returns whether a deletion is an expiry.
+ *
+ * @param prev The seq of the deleted version.
+ * @param seq The seq of the deletion.
  */
 export type IsExpiry = (prev: number, seq: number) => boolean;
 
 /**
- * Returns a function that recognises expiries; undefined if the rows of the table have no age
- * limit.
+ * Returns a function that recognises expiries; undefined if rows of the table have no age limit.
  */
 export function expiryOf(table: TableEntry, { catalog, store }: ReasonDeps): IsExpiry | undefined {
   if (deletedAfterMs(table) === undefined) return undefined;
@@ -43,9 +43,7 @@ interface ReasonDeps {
   readonly store: Pick<ReadStore, "changes" | "commitMs">;
 }
 
-/**
- * A table in a query whose rows may expire, and the field of the query that identifies its rows.
- */
+/** A table in a query whose rows may expire, and the field that contains the key of its rows. */
 export interface ExpiringSource {
   readonly table: TableEntry;
   readonly keys: readonly ExpiringKey[];
@@ -80,7 +78,7 @@ function sourcesIn(from: BoundFrom, select: BoundSelect): readonly ExpiringSourc
   return keys.length === table.primaryKey.length ? [{ table, keys }] : [];
 }
 
-/** The range of seqs between one state of a result and a later one. */
+/** The range of seqs from one state of a result to a later one. */
 export interface StepRange {
   readonly after: Seq;
   readonly upTo: Seq;
@@ -124,7 +122,7 @@ function expiredKeys(
         texts.add(textOf(columns.map((column, index) => makers[index]?.(valueAt(column, row)))));
       }
       count += rowCount;
-      // If there are too many deletions, the subscriber receives them without their reasons.
+      // If there are too many deletions, the subscriber receives them without reasons.
       if (count > VERSIONS_MAX) break;
     }
   } finally {
@@ -133,7 +131,7 @@ function expiredKeys(
   return texts;
 }
 
-/** Returns the key of a row as text. All cells of a column have the same type. */
+/** Returns the key of a row as a string. Within a column, all cells have the same type. */
 function textOf(cells: readonly unknown[]): string {
   return JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "bigint" ? String(cell) : cell,

@@ -1,6 +1,6 @@
 /**
- * Implements EXPLAIN, which shows the plan of a statement as a tree, in text or as a single JSON
- * document. ANALYZE adds the measurements of its execution.
+ * Implements EXPLAIN, which shows the plan of a statement as a tree, either as text or as a JSON
+ * document. ANALYZE adds measurements of an execution.
  *
  * The output shows the caller's literals, and counts only rows that the caller may see.
  */
@@ -31,7 +31,7 @@ import { type Slots, textOfExpression } from "./explain_expression.ts";
 import { textOfIndexes } from "./explain_index.ts";
 import type { Prepared, PreparedPart } from "./prepared.ts";
 
-/** One node of the output, with its fields in the order in which they are shown. */
+/** A node of the output. Its fields are shown in the order of the properties. */
 interface ExplainNode {
   readonly node: string;
   readonly table?: string;
@@ -84,8 +84,8 @@ class Explainer {
     this.#isVerbose = isVerbose;
     this.#known = {
       rowsOf: (table) => {
-        // Every node above a scan needs the row count, which the store computes again for each
-        // call.
+        // Every node above a scan asks for the row count, and the store would recompute it for
+        // each call.
         const known = this.#rowCounts.get(table);
         if (known !== undefined) return known;
         const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
@@ -216,7 +216,8 @@ class Explainer {
   /**
    * Describes the sort keys of a node.
    *
-   * @param input The node whose rows are sorted, if some of its columns may have no name.
+   * @param input The node whose rows are sorted; needed only if some of its columns may have no
+   *   name.
    */
   #sortText(keys: readonly BoundSort[], input?: PlanNode): string {
     return keys
@@ -227,7 +228,7 @@ class Explainer {
       .join(", ");
   }
 
-  /** Describes the calls of a window node, all of which have the same partitions and order. */
+  /** Describes the calls of a window node, which all have the same partitions and order. */
   #windowDetails(calls: readonly BoundWindowCall[]): Record<string, string> {
     const { orderBy = [], partitionBy = [] } = calls[0]?.window ?? {};
     return {
@@ -332,8 +333,8 @@ class Explainer {
   }
 
   /**
-   * Describes the number of keys. The elements of an array can be counted only when the statement
-   * runs.
+   * Describes the number of keys to look up. The elements of an array can be counted only at run
+   * time.
    */
   #listed(sought: SoughtKeys): string {
     const lists = sought.flat().flatMap((part) => part.lists);
@@ -392,8 +393,8 @@ class Explainer {
   }
 
   /**
-   * Describes the owner and the time of the versions that a scan reads, and whether it also reads
-   * deleted rows.
+   * Describes the row versions that a scan reads: their owner, their time, and whether deleted
+   * rows are included.
    */
   #versionsRead({ past, table, withTombstones }: ScanNode): Partial<ExplainNode> {
     return {
@@ -405,8 +406,8 @@ class Explainer {
 }
 
 /**
- * Returns the ranges that a scan uses. Bounds on strings find rows only if the rows are sorted by
- * the first key column.
+ * Returns the ranges to show for a scan. Bounds on strings are shown only on the first key column,
+ * because they find rows only through its sort order.
  */
 function rangesShown({ ranges, table, textRanges = [] }: ScanNode): readonly PlannedRange[] {
   return ranges.concat(textRanges.filter(({ columnId }) => columnId === table.primaryKey[0]));
@@ -421,8 +422,8 @@ function textOfLookUp({ by, scan: { table } }: RuntimeFilter): string {
 const NODES: Partial<Record<ShownAccess, string>> = { key: "Key Lookup", index: "Index Scan" };
 
 /**
- * Returns the expression by which a lower node computes a column. A column that only the plan uses
- * has no name, because no query selects it, so this expression is shown instead.
+ * Returns the expression with which a lower node computes a column. It is shown in place of a
+ * column that exists only in the plan and has no name.
  */
 function computedBelow(key: BoundExpression, input: PlanNode): BoundExpression {
   if (key.kind !== "column" || key.column.name !== "") return key;
@@ -458,7 +459,7 @@ function measuredFields(plan: PlanNode, measured: Measured | undefined): Record<
   return { ...fields, segments_read: groupsRead, segments_pruned: groupsPruned };
 }
 
-/** Returns the threads in which a measured statement ran, as fields of the JSON form. */
+/** Returns the JSON fields that say in which threads a measured statement ran. */
 function placeFields(profile: Profile | undefined): object {
   if (profile === undefined) return {};
   const { readerMs, waitedMs } = profile;
@@ -466,7 +467,7 @@ function placeFields(profile: Profile | undefined): object {
   return { readers: readerMs.map((ms) => ({ ms })), ...waited };
 }
 
-/** Returns the threads in which a measured statement ran, as lines of text. */
+/** Returns the lines of text that say in which threads a measured statement ran. */
 function placeLines(profile: Profile | undefined): string[] {
   if (profile === undefined) return [];
   const { readerMs, waitedMs } = profile;
@@ -478,10 +479,10 @@ function placeLines(profile: Profile | undefined): string[] {
   return [`Readers: ${readerMs.length}${shown}`];
 }
 
-/** The runtime has this function, but the type declarations of TypeScript do not include it yet. */
+/** The runtime has JSON.rawJSON, but TypeScript's type declarations do not include it yet. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => object };
 
-/** Prints durations with three decimals, as all responses do. */
+/** Prints durations with three decimal places, as all responses do. */
 function withDecimals(name: string, value: unknown): unknown {
   const isMs = name === "ms" || name === "waited_ms";
   return isMs && typeof value === "number" ? rawJSON(millisecondsText(value)) : value;
@@ -492,7 +493,7 @@ function textOfDetail(name: string, value: unknown): string {
   return Array.isArray(value) ? value.join(", ") : String(value);
 }
 
-/** Returns one line for each node. A node is indented below the node that reads it. */
+/** Returns one line per node, indenting each node below the node that reads it. */
 function linesOf(tree: ExplainNode): readonly string[] {
   const lines: string[] = [];
   addLines(tree, 0, lines);

@@ -1,13 +1,18 @@
-/** Prints bound expressions for EXPLAIN. The text resembles SQL, but omits implicit casts. */
+/**
+ * Prints bound expressions for EXPLAIN. The output resembles SQL, but leaves out implicit casts.
+ */
 import { beginningOf } from "../../base/short_text.ts";
 import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** The caller's values by slot. A parameter without a value is shown as a parameter. */
+/** The caller's values, indexed by slot. A parameter without a value is printed as `$n`. */
 export type Slots = readonly Value[];
 
-/** The maximum length of one expression. A list of thousands of values is truncated. */
+/**
+ * The maximum length of a printed expression. Longer ones, such as a list of thousands of values,
+ * are truncated.
+ */
 const LENGTH_MAX = 1000;
 
 export function textOfExpression(expression: BoundExpression, slots: Slots): string {
@@ -72,7 +77,7 @@ function not({ negated }: { readonly negated: boolean }): string {
   return negated ? "NOT " : "";
 }
 
-/** Prints an expression without operands. */
+/** Prints an expression that has no operands. */
 function atomText(
   expression: Extract<BoundExpression, { kind: "constant" | "slot" | "column" | "outer" }>,
   slots: Slots,

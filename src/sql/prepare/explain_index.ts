@@ -1,6 +1,6 @@
 /**
  * Describes the indexes through which a scan may find its rows, and the keys that it looks up in
- * each of them.
+ * each.
  *
  *     t_room_ts (room = 3 AND ts > now()) or t_author (author any of 2)     one of the two
  *     t_room (room = 3) and t_author (author = 'ada')                       both, for an OR
@@ -91,7 +91,7 @@ function textOfKeys(keys: SoughtKeys, columns: readonly IndexPart[], texts: Text
 }
 
 /**
- * Returns the value of a key part that has only one possible value; undefined for any other key
+ * Returns the value of a key part that has a single possible value; undefined for any other key
  * part.
  */
 function textOfValue(

@@ -1,6 +1,6 @@
 /**
- * Plans a materialised query for one subscriber: with the rights of the caller, the values of the
- * parameters, and the owner of the rows.
+ * Plans a materialised query for one subscriber, using the caller's rights, parameters and owner
+ * number.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -36,34 +36,34 @@ import type { MaintainedPlan } from "./maintained_plans.ts";
 import { type NextChange, nextChangeOf } from "./next_change.ts";
 import type { PreparedQuery } from "./prepared.ts";
 
-/** A materialised query that was bound for one subscriber. */
+/** A materialised query bound for one subscriber. */
 export interface WholeQuery {
   readonly text: FollowedText;
   readonly way: LiveRequest["way"];
-  /** The values of the parameters as the subscriber sent them. */
+  /** The parameter values as the subscriber sent them. */
   readonly params: LiveRequest["params"];
   readonly slots: readonly Value[];
-  /** The caller of the subscription, with an owner number. */
+  /** The subscriber, with an owner number. */
   readonly principal: Principal;
   readonly tables: readonly ResultTable[];
-  /** Finds the moments at which the result changes without a commit. */
+  /** Find the times at which the result changes without a commit. */
   readonly nextChanges: readonly NextChange[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
   /**
-   * A string that differs between callers whose tokens have different claims; undefined if the
-   * query reads no claim.
+   * A key that differs between callers with different token claims; undefined if the query reads
+   * no claims.
    */
   readonly claimsKey: string | undefined;
 }
 
 export interface WholeQueryCaller extends LiveCaller {
-  /** The cache of bound texts; absent if the text of this plan is not kept. */
+  /** The cache of bound queries; absent if this one is not to be cached. */
   readonly texts?: FollowedTexts | undefined;
 }
 
 /**
- * Plans a query in one tick of the event loop.
+ * Plans a query within one tick of the event loop.
  *
  * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
  */
@@ -79,8 +79,8 @@ export function planFollowedQuery(
   const owned = withOwner(catalog, principal);
   const place = { sql: request.sql, types, namespace };
   const known = texts?.find(place);
-  // If the caller may not read every table, the text is bound again, because the binder finds the
-  // error that reveals the least.
+  // If the caller may not read every table, the query is bound again, because the binder raises
+  // the error that reveals the least.
   const isKnown = known?.mayRead(owned) === true;
   const text = isKnown ? known : newFollowedText(deps, place, { ledger, principal: owned });
   if (!isKnown) texts?.remember(place, text);
@@ -99,7 +99,7 @@ export function planFollowedQuery(
     nextChanges: nextChangesOf(deps, clockTerms, owned),
     claimsKey: text.readsClaims ? claimsKeyOf(owned) : undefined,
     // Each subscriber may have a different fingerprint, and a digest takes less memory than the
-    // text.
+    // SQL.
     fingerprint: digestKey(
       fingerprintOf(request, namespace, {
         caller: hasOwnRows ? owned : undefined,
@@ -112,8 +112,7 @@ export function planFollowedQuery(
 }
 
 /**
- * Returns whether the parameters are stored exactly as they were sent, so that one list can serve
- * for both forms.
+ * Whether the parameters are identical to their stored values, so that one list can serve as both.
  */
 function isSame(
   values: readonly Value[],
@@ -134,10 +133,10 @@ function nextChangesOf(
 }
 
 /**
- * Plans how the result is maintained from the changes to its tables. If this is impossible, returns
- * the reason, and the query has to be evaluated again after each change.
+ * Plans how the result is maintained from the changes to its tables. If this is impossible,
+ * returns the reason; the query then has to be evaluated again after each change.
  *
- * @throws {DatabaseError} If a definition has changed.
+ * @throws {DatabaseError} if a definition has changed
  */
 export function maintainedPlanOf({
   principal,
@@ -150,7 +149,7 @@ export function maintainedPlanOf({
 }
 
 /**
- * Requires a plan, for a subscription that asks for a maintained result.
+ * Requires a plan, because the subscription asks for a maintained result.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -164,8 +163,8 @@ function requireMaintained(plan: MaintainedPlan | string): void {
 const SHARED_TABLES = new WeakMap<PreparedQuery, readonly ResultTable[]>();
 
 /**
- * Returns the tables that a caller reads. All callers who read only rows of SHARED tables get the
- * same list.
+ * Returns the tables that a caller's query reads, each with the owner of its rows. If all of them
+ * are SHARED, all callers get the same list.
  */
 function tablesOf(prepared: PreparedQuery, principal: Principal): readonly ResultTable[] {
   const known = SHARED_TABLES.get(prepared);
@@ -187,7 +186,10 @@ function ownTablesOf({ requirements }: PreparedQuery, principal: Principal): Res
   return [...byId.values()];
 }
 
-/** Refuses functions, and words such as 'now', whose values change although no row changes. */
+/**
+ * Rejects functions, and special strings such as 'now', whose values change although no row
+ * changes.
+ */
 function refuseUnfixed(
   select: BoundSelect,
   {

@@ -1,9 +1,9 @@
 /**
- * Completes the SELECT of a followed query: adds the columns that identify and order its rows,
- * gives its fields distinct names, and completes the order of a query with LIMIT.
+ * Completes the SELECT of a followed query: adds the columns that identify and sort its rows,
+ * gives its fields distinct names, and makes the order of a query with LIMIT unambiguous.
  *
  * The additions are made in the syntax tree, so that the result is an ordinary statement, which a
- * reader in another thread can run.
+ * reader thread can run.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
@@ -24,17 +24,17 @@ import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
 import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
 
-/** Names that every row of a followed result uses for other purposes than its fields. */
+/** Names that every row of a followed result uses for purposes other than fields. */
 const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
 
-/** A query with a complete order, and the number of ORDER BY terms that it had before. */
+/** A query with an unambiguous order, and the number of ORDER BY terms it had originally. */
 export interface OrderedSelect extends WrittenSelect {
   readonly sortCount: number;
 }
 
 /**
- * Completes the order of a query with LIMIT by adding terms that identify a row. If rows are equal
- * in the stated order, every evaluation then selects the same rows.
+ * Makes the order of a query with LIMIT unambiguous by adding terms that identify a row. Every
+ * evaluation then selects the same rows, even if some of them tie in the original order.
  */
 export function withTotalOrder(
   given: WrittenSelect,
@@ -67,15 +67,16 @@ export function withTotalOrder(
   try {
     return { node: longer, select: bound(longer), sortCount };
   } catch (error) {
-    // Some types have no order. It is then undefined which of several equal rows are in the result.
+    // Some types cannot be sorted. It is then undefined which of several tied rows are in the
+    // result.
     if (error instanceof DatabaseError) return { ...given, sortCount };
     throw error;
   }
 }
 
 /**
- * Returns the terms of ORDER BY as fields. Returns undefined if a term is not a field, or if two
- * rows may be equal in all terms.
+ * Returns the terms of ORDER BY as fields. Returns undefined if some term is not a field, or if
+ * two rows may tie in all terms.
  */
 export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
   const sorts = sortOf(select);
@@ -97,8 +98,8 @@ interface WrittenSelect {
 }
 
 /**
- * Adds the identifiers of rows and the terms of ORDER BY to the select list, unless it already
- * contains them.
+ * Adds the row identifiers and the ORDER BY terms to the select list, unless they are already
+ * there.
  */
 export function withHiddenColumns(
   node: SelectStatement,
@@ -190,8 +191,8 @@ function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefin
 }
 
 /**
- * Whether a row may appear because a table row was removed, or although none of its table rows
- * changed.
+ * Whether a result row may appear because a table row was removed, or for any other reason than a
+ * change to one of its table rows.
  */
 function showsAbsence({ from, where }: BoundSelect): boolean {
   const hasOuterJoin = (part: BoundFrom | undefined): boolean =>
@@ -204,8 +205,8 @@ function showsAbsence({ from, where }: BoundSelect): boolean {
 }
 
 /**
- * Adds items to the select list. Returns the original query if an item cannot be expressed in SQL
- * or cannot be bound in the select list.
+ * Adds items to the select list. Returns the query unchanged if an item cannot be written in SQL
+ * or cannot be bound there.
  */
 function withItems(
   given: WrittenSelect,
@@ -228,16 +229,16 @@ function withItems(
   try {
     return { node: longer, select: bound(longer) };
   } catch (error) {
-    // In the select list, the item would have a different meaning, so the query is followed without
-    // the item.
+    // In the select list, the item would have a different meaning, so the query is followed
+    // without it.
     if (error instanceof DatabaseError) return given;
     throw error;
   }
 }
 
 /**
- * A prefix that distinguishes the names of added columns from names to which ORDER BY and GROUP BY
- * may refer.
+ * The prefix of added columns' names. It distinguishes them from names that ORDER BY and GROUP BY
+ * may refer to.
  */
 const HIDDEN_PREFIX = "?hidden ";
 
@@ -290,7 +291,7 @@ function sortKeyOutputOf({ outputs }: BoundSelect, value: BoundExpression): numb
 }
 
 /**
- * Gives each field a unique name. Column flags are omitted, because they describe table rows and
+ * Gives each field a unique name. Column flags are dropped, because they describe table rows and
  * may be wrong for rows of an outer join.
  */
 export function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {

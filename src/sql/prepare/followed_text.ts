@@ -1,13 +1,13 @@
 /**
- * Binds the texts of materialised queries. The result of such a query is either maintained from the
- * changes to its tables, or evaluated again after each change.
+ * Binds materialised queries. The result of such a query is either maintained from the changes to
+ * its tables, or evaluated again after each change.
  *
- * The plan of a text is an ordinary statement. Columns that identify or order the rows are added to
- * the select list, unless it contains them. A bound text does not depend on the caller or on the
- * values of parameters, so all subscribers to the same text share it. Invariant: two evaluations
- * with the same values, at the same seq and time, give the same rows. A query may compare the time
- * with a column, because the moment of the next change can then be computed. Other functions whose
- * values change without a commit are refused.
+ * The query becomes an ordinary statement. Columns that identify or sort the rows are added to its
+ * select list, unless they are already there. A bound query does not depend on the caller or on
+ * parameter values, so all subscribers with the same SQL share it. Invariant: two evaluations with
+ * the same values, at the same seq and time, return the same rows. A query may compare the time
+ * with a column, because the time of the next change can then be computed. All other functions
+ * whose values change without a commit are rejected.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -54,10 +54,10 @@ import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
 import { watchOf } from "./statement_watch.ts";
 import { mayReadTombstones } from "./tombstone_reads.ts";
 
-/** A materialised query that is bound, but not for a particular subscriber. */
+/** A materialised query that has been bound, but not for a particular subscriber. */
 export interface FollowedText {
   readonly sql: string;
-  /** The query of the subscription, as its author wrote it. */
+  /** The query of the subscription, as written. */
   readonly written: SelectStatement;
   readonly node: SelectStatement;
   readonly select: BoundSelect;
@@ -65,20 +65,20 @@ export interface FollowedText {
   readonly namespace: string;
   readonly prepared: PreparedQuery;
   readonly changesByTime: boolean;
-  /** Whether the rows depend on the caller, even if all tables of the query are SHARED. */
+  /** Whether the rows depend on the caller even if all tables of the query are SHARED. */
   readonly isOfCaller: boolean;
-  /** Whether the query, or a policy of its tables, reads claims of the caller's token. */
+  /** Whether the query or a policy of its tables reads the claims in the caller's token. */
   readonly readsClaims: boolean;
   /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if only all of its values together identify it. */
+  /** The fields that identify a row; undefined if only all of its values together do. */
   readonly keyFields: readonly number[] | undefined;
-  /** The seq that each row contains as its last value. It is not a field. */
+  /** The seq at the end of each row, which is not a field. */
   readonly rowSeq: ResultPlan["rowSeq"];
   readonly sort: readonly ResultSort[];
   /** The tables whose rows expire at a certain age. */
   readonly expiring: readonly ExpiringSource[];
-  /** The seq of the newest change to a view that the query reads; 0 if it reads no view. */
+  /** The seq of the newest change to a view in the query; 0 if it reads no view. */
   readonly viewsChangedSeq: number;
   readonly viewOwners: ResultPlan["viewOwners"];
   /** The conditions of the query that compare a value with the current time. */
@@ -88,7 +88,7 @@ export interface FollowedText {
   readonly maintained: Pick<MaintainedPlans, "newContexts" | "planFor">;
 }
 
-/** The values, other than the definitions, on which a bound text depends. */
+/** The values that a bound query depends on, apart from the definitions. */
 export interface TextPlace {
   readonly sql: string;
   readonly types: readonly DataType[];
@@ -96,12 +96,12 @@ export interface TextPlace {
 }
 
 /**
- * The maximum number of texts that are kept for later subscriptions, in addition to those of open
- * subscriptions.
+ * The maximum number of bound queries to keep for later subscriptions, in addition to those of
+ * open subscriptions.
  */
 const TEXTS_MAX = 256;
 
-/** Keeps the most recently used texts, so that later subscribers can share them. */
+/** Keeps the most recently used bound queries, which later subscribers can share. */
 export class FollowedTexts {
   readonly #catalog: Pick<Catalog, "version">;
   readonly #texts = new Map<string, FollowedText>();
@@ -128,7 +128,7 @@ function keyOf({ namespace, sql, types }: TextPlace): string {
 }
 
 /**
- * Binds and prepares a text in one tick of the event loop.
+ * Binds and prepares a query within one tick of the event loop.
  *
  * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
  */
@@ -200,7 +200,7 @@ export function newFollowedText(
   };
 }
 
-/** Returns whether a user may read the rows, with the role that the user has now. */
+/** Whether a user may read the rows, judged by the user's current role. */
 function mayReadNow(
   catalog: LivePlanDeps["catalog"],
   requirements: readonly Requirement[],
@@ -211,7 +211,7 @@ function mayReadNow(
 }
 
 /**
- * Returns the only statement of an SQL text, which must be a query.
+ * Parses SQL that must consist of a single query.
  *
  * @throws {DatabaseError}
  */
@@ -252,15 +252,15 @@ function newestChangeOf(views: readonly ViewEntry[]): number {
   return Math.max(0, ...seqs);
 }
 
-/** Whether the rows of the table in a requirement may disappear without a commit. */
+/** Whether rows of the required table may disappear without a commit. */
 function mayExpire(requirement: Requirement): boolean {
   return "table" in requirement && requirement.table.kind === "stream";
 }
 
-/** A call of a function. */
+/** A function call. */
 type CallExpression = Extract<BoundExpression, { kind: "call" }>;
 
-/** Returns every call in a query, its WITH entries, and the queries in its expressions. */
+/** Returns every call in a query, its WITH entries and its subqueries. */
 export function callsIn(select: BoundSelect): Set<CallExpression> {
   const calls = new Set<CallExpression>();
   const seen = new Set<BoundSelect>();

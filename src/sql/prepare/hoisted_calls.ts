@@ -1,12 +1,12 @@
 /**
- * Takes the calls of programs out of a query, so that they run before it, as statements of their
- * own that may change rows. This is possible for a query that reads no table, where each call is
- * evaluated exactly once:
+ * Takes calls to programs out of a query, so that they run before it, as separate statements that
+ * may change rows. This is possible if the query reads no table, and each call is evaluated
+ * exactly once:
  *
  *     SELECT f(1) + g(2)              f, then g, then the sum of their values
  *     SELECT * FROM f(1) WHERE a > 2  f, then a query over its rows
  *
- * Any other call runs while its query is evaluated, and must change nothing.
+ * Any other call runs while its query is evaluated, and must not change anything.
  */
 import type { Value } from "../../types/mod.ts";
 import type { StatementBinding } from "../bind/binding.ts";
@@ -17,22 +17,25 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import type { CalledProgram } from "../functions/base/function.ts";
 
-/** A call whose value is in a slot when the query runs. */
+/** A call that runs before the query. The query reads its value from a slot. */
 export interface HoistedCall {
   readonly program: CalledProgram;
-  /** Functions that return the arguments. An argument may read the slots of earlier calls. */
+  /** Functions that compute the arguments. An argument may read the slots of earlier calls. */
   readonly args: readonly ((context: ExecutionContext) => Value)[];
   /** Whether the program runs even if an argument is NULL. */
   readonly seesNull: boolean;
 }
 
-/** The slots of the calls follow the parameters of the statement, in the order of the list. */
+/**
+ * A query or expression, and the calls taken out of it. Their slots follow the parameters of the
+ * statement, in the order of the list.
+ */
 export interface Hoisted<Part> {
   readonly select: Part;
   readonly calls: readonly HoistedCall[];
 }
 
-/** Returns a query without the calls that can run before it. */
+/** Takes out of a query the calls that can run before it. */
 export function withoutCalls(
   select: BoundSelect,
   { parameterTypes, requirements }: StatementBinding,
@@ -45,7 +48,7 @@ export function withoutCalls(
   return { select: hoisting.select(select), calls: hoisting.calls };
 }
 
-/** Returns an expression without the calls that can run before it is evaluated. */
+/** Takes out of an expression the calls that can run before it is evaluated. */
 export function expressionWithoutCalls(
   expression: BoundExpression,
   { parameterTypes }: StatementBinding,
@@ -65,7 +68,8 @@ class Hoisting {
   select(select: BoundSelect): BoundSelect {
     const { expansions, from, limit, offset, outputs, where } = select;
     const read = from === undefined ? undefined : this.#from(from);
-    // Outputs are evaluated once only for the single row of a query without FROM and conditions.
+    // Outputs are evaluated exactly once only if the query has a single row, without FROM or
+    // conditions.
     const isOneRow = from === undefined && where === undefined && !select.isAggregated;
     if (!isOneRow || limit !== undefined || offset !== undefined) return { ...select, from: read };
     return {
@@ -107,7 +111,7 @@ class Hoisting {
     return { ...call, args: call.args.map((argument) => this.value(argument)) };
   }
 
-  /** Returns an expression without the calls that are evaluated whatever its other operands are. */
+  /** Takes out the calls that are evaluated regardless of the values of other operands. */
   value(expression: BoundExpression): BoundExpression {
     switch (expression.kind) {
       case "and":

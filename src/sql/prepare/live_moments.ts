@@ -1,7 +1,7 @@
 /**
- * Handles words such as 'now' in live queries. In a string that is converted to a time, such a word
- * means the time of the statement, which a live query does not have. A query that contains such a
- * word is refused. If a row contains the word, evaluating the row raises an error.
+ * Handles special strings such as 'now' in live queries. When such a string is converted to a
+ * timestamp, it means the time of the statement, which a live query does not have. A query that
+ * contains one is rejected. If a row contains one, evaluating the row raises an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";
@@ -13,10 +13,9 @@ import { compileScalar } from "../execute/evaluate/scalar.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
 /**
- * Returns the query with casts that refuse words such as 'now'.
+ * Returns the query with casts that reject special strings such as 'now'.
  *
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if a string that does not depend on the row contains
- *   such a word.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if a string that does not depend on the row is one.
  */
 export function withoutTimeWords(
   select: BoundSelect,
@@ -60,7 +59,7 @@ function valueOf(operand: BoundExpression, context: ExecutionContext): Value | u
   try {
     return compileScalar(operand)(context);
   } catch (error) {
-    // If the expression cannot be computed now, the error is raised when a row is evaluated.
+    // If the expression cannot be computed now, evaluating a row raises the error.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

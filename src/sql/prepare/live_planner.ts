@@ -1,6 +1,6 @@
 /**
  * Plans live queries: decides whether a query can be followed, and creates the plan that the
- * snapshot, replay and live delivery have in common.
+ * snapshot, the replay and live delivery share.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -79,12 +79,12 @@ export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The maximum number of rows that are evaluated together if evaluating a row may take long. The
- * number is low because slow rows may follow fast ones.
+ * The maximum number of rows to evaluate together if evaluating a row may take a long time. It is
+ * low because slow rows may follow fast ones.
  */
 const GROUP_ROWS_MAX = 128;
 
-/** The dependencies for binding live queries and running their expressions. */
+/** The dependencies needed to bind live queries and evaluate their expressions. */
 export interface LivePlanDeps extends BindingDeps, ExecutionDeps {}
 
 /** The caller of a live query, and the limits for planning it. */
@@ -96,7 +96,7 @@ export interface LiveCaller {
 }
 
 /**
- * Plans a live query in one tick of the event loop.
+ * Plans a live query within one tick of the event loop.
  *
  * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED,
  *   STATEMENT_TIMEOUT, CANCELLED, MEMORY_EXCEEDED
@@ -129,8 +129,8 @@ export function planLiveQuery(
   refuseUnfixed(ruled, node);
   const owned = withOwner(catalog, principal);
   const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };
-  // Constants are computed now, within the time limit of the request, because the delivery of rows
-  // has no time limit.
+  // Constants are computed now, under the request's time limit, because later deliveries have
+  // none.
   const planning = newContext(deps, { ...start, ledger });
   const context = newContext(deps, start);
   const select = withoutTimeWords(ruled, node, planning);
@@ -177,8 +177,8 @@ export function planLiveQuery(
 }
 
 /**
- * Tests the rule of the table before the conditions of the query. A row that policies hide is never
- * in the result, whatever the conditions are.
+ * Adds the table's rule in front of the query's conditions. A row that policies hide is never in
+ * the result, whatever the conditions are.
  */
 function withRule(
   select: BoundSelect,
@@ -191,7 +191,7 @@ function withRule(
   return { ...select, where: conjunctionOf(where === undefined ? [rule] : [rule, where]) };
 }
 
-/** Returns the name that a column has in the query, where an alias may rename it. */
+/** Returns the name of a column in the query, where an alias may have renamed it. */
 function nameOf(columnId: number, columns: readonly BoundColumn[]): string {
   return columns.find(({ origin }) => origin?.columnId === columnId)?.name ?? "";
 }
@@ -201,8 +201,8 @@ function paceOf(context: ExecutionContext): LivePace {
 }
 
 /**
- * Returns the index of the field that shows a column under its own name. A field that shows it
- * under an alias may come first.
+ * Returns the index of the field that contains a column under its own name. The same column may
+ * also be in earlier fields, under aliases.
  */
 function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
   return outputs.findIndex(
@@ -223,8 +223,8 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    // The context exists as long as the plan, so each evaluation must release the memory that it
-    // has counted.
+    // The context lives as long as the plan, so each evaluation must release the memory it has
+    // counted.
     evaluate: (batch: Batch) => {
       context.effort.beginRows();
       return evaluate(batch, context);
@@ -233,7 +233,7 @@ function compiledOver(
 }
 
 /**
- * Returns whether the subscriber may still read the same rows of the table with their current role.
+ * Whether the subscriber may still read the same rows of the table, judged by their current role.
  */
 function mayReadNow(
   catalog: Catalog,
@@ -258,7 +258,9 @@ function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): S
   return used;
 }
 
-/** Returns the ids and names of those used columns that the table declares, in the same order. */
+/**
+ * Returns those used columns that the table declares, with their positions, in order of first use.
+ */
 function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): NamedColumn[] {
   const byId = new Map(columns.map((column) => [column.id, column]));
   return [...used].flatMap((id) => {
@@ -279,7 +281,7 @@ function liveSelect(
 }
 
 /**
- * Returns the statement of a text that contains only a query to be followed.
+ * Parses SQL that must consist of a single query to be followed.
  *
  * @throws {DatabaseError}
  */
@@ -304,7 +306,7 @@ export function followedNode(
   return node;
 }
 
-/** The error for a query whose rows are not the rows of a single table. */
+/** Thrown for a query whose rows are not the rows of a single table. */
 export class NotRowByRow extends DatabaseError {
   /** The construct that prevents the query from being followed row by row. */
   readonly part: string;
@@ -322,7 +324,7 @@ function refused(what: string, node: AstNode): DatabaseError {
   return new NotRowByRow(what, node);
 }
 
-/** Refuses every query except `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
+/** Rejects every query but `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
 function checkClauses(node: SelectFromStatement): void {
   const { distinct, groupBy, having, limit, orderBy, windows } = node;
   checkFrom(node);
@@ -347,7 +349,7 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
 }
 
-/** A node of a syntax tree, with the members that the checks read. */
+/** A node of a syntax tree, with the members that the checks below read. */
 interface SyntaxPart extends Partial<AstNode> {
   readonly type?: unknown;
   readonly over?: unknown;
@@ -355,7 +357,7 @@ interface SyntaxPart extends Partial<AstNode> {
   readonly function?: { readonly name?: unknown };
 }
 
-/** Refuses subqueries and window functions in all expressions of the query. */
+/** Rejects subqueries and window functions in all expressions of the query. */
 function refuseInExpressions({ columns, where, _location }: SelectFromStatement): void {
   for (const part of partsOf([where, columns])) {
     const { over, type, _location: at = _location }: SyntaxPart = part;
@@ -369,7 +371,7 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
   if (select.isAggregated) throw refused("an aggregate", node);
 }
 
-/** Refuses functions whose values change although the row does not. */
+/** Rejects functions whose values may change although the row does not. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
@@ -381,7 +383,7 @@ function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   }
 }
 
-/** Returns the error for a function whose value changes although no row changes. */
+/** Creates the error for a function whose value may change although no row changes. */
 export function unfixedFunction(name: string, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
@@ -397,8 +399,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * Returns the position of a call in a query, or the position of the query if the call is not found
- * under this name.
+ * Returns the position of a call in a query, or that of the query if it contains no call by this
+ * name.
  */
 export function startOfCall(node: AstNode, name: string): number {
   for (const part of partsOf([node])) {
@@ -410,7 +412,7 @@ export function startOfCall(node: AstNode, name: string): number {
   return node._location.start;
 }
 
-/** Returns the functions in a query whose results do not depend on their arguments alone. */
+/** Returns the functions in a query whose results depend on more than their arguments. */
 function volatileCalls({ outputs, where }: BoundSelect): string[] {
   const names: string[] = [];
   const visit = (expression: BoundExpression): void => {
@@ -424,7 +426,7 @@ function volatileCalls({ outputs, where }: BoundSelect): string[] {
 }
 
 /**
- * Adds the primary key and `_seq`, which every row must contain. Refuses aliases that hide them.
+ * Adds the primary key and `_seq`, which every row must contain. Rejects aliases that hide them.
  */
 function withIdentity(
   selected: readonly BoundOutput[],
@@ -451,7 +453,7 @@ function withIdentity(
   return outputs;
 }
 
-/** Refuses aliases with the same names as fields that a message about a deleted row contains. */
+/** Rejects aliases that clash with the fields of a message about a deleted row. */
 function requireFreeNames(
   selected: readonly BoundOutput[],
   { primaryKey }: TableEntry,
@@ -460,7 +462,7 @@ function requireFreeNames(
   for (const { expression, name } of selected) {
     const origin = expression.kind === "column" ? expression.column.origin : undefined;
     const isOther = name === "_deleted" && origin?.columnId !== DELETED_COLUMN_ID;
-    // A deleted row of a table without a primary key is identified by the seq of its insertion.
+    // In a table without a primary key, a deleted row is identified by the seq of its insertion.
     if (isOther || (name === "_row_seq" && primaryKey.length === 0)) {
       throw refused(`an alias that hides column "${name}"`, node);
     }
@@ -494,8 +496,8 @@ function equalityOf(
 }
 
 /**
- * Returns a key of everything on which the messages of a query depend: its text, its parameters,
- * the policies that apply and, if the rows depend on it, the caller.
+ * Returns a key of everything that the messages of a query depend on: its SQL, its parameters, the
+ * policies that apply and, if the rows depend on the caller, the caller.
  */
 export function fingerprintOf(
   { params, sql, way }: LiveRequest,
@@ -522,7 +524,7 @@ export function fingerprintOf(
   );
 }
 
-/** Returns a short string that differs between callers whose tokens have different claims. */
+/** Returns a short string that differs between callers with different token claims. */
 export function claimsKeyOf({ claims = {} }: Principal): string {
   const named = Object.entries(claims).toSorted(([left], [right]) => (left < right ? -1 : 1));
   return digestKey(JSON.stringify(named));
@@ -533,14 +535,14 @@ function claimsOf({ claims }: Principal): readonly unknown[] {
 }
 
 /**
- * The copy of a principal that contains its owner number. All subscriptions of a connection have
- * the same principal, so they share one copy.
+ * Copies of principals with an owner number. The subscriptions of a connection have the same
+ * principal, and thus share a copy.
  */
 const OWNED = new WeakMap<Principal, { readonly catalog: Catalog; readonly owned: Principal }>();
 
 /**
- * Assigns an owner number to a user who subscribes to their own rows. Without it, their first row
- * would not be delivered.
+ * Assigns an owner number to a user who subscribes to their own rows. Without it, the user's first
+ * row would not be delivered.
  */
 export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;

@@ -1,11 +1,11 @@
 /**
  * Creates an ordinary statement that yields the rows of a live query at a given seq, so that a
- * reader in another thread can run it.
+ * reader thread can run it.
  *
  *     SELECT <columns that the live query reads> FROM …
  *     WHERE <its filter> AND _seq > $n ORDER BY _seq LIMIT $m
  *
- * The statement does not compute the fields of the live query. The receiver of the rows does.
+ * The statement does not compute the fields of the live query; the receiver of the rows does.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -23,8 +23,8 @@ import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
 /**
- * A live query, in a form from which statements for its rows can be created. The object exists as
- * long as the plan of the live query, and most are never used, so it contains no syntax tree.
+ * A live query in a form from which statements for its rows can be created. It lives as long as
+ * the plan of the live query, and most are never used, so it contains no syntax tree.
  */
 export interface LiveRowsQuery {
   readonly request: LiveRequest;
@@ -39,7 +39,7 @@ export interface LiveRowsQuery {
 export interface LiveRowsStatement {
   readonly node: SelectFromStatement;
   readonly types: readonly DataType[];
-  /** The values of all query parameters except the last two. */
+  /** The values of all parameters of the statement except the last two. */
   readonly slots: readonly Value[];
   readonly prepared: Prepared;
 }
@@ -48,7 +48,7 @@ export interface LiveRowsStatement {
  * Creates the statement. Its last two parameters are the seq above which rows are needed, and the
  * maximum number of rows.
  *
- * @param isOfSeqs Whether the statement yields only `_seq`.
+ * @param isOfSeqs Whether the statement should yield only `_seq`.
  * @returns undefined if the filter refers to `_deleted`, because the statement would then read
  *   deleted rows.
  * @throws {DatabaseError}

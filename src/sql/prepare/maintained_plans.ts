@@ -1,7 +1,7 @@
 /**
- * Keeps the plans by which the results of one text are maintained. Subscribers share a plan if
- * their values differ only in conditions that divide the rows among them, such as
- * `WHERE user_id = $1`.
+ * Keeps the plans with which the results of a materialised query are maintained. Subscribers share
+ * a plan if their values differ only in conditions that divide the rows among them, such as `WHERE
+ * user_id = $1`.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -29,20 +29,20 @@ import { FIXED_FUNCTIONS, type LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 import { newContext, type StatementContext } from "./statement_context.ts";
 
-/** A maintained query, and the statement that returns the initial rows of each result. */
+/** A maintained query, and the statement that computes the initial rows of each result. */
 interface SharedPlan {
   readonly query: MaintainedQuery | SetQuery;
   readonly seed: StatementToRun;
 }
 
-/** A shared plan, together with the values of one subscriber. */
+/** A shared plan, with the values of one subscriber. */
 export interface MaintainedPlan {
   readonly shared: SharedPlan;
-  /** The partition whose changes affect the subscriber. */
+  /** The partition that the subscriber follows. */
   readonly partition: string;
 }
 
-/** A prepared statement, and its text for readers in other threads. */
+/** A prepared statement, with its SQL for readers in other threads. */
 export interface StatementToRun {
   readonly node: SelectStatement;
   readonly prepared: PreparedQuery;
@@ -60,22 +60,22 @@ export interface MaintainedPlansOptions {
   readonly namespace: string;
   readonly changesByTime: boolean;
   readonly readsTombstones: boolean;
-  /** Whether some fields identify a row of the result. */
+  /** Whether some of the fields identify a row of the result. */
   readonly hasKey: boolean;
-  /** Whether the last item of the select list is the seq of the newest table row. */
+  /** Whether the last item of the select list is the seq of the row that changed last. */
   readonly hasRowSeq: boolean;
-  /** The complete sort order of a result with LIMIT. */
+  /** The unambiguous sort order of a result with LIMIT. */
   readonly terms: readonly WindowTerm[] | undefined;
 }
 
 export class MaintainedPlans {
   readonly #deps: LivePlanDeps;
   readonly #options: MaintainedPlansOptions;
-  /** The reason why the results of this text cannot be maintained. */
+  /** The reason why results of this query cannot be maintained; undefined if none is known. */
   #reason: string | undefined;
-  /** The values of a subscriber on which plans depend; undefined until the first plan exists. */
+  /** The subscriber's values that plans depend on; undefined until the first plan exists. */
   #values: MaintainedQuery["values"] | undefined;
-  /** The shared plans. A plan exists as long as the results that use it. */
+  /** The shared plans. A plan lives as long as there are results that use it. */
   readonly #plans = new WeakValues<SharedPlan>();
 
   constructor(deps: LivePlanDeps, options: MaintainedPlansOptions) {
@@ -83,7 +83,9 @@ export class MaintainedPlans {
     this.#options = options;
   }
 
-  /** Returns the plan of a subscriber, or the reason why there is none. @throws {DatabaseError} */
+  /**
+   * Returns the plan for a subscriber, or the reason why there is none. @throws {DatabaseError}
+   */
   planFor(subscriber: Subscriber): MaintainedPlan | string {
     try {
       return this.#reason ?? this.#planFor(subscriber);
@@ -132,8 +134,8 @@ export class MaintainedPlans {
   }
 
   /**
-   * Returns the environment for binding. It has no time limit, because the request of the
-   * subscriber may have ended.
+   * Returns the environment for binding. It has no time limit, because the subscriber's request
+   * may have ended.
    */
   #binding(principal: Principal): Parameters<typeof prepare>[1] {
     const { namespace, types } = this.#options;
@@ -147,7 +149,7 @@ export class MaintainedPlans {
     return newContext(this.#deps, { principal, namespace, slots, atSeq });
   }
 
-  /** Creates the contexts of one step. They share the time limit of the step. */
+  /** Creates the contexts for one step, which share its time limit. */
   newContexts({ principal, slots }: Subscriber): StepContexts {
     const { namespace } = this.#options;
     const deps = this.#deps;
@@ -197,9 +199,7 @@ function maintainedQuery(
 
 const INDEXES = new WeakMap<ReadStore, KeptIndexes>();
 
-/**
- * Returns the indexes that are kept in memory for maintained queries over the tables of a store.
- */
+/** Returns the in-memory indexes for maintained queries on the tables of a store. */
 function indexesOver(store: ReadStore): KeptIndexes {
   const known = INDEXES.get(store) ?? new KeptIndexes(store);
   INDEXES.set(store, known);

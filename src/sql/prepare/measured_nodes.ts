@@ -1,8 +1,8 @@
 /**
- * Assigns measurements that were taken in another thread to the nodes of a plan. Nodes are
- * identified by position, because both threads have the same plan but different objects.
+ * Assigns measurements taken in another thread to the nodes of a plan. Nodes are identified by
+ * position, because both threads have the same plan but different objects.
  *
- * A reader of a parallel query runs copies of some nodes. The measurement of a copy counts towards
+ * A reader of a divided query runs copies of some nodes. The measurement of a copy counts towards
  * the original node, and the time of the parts counts towards all nodes above the point of
  * division.
  */
@@ -13,7 +13,7 @@ import type { PlanNode } from "../plan/plan.ts";
 import { inputsOf, nodesOf, ownSubqueries } from "../plan/plan_walk.ts";
 import { planOfCte } from "../plan/planner.ts";
 
-/** The measurement of the node at a position in `measuredNodes`. */
+/** The measurements of the node at position `at` in `measuredNodes`. */
 export interface PlacedMeasures extends Partial<Measured> {
   readonly at: number;
 }
@@ -37,16 +37,15 @@ export function measuredNodes(root: PlanNode): PlanNode[] {
   return found;
 }
 
-/** Returns a string that differs between plans of different shape for the same text. */
+/** Returns a string that differs between plans of different shape for the same SQL. */
 export function measuredShape(root: PlanNode): string {
   return shapeOfNodes(measuredNodes(root));
 }
 
 /**
- * Returns the measurements of the nodes of a plan, by position.
+ * Returns the measurements of the nodes of a plan, with their positions.
  *
- * @param divided The plans that ran instead of the whole plan, and the point at which it was
- *   divided.
+ * @param divided The plans that ran instead of the whole plan, and where it was divided.
  */
 export function measuresOf(
   profile: Profile,

@@ -1,11 +1,11 @@
 /**
- * Finds the next moment at which the result of a comparison with the clock changes for some row.
+ * Finds the next time at which the result of a comparison with the clock changes for some row.
  *
- * A statement finds the smallest value of the column that the clock has not reached. The moment at
- * which the clock reaches this value is found by bisection. The clock may therefore be any
- * expression that never decreases, such as a date, the start of an hour, or NOW() minus an
- * interval. The statement ignores the other conditions of the query, so no moment is missed, but
- * some of the moments change no row of the result.
+ * A statement finds the smallest column value that the clock has not reached. The time at which
+ * the clock reaches it is found by bisection. The clock may therefore be any expression that never
+ * decreases, such as a date, the start of an hour, or NOW() minus an interval. The statement
+ * ignores the other conditions of the query, so no change is missed, but at some of the times
+ * found, no row of the result changes.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -31,8 +31,8 @@ import type { LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 
 /**
- * The maximum time until the next check. The wall clock may be set forward, and no timer reports
- * this.
+ * The longest time until the next check. The wall clock may be set forward, which no timer
+ * reports.
  */
 const LOOK_MS_MAX = 3_600_000;
 
@@ -42,12 +42,15 @@ export interface NextChange {
   readonly types: readonly DataType[];
   /**
    * The statement that returns, as text, the smallest value that the clock has not reached, if
-   * there is one. Its parameter is the clock.
+   * there is any. Its parameter is the value of the clock.
    */
   readonly prepared: PreparedQuery;
-  /** Returns the current time in a context, as the query reads it. */
+  /** Evaluates the clock side of the comparison in a context. */
   readonly clock: (context: ExecutionContext) => Value;
-  /** Returns whether the clock has advanced so far that its comparison with a value has changed. */
+  /**
+   * Whether the clock has advanced so far that the result of comparing it with a value has
+   * changed.
+   */
   readonly isOver: (clock: Value, value: Value) => boolean;
   /** Parses a value that the statement returned. */
   readonly valueOf: (text: string) => Value;
@@ -87,8 +90,8 @@ export function nextChangeOf(
 }
 
 /**
- * Returns the first millisecond after `nowMs` at which a condition is true, or the time of the next
- * check if that is earlier. Once the condition is true, it must stay true.
+ * Returns the first millisecond after `nowMs` at which a condition holds, or the time of the next
+ * check if that is earlier. A condition that holds must not become false again.
  */
 export function firstMsAfter(nowMs: number, holds: (atMs: number) => boolean): number {
   let before = nowMs;

@@ -1,7 +1,7 @@
 /**
- * Computes the seqs as of which a run reads tables with FOR SYSTEM_TIME AS OF.
+ * Computes the seqs at which a run reads tables with FOR SYSTEM_TIME AS OF.
  *
- * - The time is computed once per run.
+ * - The time is evaluated once per run.
  * - Each read checks the history again, because a merge may discard it between two reads.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -16,13 +16,13 @@ import { ownerOf } from "../execute/operators/scan.ts";
 
 const MICROS_PER_MS = 1000;
 
-/** The part of the store that decides how far back a table can be read. */
+/** The part of the store that knows how far back a table can be read. */
 export type PastStore = Pick<Store, "earliestSeq" | "lastSeqUpTo" | "wholeCommitsUpTo">;
 
 export class PastSeqs {
   readonly #store: PastStore;
   readonly #context: ExecutionContext;
-  /** The seqs computed so far, by the index of the past read. */
+  /** The seqs computed so far, keyed by the index of the past read. */
   readonly #seqs = new Map<number, Seq>();
 
   constructor(store: PastStore, context: ExecutionContext) {
@@ -31,7 +31,7 @@ export class PastSeqs {
   }
 
   /**
-   * Returns the seq as of which a table is read.
+   * Returns the seq at which a table is read.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
    */
@@ -63,13 +63,13 @@ export class PastSeqs {
     );
   }
 
-  /** Returns the newest seq at or before a time, with a precision of one millisecond. */
+  /** Returns the newest seq up to a time, with millisecond precision. */
   #seqBefore(value: Value, table: TableEntry): Seq {
     const { call, snapshotSeq } = this.#context;
     if (value === null) throw outOfRange(table, "NULL", "it must be a _seq or a time");
     const micros = Number(value);
-    // In a transaction, the time of a statement is the start of the transaction, which may be
-    // earlier than the clock.
+    // In a transaction, a statement's time is the start of the transaction, which may be earlier
+    // than the clock.
     if (micros > Math.max(call.nowMicros, call.clockMicros())) {
       throw outOfRange(table, "a time in the future", "it must not be later than now");
     }
@@ -78,18 +78,18 @@ export class PastSeqs {
   }
 }
 
-/** The rows of one owner in a table, as of a seq. */
+/** The rows of an owner in a table, as of a seq. */
 interface PastState {
   readonly tableId: number;
-  /** The name of the table as shown to users: "namespace.table". */
+  /** The table's name as shown to users: "namespace.table". */
   readonly name: string;
   readonly owner: number;
   readonly seq: Seq;
 }
 
 /**
- * Requires that the history as of a seq is complete: no version that was current at the seq may
- * have been discarded.
+ * Requires that the history at a seq is complete, so that no version that was current at that seq
+ * has been discarded.
  *
  * @throws {DatabaseError} HISTORY_TOO_OLD
  */

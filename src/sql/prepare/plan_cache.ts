@@ -1,13 +1,13 @@
 /**
- * The plan cache. The literals of a statement are lifted out of its text, so that one plan can be
- * used for `VALUES ('hello', 3)` with any literals. The plans of statements that do not take the
- * fast path, such as those in an open transaction, are cached under their whole text.
+ * The plan cache. The literals of a statement are lifted out of its SQL, so that a single plan
+ * serves `VALUES ('hello', 3)` with any literals. The plans of statements that do not take the
+ * fast path, such as those in an open transaction, are cached under their entire SQL.
  *
- * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
- * one version of the catalog. It depends on the caller only through the policies that apply: all
- * callers to whom the same policies apply share a plan. The least recently used text is evicted
- * first. The size of the cache is limited in bytes, which are estimated from the lengths of the
- * texts, because a plan grows with its statement.
+ * A plan is valid for a piece of SQL, the types of its parameters, the namespace for unqualified
+ * names, and one version of the catalog. It depends on the caller only through the policies that
+ * apply: all callers to whom the same policies apply share a plan. The least recently used SQL is
+ * evicted first. The size of the cache is limited in bytes, which are estimated from the length of
+ * the SQL, because a plan grows with its statement.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { putNewest } from "../../base/newest.ts";
@@ -29,8 +29,8 @@ import { fitsCache, planBytesOf } from "./plan_size.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
- * The maximum number of statement texts whose cache keys are remembered, and the maximum length of
- * such a text.
+ * The maximum number of texts whose cache keys are remembered, and the maximum length of such a
+ * text.
  */
 const REMEMBERED_TEXTS_MAX = 1000;
 const REMEMBERED_LENGTH_MAX = 2048;
@@ -42,44 +42,39 @@ export interface CacheKey {
 
 interface CachedPlans {
   readonly catalogVersion: number;
-  /**
-   * The plans of one text, one for each set of policies that apply. The newest plan is the last.
-   */
+  /** The plans for the same SQL, one for each set of policies that apply, oldest first. */
   readonly plans: readonly CachedPlan[];
 }
 
 interface CachedPlan {
   readonly prepared: Prepared;
   /**
-   * The numbers of the parameters that the statement uses; present if the plan is found by the
-   * whole text.
+   * The numbers of the parameters that the statement uses; present if the plan is cached under its
+   * entire SQL.
    */
   readonly usedParameters?: readonly number[];
 }
 
-/** A whole text, and the other values on which its plan depends. */
+/** The entire SQL of a request, and everything else that its plan depends on. */
 export interface WholeText {
   readonly sql: string;
   readonly namespace: string;
   readonly types: readonly DataType[];
 }
 
-/** The cached plan for the whole text of a request. */
+/** A plan cached under the entire SQL of a request. */
 export type TextPlan = Required<CachedPlan>;
 
-/** The maximum length of a text that is cached as a whole. */
+/** The maximum length of SQL that is cached as a whole. */
 const WHOLE_LENGTH_MAX = 4096;
 
 /**
- * The maximum number of plans of one text. A few plans are enough, because the policies that apply
- * usually differ only by the role of the caller.
+ * The maximum number of plans for the same SQL. A few are enough, because the policies that apply
+ * usually differ only by the caller's role.
  */
 const PLANS_OF_TEXT_MAX = 4;
 
-/**
- * The cache key of a text at its last lookup, and the conditions under which the key is still
- * valid.
- */
+/** The cache key found when a text was last looked up, and what it depends on. */
 interface RememberedKey {
   readonly namespace: string;
   readonly types: readonly DataType[];
@@ -92,15 +87,15 @@ export class PlanCache {
   readonly #entries = new Map<string, CachedPlans>();
   #bytes = 0;
   /**
-   * The cache keys of texts, by the unchanged text. A statement with parameters has the same text
-   * every time, so it need not be normalised again.
+   * The cache keys of texts, keyed by the unchanged text. A statement with parameters has the same
+   * text every time, so it need not be normalised again.
    */
   readonly #remembered = new Map<string, RememberedKey>();
 
   /**
    * Creates an empty cache.
    *
-   * @param bytesMax The maximum memory of all plans, as estimated.
+   * @param bytesMax The maximum estimated memory of all plans together.
    */
   constructor(catalog: Catalog, bytesMax: number) {
     this.#catalog = catalog;
@@ -113,8 +108,7 @@ export class PlanCache {
   }
 
   /**
-   * Returns the cache key if a text is a single statement that is worth caching; otherwise
-   * undefined.
+   * Returns the cache key for SQL that is a single statement worth caching; undefined otherwise.
    */
   keyOf(
     sql: string,
@@ -129,13 +123,14 @@ export class PlanCache {
     return key;
   }
 
-  /** Returns the plan of a text for the policies that apply to a caller. */
+  /** Returns the cached plan that is valid under the policies that apply to a caller. */
   get({ text }: CacheKey, principal: Principal): Prepared | undefined {
     return this.#planOf(text, principal)?.prepared;
   }
 
   /**
-   * Returns the plan that is cached under a whole text, for the policies that apply to a caller.
+   * Returns the plan cached under the entire SQL that is valid under the policies that apply to a
+   * caller.
    */
   ofText(whole: WholeText, principal: Principal): TextPlan | undefined {
     if (whole.sql.length > WHOLE_LENGTH_MAX) return undefined;
@@ -154,8 +149,8 @@ export class PlanCache {
     if (plan === undefined) return undefined;
     const { prepared } = plan;
     if (prepared.kind === "query" && prepared.isOutgrown()) return undefined;
-    // The entry is inserted again, because a Map keeps the order of insertion and the first entry
-    // is evicted first.
+    // A Map keeps the order of insertion, and the first entry is evicted first. Inserting the
+    // entry again makes it the most recent one.
     if (this.#bytes > this.#bytesMax / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
@@ -212,8 +207,8 @@ function textOf(namespace: string, types: readonly DataType[]): string {
 }
 
 /**
- * Returns a cache key for a whole text. It differs from the keys of texts whose literals were
- * lifted out.
+ * Returns the cache key for an entire text. It differs from all keys of texts whose literals have
+ * been lifted out.
  */
 function wholeKeyOf({ namespace, sql, types }: WholeText): string {
   return `\u0001${textOf(namespace, types)}${sql}`;

@@ -1,20 +1,23 @@
 /**
- * Estimates the memory of a plan with its compiled expressions from the length of its statement, so
- * that caches of plans are limited by bytes.
+ * Estimates the memory of a plan and its compiled expressions from the length of its statement, so
+ * that caches of plans can be limited in bytes.
  *
- * The sizes are those of the heap after a collection, on 2026-11-30: a read by key takes 11 KB; a
- * list of 100 computed outputs with 1,724 characters, 100 KB; a filter of 2,821 characters, 253 KB;
- * a list of 1,000 outputs with 17,924 characters, 1.1 MB.
+ * The constants were derived from heap sizes after a garbage collection, on 2026-11-30: a read by
+ * key takes 11 KB; a list of 100 computed outputs with 1,724 characters, 100 KB; a filter of 2,821
+ * characters, 253 KB; a list of 1,000 outputs with 17,924 characters, 1.1 MB.
  */
 
 const PLAN_BYTES: number = 8 * 1024;
 const CHARACTER_BYTES = 96;
 
-/** The share of a cache that one plan may take, so that no single text empties the cache. */
+/**
+ * The largest share of a cache that a single plan may take, so that it does not evict everything
+ * else.
+ */
 const SHARE_MAX = 1 / 4;
 
 /**
- * Returns the estimated memory of a cached plan.
+ * Returns the estimated memory of a cached plan in bytes.
  *
  * @param textLength The number of characters of the statement, without lifted literals.
  */

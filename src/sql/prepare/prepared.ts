@@ -47,17 +47,17 @@ import { authorize } from "../rights/requirements.ts";
 import { type HoistedCall, withoutCalls } from "./hoisted_calls.ts";
 
 /**
- * The factor by which a table has to grow, in addition to a fixed margin, before a statement is
- * planned again.
+ * The factor by which a table has to grow, beyond a fixed margin, before a statement is planned
+ * again.
  */
 const GROWTH = 8;
 const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
-  /** The reads of earlier states in the statement, in the order of their indexes. */
+  /** The statement's reads of earlier states, in the order of their indexes. */
   readonly pastReads: readonly PastRead[];
-  /** The literals that are converted before the statement runs. */
+  /** The literals to convert before the statement runs. */
   readonly literals: readonly LiteralRead[];
   /** The names of FILE('x') placeholders, in slot order. */
   readonly files: readonly string[];
@@ -69,8 +69,8 @@ interface PreparedBase {
   readonly plan: PlanNode | undefined;
   readonly build: OperatorFactory | undefined;
   /**
-   * The number of columns that the rows of the plan have for the statement. Further columns are
-   * used only within the plan.
+   * The number of leading columns that the statement uses. Further columns of the plan's rows are
+   * internal to it.
    */
   readonly columnCount: number;
   /** The evaluations of a change whose expressions contain queries. */
@@ -85,18 +85,15 @@ export interface PreparedQuery extends PreparedBase {
   /** A faster way to obtain the same result, if the query has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
-  /** The calls of programs that run before the query, in this order. */
+  /** The calls to programs that run before the query, in this order. */
   readonly calls: readonly HoistedCall[];
-  /** Whether a table has grown so much that a different join order may be faster. */
+  /** Whether some table has grown so much that a different join order may be faster. */
   readonly isOutgrown: () => boolean;
 }
 
 type ChangeKind = BoundChange["kind"];
 
-/**
- * A change that is part of a statement whose WITH changes rows, or the main change of any
- * statement.
- */
+/** A change to rows in a WITH clause, or the main change of a statement. */
 export interface PreparedPart extends PlannedChange {
   readonly kind: ChangeKind;
   /** The name in WITH; undefined for the main query or change. */
@@ -105,35 +102,35 @@ export interface PreparedPart extends PlannedChange {
 }
 
 /**
- * The rows that one part of a statement reads, and those of its evaluations that contain queries.
+ * The rows read by one part of a statement and by those of its evaluations that contain queries.
  */
 export interface PartRead extends Pick<PreparedBase, "build" | "columnCount" | "evaluations"> {
-  /** Identifies the rows that a change in WITH returns, for the parts that read them. */
+  /** Identifies the rows returned by a change in WITH, for the parts that read them. */
   readonly returned: Pick<PartProgram, "recursion" | "types"> | undefined;
 }
 
 export interface PreparedDml extends PreparedBase, CompiledChange {
   /**
-   * The type of the statement. If WITH changes rows, it is the type of the main query or change.
+   * The type of the statement. If WITH changes rows, this is the type of the main query or change.
    */
   readonly kind: ChangeKind | "select";
   /**
-   * The change itself. If WITH changes rows, the changes in WITH, followed by the main change if
-   * there is one.
+   * The change itself. If WITH changes rows, this lists the changes in WITH, and then the main
+   * change, if there is one.
    */
   readonly changes: readonly PreparedPart[];
   /** The ids of the tables that the statement changes. */
   readonly tableIds: readonly number[];
-  /** Whether the WITH of the statement changes rows. */
+  /** Whether the statement's WITH changes rows. */
   readonly isOfParts: boolean;
-  /** The plan of the main query, if the WITH changes rows. */
+  /** The plan of the main query, if WITH changes rows. */
   readonly mainPlan: PlanNode | undefined;
   /**
-   * The reads of the changes in WITH, followed by those of the main query or change. Empty if the
-   * WITH of the statement changes no rows.
+   * The reads of the changes in WITH, and then those of the main query or change. Empty unless
+   * WITH changes rows.
    */
   readonly reads: readonly PartRead[];
-  /** Numbers that the statement stores in timestamp columns. */
+  /** The plain numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: readonly StoredNumber[];
 }
 
@@ -230,7 +227,7 @@ interface PartedChange {
   readonly changes: readonly PreparedPart[];
   readonly reads: readonly PartRead[];
   readonly outputs: readonly BoundOutput[] | undefined;
-  /** The plan of the main query or change, which follows WITH. */
+  /** The plan of the main query or change after WITH. */
   readonly mainPlan: PlanNode | undefined;
 }
 
@@ -263,7 +260,10 @@ function partedDml(
   };
 }
 
-/** Returns those members of a prepared change that follow from its bound form and its RETURNING. */
+/**
+ * Returns the members of a prepared change that describe its result, which its RETURNING
+ * determines, and those recorded during binding.
+ */
 function answerOf(
   outputs: readonly BoundOutput[] | undefined,
   { files, literals, pastReads, requirements, storedNumbers }: StatementBinding,
@@ -328,7 +328,7 @@ export function* preparedQuery(
 
 /**
  * Returns a function that tells whether a plan is outdated because tables have grown. Only plans
- * with a join depend on row counts.
+ * with joins depend on row counts.
  */
 function outgrowthOf(root: PlanNode): () => boolean {
   const nodes = nodesOf(root);
@@ -341,7 +341,7 @@ function outgrowthOf(root: PlanNode): () => boolean {
   return () => tables.some(({ count, limit }) => count() > limit);
 }
 
-/** The plan that reads the rows to be changed. */
+/** A plan for reading the rows to change. */
 type ReadingPlan = Pick<PreparedDml, "build" | "columnCount" | "plan">;
 
 function rowsOf(query: QueryPlan): ReadingPlan & { readonly build: OperatorFactory };
@@ -379,7 +379,7 @@ function mayDelete(bound: BoundChange): boolean {
   return bound.clauses.some(({ action }) => action === "delete");
 }
 
-/** Returns the values that a change sets in existing rows. */
+/** Returns the columns that a change sets in existing rows. */
 function setsOf(bound: BoundChange): readonly { readonly position: number }[] {
   switch (bound.kind) {
     case "insert":
@@ -397,7 +397,7 @@ function typesOf(outputs: readonly BoundOutput[]): DataType[] {
   return outputs.map(({ expression }) => expression.type);
 }
 
-/** The statement to bind, and the caller for whom it is bound. */
+/** The statement to bind, and the caller it is bound for. */
 export interface Binder {
   readonly statement: StatementBinding;
   readonly principal: Principal;
@@ -406,7 +406,7 @@ export interface Binder {
 
 /**
  * Binds a statement for a caller. If the caller may not read or write a table, errors about its
- * columns are replaced by PERMISSION_DENIED, because they would reveal the columns.
+ * columns become PERMISSION_DENIED, because they would reveal the columns.
  *
  * @throws {DatabaseError} PERMISSION_DENIED, and the errors of `bind`.
  */
@@ -418,7 +418,7 @@ export function boundFor<Bound>(binder: Binder, bind: () => Bound): Bound {
   }
 }
 
-/** Binds a statement as {@linkcode boundFor} does, but in small steps. @throws {DatabaseError} */
+/** Binds a statement like {@linkcode boundFor}, but in small steps. @throws {DatabaseError} */
 export function* boundInSteps(
   binder: Binder,
   steps: Generator<void, Prepared>,

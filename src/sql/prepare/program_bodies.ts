@@ -1,6 +1,6 @@
 /**
- * Compiles programs: parses a body once, and finds the types of its variables for each version of
- * the catalog and each combination of argument types.
+ * Compiles programs: parses a body once, and determines the types of its variables for each
+ * version of the catalog and each combination of argument types.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -50,7 +50,7 @@ function returnFormOf({ isSet, parameters, returns }: FunctionEntry["routine"]):
   return { kind: returns === undefined || returns === "void" ? "nothing" : "value", isSet };
 }
 
-/** The variables of the function of a trigger, in the order of their values. */
+/** The variables of a trigger function, in the order of their slots. */
 const TRIGGER_VARIABLES = [
   "new",
   "old",
@@ -233,7 +233,7 @@ function namedType(
   return type === "anyarray" ? arrayTypeOf(element) : element;
 }
 
-/** Returns the place in which the text of a program looks up names. */
+/** Returns the context in which the text of a program looks up names. */
 export function placeOfProgram(
   { searchNamespace }: Pick<FunctionEntry, "searchNamespace">,
   place: PiecePlace,

@@ -1,5 +1,5 @@
 /**
- * Runs programs within the evaluation of an expression, which cannot wait. Such a program reads at
+ * Runs programs during the evaluation of an expression, which cannot wait. Such a program reads at
  * the snapshot of its statement, changes nothing, and must end soon, because nothing else runs in
  * the meantime.
  */
@@ -29,11 +29,11 @@ import { argumentSlots, resultOf } from "./program_results.ts";
 import type { RecordedCalls } from "./recorded_calls.ts";
 import type { AttemptPrograms } from "./statement_context.ts";
 
-/** The access that programs have to the statement that calls them. */
+/** The parts of a calling statement that its programs may use. */
 export interface ProgramHost {
   readonly place: PiecePlace;
   readonly clock: Pick<Clock, "yield">;
-  /** Creates the context for a statement of a program, which has these slots. */
+  /** Creates the context for a statement of a program, with the given slots. */
   context(slots: readonly Value[], programs: ProgramCalls, sliceEndMs?: number): ExecutionContext;
   readonly notice: (message: string) => void;
 }
@@ -45,8 +45,8 @@ export class ProgramsInQuery implements AttemptPrograms {
   readonly #recorded: RecordedCalls | undefined;
 
   /**
-   * @param about.depth The number of programs that are running.
-   * @param about.limit The limit of the outermost call.
+   * @param about.depth The number of programs already running.
+   * @param about.limit The time limit of the outermost call.
    * @param about.recorded Interrupts the query; absent for calls within programs.
    */
   constructor(
@@ -102,13 +102,16 @@ export function requireDepth(depth: number, { entry }: Pick<CalledProgram, "entr
   );
 }
 
-/** The times at which the calls of a query must end, because nothing else runs in the meantime. */
+/** When the program calls of a query must end, because nothing else runs in the meantime. */
 interface TimeLimit {
-  /** The end of the outermost call; set by its first check. */
+  /** When the outermost call must end; set when the time is first checked. */
   callEndMs: number | undefined;
-  /** The end of all calls in one turn of the event loop; set by the first check in the turn. */
+  /**
+   * When all calls in a turn of the event loop must end; set when the time is first checked in the
+   * turn.
+   */
   turnEndMs: number | undefined;
-  /** Knows the time, and the end of the request. */
+  /** Supplies the time, and checks whether the request may continue. */
   context: ExecutionContext | undefined;
 }
 
@@ -119,7 +122,7 @@ interface DriverParts {
   readonly place: PiecePlace;
 }
 
-/** Answers what one program asks, at once. */
+/** Answers the requests of a program immediately. */
 class QueryDriver {
   readonly #parts: DriverParts;
 
@@ -143,7 +146,7 @@ class QueryDriver {
 
   #answer(ask: Ask): DriverAnswer {
     const { host, place } = this.#parts;
-    // A recursion may have no loop, so each evaluation checks the time as well.
+    // A recursion may contain no loop, so the time is checked at each evaluation as well.
     if (TIMED.has(ask.kind)) this.#checkTime();
     switch (ask.kind) {
       case "value": {
@@ -177,7 +180,7 @@ class QueryDriver {
     }
   }
 
-  /** Returns a context whose slots are the variables, followed by the values of calls. */
+  /** Returns a context whose slots are the variables, followed by the results of the calls. */
   #contextFor(values: readonly Value[], calls: readonly HoistedCall[]): ExecutionContext {
     const { host, inner } = this.#parts;
     const endMs = this.#endMs();
@@ -236,7 +239,9 @@ class QueryDriver {
     return Math.min(limit.callEndMs, limit.turnEndMs ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Limits the current turn of the event loop, until the next one. */
+  /**
+   * Sets the time limit for the current turn of the event loop, and removes it in the next turn.
+   */
   async #limitTurn(endMs: number): Promise<void> {
     const { host, limit } = this.#parts;
     limit.turnEndMs = endMs;
@@ -253,7 +258,7 @@ function tookTooLong(): DatabaseError {
   );
 }
 
-/** The steps before which the time is checked. */
+/** The kinds of requests before which the time is checked. */
 const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
 const ALONE = "call it by itself: SELECT f(…) without FROM a table, SELECT * FROM f(…), or CALL";

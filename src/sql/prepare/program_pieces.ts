@@ -1,9 +1,9 @@
 /**
- * Binds the SQL in programs. A variable is a slot of its own, so the values of a call are the slots
- * of all its statements.
+ * Binds the SQL in programs. Each variable is a slot, so the values of a call are the slots of all
+ * its statements.
  *
- * A bound piece is kept with the piece. It is valid for one version of the catalog, for callers to
- * whom the same policies apply, and for one type of each record.
+ * The bound form of a piece of SQL is stored with it. It is valid for one version of the catalog,
+ * for callers to whom the same policies apply, and for one type of each record.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -50,12 +50,12 @@ import {
 
 export type PieceDeps = BindingDeps & Pick<SqlEnvironment, "store">;
 
-/** The caller of a program, and the namespace in which its text looks up names. */
+/** The caller of a program, and the namespace in which the program looks up names. */
 export interface PiecePlace {
   readonly deps: PieceDeps;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The transition tables of the trigger that calls the program. */
+  /** The transition tables of the trigger for which the program runs. */
   readonly ctes?: CteList | undefined;
 }
 
@@ -70,7 +70,7 @@ export interface BoundValue {
 
 export interface BoundRowsPiece {
   readonly kind: "rows";
-  /** The statement, whose cells are plain values. */
+  /** The statement. The cells of its rows are plain values. */
   readonly prepared: Prepared;
   /** The types of the values that it returns; undefined if it returns no rows. */
   readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
@@ -90,7 +90,7 @@ interface KeptPiece {
 const kept = new WeakMap<object, KeptPiece>();
 
 /**
- * Returns a piece that is bound for the caller, whose rights are checked.
+ * Returns the bound form of a piece of SQL, after checking the caller's rights.
  *
  * @throws {DatabaseError}
  */
@@ -122,7 +122,7 @@ function haveSameTypes(types: readonly DataType[], frame: ProgramFrame): boolean
   });
 }
 
-/** Whether two types are the same, including the names of the fields of rows. */
+/** Whether two types are the same, including the field names of row types. */
 function sameNamedType(left: DataType, right: DataType): boolean {
   if (left.kind !== "row" || right.kind !== "row") return sameType(left, right);
   return (
@@ -144,7 +144,7 @@ function newlyBound(piece: SqlPiece, frame: ProgramFrame, place: PiecePlace): Bo
   return boundRows(query, { frame, names, place });
 }
 
-/** The variables that a part of the text can name. */
+/** The variables that a piece of SQL can refer to. */
 export interface PieceScope {
   readonly frame: ProgramFrame;
   readonly names: VisibleName | undefined;
@@ -249,14 +249,14 @@ function boundRows(node: QueryStatement, scope: PieceScope): BoundRowsPiece {
   return rowsPiece(runToCompletion(boundInSteps({ catalog, principal, statement }, steps)));
 }
 
-/** Binds the query that a statement such as SELECT … FOR UPDATE contains. */
+/** Binds the query inside a statement such as SELECT … FOR UPDATE. */
 export function boundInner(node: QueryStatement, scope: PieceScope): BoundRowsPiece {
   const bound = boundRows(node, scope);
   authorize(bound.requirements, scope.place.principal, scope.place.deps.catalog);
   return bound;
 }
 
-/** Binds the text of EXECUTE, which sees no variables. */
+/** Binds the SQL passed to EXECUTE, which cannot refer to variables. */
 export function boundText(
   node: QueryStatement,
   using: readonly Typed[],
@@ -288,7 +288,7 @@ function rowsPiece(prepared: Prepared): BoundRowsPiece {
   };
 }
 
-/** Writes out `r.*` in the rows of VALUES, which otherwise contain only single values. */
+/** Expands `r.*` in the rows of VALUES into single fields. */
 function withRowsWritten<Node extends Statement>(
   node: Node,
   { frame, names }: Pick<PieceScope, "frame" | "names">,
@@ -310,7 +310,7 @@ function fieldsWritten(node: Expr, frame: ProgramFrame, names: VisibleName | und
   return type.fields.map(({ name }): ExprRef => ({ type: "ref", table, name, _location }));
 }
 
-/** Returns the only value of a query that stands for an expression. @throws {DatabaseError} */
+/** Returns the single value of a query used as an expression. @throws {DatabaseError} */
 export function onlyValue(
   { columns = [] }: Pick<BoundRowsPiece, "columns">,
   rows: readonly (readonly unknown[])[],

@@ -1,17 +1,17 @@
-/** Passes arguments to programs, and takes their results. */
+/** Passes arguments to programs, and returns their results. */
 import type { FunctionEntry } from "../../catalog/mod.ts";
 import { type Row, TEXT, type Value } from "../../types/mod.ts";
 import { isInput } from "../bind/query/routine_resolution.ts";
 import { assigned, type ProgramFrame } from "../procedural/frame.ts";
 import { rowOfValue } from "../procedural/interpreter.ts";
 
-/** Returns the first values of all parameters of a program; those of outputs are NULL. */
+/** Returns the initial values of all parameters of a program. Output parameters are NULL. */
 export function argumentSlots({ routine }: FunctionEntry, args: readonly Value[]): Value[] {
   let next = 0;
   return routine.parameters.map((each) => (isInput(each) ? (args[next++] ?? null) : null));
 }
 
-/** Returns the result of a program that has ended: a value, a row, or an array of rows. */
+/** Returns the result of a finished program: a value, a row, or an array of rows. */
 export function resultOf(frame: ProgramFrame): Value {
   const { columns, isRow, isSet, isVoid, outputs } = frame.compiled.result;
   if (isSet) return frame.rows.map((cells) => ({ cells }));
@@ -19,7 +19,7 @@ export function resultOf(frame: ProgramFrame): Value {
     const cells = outputsOf(frame, outputs);
     return isRow ? { cells } : (cells[0] ?? null);
   }
-  // The value of a function without a result is shown as an empty text.
+  // A function without a result returns an empty string.
   if (isVoid) return "";
   const { returned } = frame;
   if (returned === undefined || returned.value === null) return null;

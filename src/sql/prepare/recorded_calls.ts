@@ -1,15 +1,16 @@
 /**
- * Interrupts a query that calls programs. An operator cannot wait in the middle of its work, so the
- * query is discarded when its time slice is over, and restarted after other work has run. The
- * results of its calls are recorded, so no program runs twice:
+ * Interrupts queries that call programs. An operator cannot wait in the middle of its work, so the
+ * query is abandoned when its time slice is over, and restarted after other work has run. The
+ * results of its calls are recorded, so that no program runs twice:
  *
  *     run 1   call 1  call 2 ─┤ time slice over
  *     run 2   (1)     (2)     call 3  call 4 ─┤
  *     run 3   (1)     (2)     (3)     (4)     call 5
  *
- * A restarted query reads the same snapshot, and so makes the same calls, although perhaps in
- * another order. A query that does not, because its arguments are random, is no longer interrupted.
- * A change cannot be restarted either. `program_calls.ts` limits the time of their calls.
+ * A restarted query reads the same snapshot, and so makes the same calls, although perhaps in a
+ * different order. A query that does not, because its arguments are random, is not interrupted any
+ * more. Nor can a change be restarted. In these cases, `program_calls.ts` limits the time of the
+ * calls.
  *
  * Invariant: a run spends at least as much time on new calls as on its work before them, so the
  * restarts at most double the time of the query.
@@ -22,18 +23,21 @@ import type { CalledProgram } from "../functions/base/function.ts";
 import { textOfRow } from "../maintain/row_text.ts";
 
 /**
- * The minimum time after which a run is interrupted, in milliseconds. Operators that pass rows on
- * in small groups let other work run before that.
+ * The minimum time, in milliseconds, before a run is interrupted. Operators that pass on rows in
+ * small groups let other work run earlier than that.
  */
 const RUN_MS_MIN = 10;
 
-/** The approximate memory of a recorded result beside its value and the text of its arguments. */
+/**
+ * The approximate memory of a recorded result in bytes, not counting its value and the text of its
+ * arguments.
+ */
 const RESULT_BYTES = 150;
 
-/** The results of the calls of one program with the same arguments. */
+/** The results of the calls to a program with the same arguments. */
 interface RecordedResults {
   readonly values: Value[];
-  /** The run that has last used a result. */
+  /** The run that last used a result. */
   run: number;
   /** The number of results that this run has used. */
   usedCount: number;
@@ -41,26 +45,26 @@ interface RecordedResults {
 
 export interface RecordedCallsOptions {
   readonly clock: Clock;
-  /** Discards and restarts the query. Absent if the statement cannot be restarted. */
+  /** Restarts the query; absent if the statement cannot be restarted. */
   readonly sleeps: Sleeps | undefined;
-  /** The memory that the recorded results may occupy. */
+  /** The maximum memory for the recorded results, in bytes. */
   readonly bytesMax: number;
 }
 
 export class RecordedCalls {
   readonly #options: RecordedCallsOptions;
   readonly #memory: MemoryBudget;
-  /** The recorded results of each program, by the text of the arguments. */
+  /** The recorded results of each program, keyed by the text of the arguments. */
   readonly #results = new Map<CalledProgram, Map<string, RecordedResults>>();
   #run = 0;
-  /** The number of results that were recorded before the present run. */
+  /** The number of results recorded before the current run. */
   #earlierCount = 0;
-  /** The number of results that the present run has used or recorded. */
+  /** The number of results that the current run has used or recorded. */
   #usedCount = 0;
   #recordedCount = 0;
-  /** The monotonic time at which the run, or its present tick of the event loop, began. */
+  /** The monotonic time at which the run, or its current tick of the event loop, began. */
   #beganMs: number;
-  /** The monotonic time of the first call of the tick that was not recorded. */
+  /** The monotonic time of the tick's first call without a recorded result. */
   #newSinceMs: number | undefined;
   #canRestart: boolean;
 
@@ -71,7 +75,7 @@ export class RecordedCalls {
     this.#canRestart = options.sleeps !== undefined;
   }
 
-  /** Called when the query is restarted. */
+  /** To be called when the query is restarted. */
   beginAnew(): void {
     this.#run += 1;
     this.#earlierCount = this.#recordedCount;

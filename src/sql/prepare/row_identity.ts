@@ -1,10 +1,10 @@
 /**
- * Finds the identifiers of a query's rows, by which a subscriber recognises a row whose values have
- * changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
+ * Finds identifiers for the rows of a query, by which a subscriber recognises a row whose values
+ * have changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
  * expressions of DISTINCT.
  *
- * Invariant: two rows of one result never have the same values in all identifiers, compared as
- * GROUP BY compares them. If a query has no identifiers, its rows are identified by their values.
+ * Invariant: no two rows of a result have the same values in all identifiers, compared as GROUP BY
+ * compares them. If a query has no identifiers, its rows are identified by all of their values.
  */
 import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -16,7 +16,7 @@ import { isSelectNode } from "../parse/ast/query_nodes.ts";
 export interface RowIdentifier {
   readonly value: BoundExpression;
   /**
-   * Returns the identifier as an item for the select list; undefined if it cannot be expressed
+   * Returns the identifier as an item for the select list; undefined if it cannot be written
    * there.
    */
   readonly written: (node: SelectFromStatement) => Expr | undefined;
@@ -51,13 +51,13 @@ export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] 
 }
 
 /**
- * Returns an expression of the query as an item for the select list; undefined if it would have a
- * different meaning there.
+ * Returns an expression of the query as an item for the select list; undefined if it would mean
+ * something else there.
  */
 function itemOf(item: object | undefined): Expr | undefined {
   if (item === undefined || !("type" in item)) return undefined;
   const expression = item as Expr;
-  // A number or a list refers to items of the select list, which are outputs already.
+  // A number or a list refers to items of the select list, which are already outputs.
   const isIndirect = expression.type === "integer" || expression.type === "list";
   return isIndirect || isSelectNode(expression) ? undefined : expression;
 }
@@ -78,7 +78,7 @@ function identifiersOfRelation(relation: BoundRelation): readonly RowIdentifier[
     case "cte":
       return identifiersThrough(relation.cte.query, relation);
     case "set":
-      // Without ALL, a set operation yields no two equal rows.
+      // A set operation without ALL yields no duplicate rows.
       return relation.isAll ? undefined : relation.columns.map((column) => columnOf(column));
     case "system":
     case "values":
@@ -113,16 +113,16 @@ function keyOf({
 }
 
 /**
- * Finds the identifiers of the query of a derived table among the columns of the table. Returns
- * undefined if some identifier is not among them.
+ * Finds the identifiers of a derived table's query among the columns of the table. Returns
+ * undefined if some of them are not there.
  */
 function identifiersThrough(
   query: BoundSelect,
   { columns }: Pick<BoundRelation, "columns">,
 ): readonly RowIdentifier[] | undefined {
   const { limit, withTies } = query;
-  // A derived table with LIMIT 1 has at most one row for each row that it is joined with, so it
-  // needs no identifiers.
+  // A derived table with LIMIT 1 contributes at most one row to each row that it is joined with,
+  // so it needs no identifiers.
   if (limit?.kind === "constant" && Number(limit.value) === 1 && !withTies) return [];
   const identifiers = rowIdentifiersOf(query);
   if (identifiers === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
  * Implements nextval, currval, lastval and setval for statements on the event loop.
  *
- * currval and lastval return numbers that the same request or its transaction has taken.
+ * currval and lastval return numbers that the same request or its transaction has taken before.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -40,16 +40,19 @@ export interface SequenceCallsOptions {
   readonly principal: Principal;
   /** The namespace in which sequence functions look up unqualified names. */
   readonly namespace: string;
-  /** The numbers that the request has taken, followed by those that its transaction has taken. */
+  /** The numbers that the request has taken, and then those that its transaction has taken. */
   readonly taken: readonly TakenNumbers[];
   readonly isReadOnly: boolean;
-  /** The record of this attempt of the statement; absent if the statement cannot begin again. */
+  /**
+   * The record of the current attempt to run the statement; absent if the statement cannot be
+   * restarted.
+   */
   readonly attempt: AttemptNumbers | undefined;
 }
 
 export class OwnSequenceCalls implements SequenceCalls {
   readonly #options: SequenceCallsOptions;
-  /** The sequences that were found by name. They are valid while the catalog is unchanged. */
+  /** The sequences found by name. They are valid as long as the catalog is unchanged. */
   readonly #found = new Map<string, SequenceEntry>();
   #foundVersion: number;
 

@@ -49,11 +49,13 @@ export type ExecutionDeps = Pick<
   "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
 >;
 
-/** The dependencies of an execution in another thread, which has no catalog and does not write. */
+/**
+ * The dependencies of an execution in a reader thread, which has no catalog and does not write.
+ */
 export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
   readonly catalog: Pick<Catalog, "namespace" | "tableById">;
   readonly store: ReadStore;
-  /** Takes numbers from sequences for a statement that does not run on the event loop. */
+  /** Takes numbers from sequences, for a statement that does not run on the event loop. */
   readonly sequences: SequenceCalls;
   readonly settings: SettingCalls;
 }
@@ -61,70 +63,70 @@ export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
 export interface ContextOptions {
   readonly principal: Principal;
   readonly namespace: string;
-  /** The values of parameters, followed by those of lifted literals or files. */
+  /** The values of the parameters, followed by those of lifted literals or files. */
   readonly slots: readonly Value[];
-  /** The seq at which a statement outside a transaction reads. */
+  /** The seq at which the statement reads if it is not in a transaction. */
   readonly atSeq: Seq;
   /**
-   * In another thread, the seqs of the statement's past reads, in the order of their indexes.
+   * In a reader thread, the seqs of the statement's past reads, in the order of their indexes.
    * Absent on the event loop.
    */
   readonly pastSeqs?: readonly Seq[] | undefined;
   readonly transaction?: Transaction | undefined;
-  /** The staged rows of the transaction, for a reader in another thread. */
+  /** The staged rows of the transaction, for a reader thread. */
   readonly staged?: StagedRows | undefined;
   /** The store to which changes are written. */
   readonly writes?: WriteStore | undefined;
   /** The time of the statement; if absent, the current time or the time of the transaction. */
   readonly nowMicros?: number | undefined;
-  /** The settings of the request; absent if the expressions belong to no request. */
+  /** Returns the settings of the request; absent for expressions that belong to no request. */
   readonly settings?: (() => SettingCalls) | undefined;
   readonly uploads?: UploadSink | undefined;
   readonly copyInput?: CopyInput | undefined;
   readonly division?: QueryShare | undefined;
-  /** Whether the WITH of the statement changes rows. */
+  /** Whether the statement's WITH changes rows. */
   readonly isOfParts?: boolean;
   /** The measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /**
-   * The ledger of the request; absent for expressions of a definition or a live query, which belong
-   * to no request.
+   * The ledger of the request; absent for expressions of definitions and live queries, which
+   * belong to no request.
    */
   readonly ledger?: RequestLedger | undefined;
   /**
    * The monotonic time from which {@linkcode ExecutionContext.checkTime} throws SLICE_OVER; absent
-   * if the statement runs to completion here.
+   * if the statement runs to completion without interruption.
    */
   readonly sliceEndMs?: number | undefined;
-  /** The sleeps of the statement; absent if the statement may not sleep. */
+  /** Implements PG_SLEEP for the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
-  /** Runs the programs that expressions call; absent if there is no request that could. */
+  /** Runs the programs that expressions call; absent for expressions that belong to no request. */
   readonly programs?: AttemptPrograms | undefined;
-  /** Takes advisory locks for the statement; absent if it cannot call functions that do. */
+  /** Takes advisory locks; absent if the statement cannot call functions that do so. */
   readonly advisory?: AttemptLocks | undefined;
-  /** Calls the functions of triggers; absent if the statement changes nothing. */
+  /** Calls trigger functions; absent if the statement changes nothing. */
   readonly triggers?: (() => TriggerCalls) | undefined;
-  /** The rows that statements of a trigger read by the names of REFERENCING. */
+  /** The rows that the statements of a trigger read by the names in REFERENCING. */
   readonly transition?: ReadonlyMap<BoundRecursion, MaterialisedRows> | undefined;
-  /** The number of triggers within which the statement runs. */
+  /** The nesting depth of triggers at which the statement runs. */
   readonly triggerDepth?: number | undefined;
-  /** The record of the numbers that this attempt of the statement takes from sequences. */
+  /** Records the numbers that this attempt takes from sequences. */
   readonly attempt?: AttemptNumbers | undefined;
 }
 
-/** Takes advisory locks for a statement that may have to begin again. */
+/** Takes advisory locks for a statement that may be restarted. */
 export interface AttemptLocks extends AdvisoryCalls {
-  /** Called before the statement begins again. */
+  /** To be called before the statement is restarted. */
   beginAnew(): void;
 }
 
 /** Runs programs for one attempt of a statement. */
 export interface AttemptPrograms extends ProgramCalls {
-  /** Called before the statement begins again. */
+  /** To be called before the statement is restarted. */
   beginAnew?(): void;
 }
 
-/** A principal without an identity, for expressions of definitions that read no rows. */
+/** An anonymous principal, for expressions of definitions that read no rows. */
 export const NO_PRINCIPAL: Principal = {
   userId: "",
   role: "user",
@@ -135,14 +137,14 @@ export const NO_PRINCIPAL: Principal = {
   sessionId: "",
 };
 
-/** The context of a whole statement, which also records its progress. */
+/** The context for a whole statement. It also records the progress of the statement. */
 export interface StatementContext extends ExecutionContext {
   /** Whether the statement reads rows in a sort order that only the event loop maintains. */
   readonly readsInOrder: boolean;
-  /** The sleeps of the query; undefined if it cannot call PG_SLEEP. */
+  /** Implements PG_SLEEP; undefined if the query cannot call it. */
   readonly sleeps: Sleeps | undefined;
   /**
-   * Discards everything that was read, so that the statement can be restarted.
+   * Discards everything read so far, so that the statement can be restarted.
    *
    * @param sliceEndMs See {@linkcode ContextOptions}.
    */
@@ -187,7 +189,7 @@ function referencesIn(
   };
 }
 
-/** Creates the context of an execution in another thread. */
+/** Creates the context for an execution in a reader thread. */
 export function newReaderContext(deps: QueryDeps, options: ContextOptions): StatementContext {
   const { sequences, settings } = deps;
   return new OwnContext(deps, options, { sequences: () => sequences, settings: () => settings });
@@ -195,20 +197,20 @@ export function newReaderContext(deps: QueryDeps, options: ContextOptions): Stat
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** The calls that functions may make. They are created on demand. */
+/** The objects behind functions such as nextval and current_setting, created on demand. */
 interface ContextCalls {
   sequences(): SequenceCalls;
   settings(): SettingCalls;
   /**
-   * Called before the statement begins again. Returns the numbers that the attempt has taken to
-   * their sequences.
+   * To be called before the statement is restarted. Gives the numbers taken by this attempt back
+   * to their sequences.
    */
   beginAnew?(): void;
 }
 
 /**
- * The context of an execution. It creates its memory budget and its calls for functions on demand,
- * because a read by key needs neither.
+ * The context of an execution. Its memory budget and the objects behind function calls are created
+ * on demand, because a read by key needs neither.
  */
 class OwnContext implements StatementContext {
   readonly store: ReadStore;
@@ -390,7 +392,7 @@ class OwnContext implements StatementContext {
   }
 
   pause(): Promise<void> {
-    // The work before the first pause counts as a full time slice.
+    // The work before the first pause counts as an entire time slice.
     this.#pause ??= pauser(this.#deps.clock, { check: () => this.checkTime(), firstSliceMs: 0 });
     return this.#pause();
   }
@@ -430,7 +432,7 @@ class OwnContext implements StatementContext {
   }
 }
 
-/** The calls for expressions that belong to no request. Every access to a setting is refused. */
+/** Stands in for the settings in expressions that belong to no request. Every access throws. */
 const NO_SETTINGS: SettingCalls = {
   current: () => {
     throw noRequest("CURRENT_SETTING");
@@ -440,7 +442,7 @@ const NO_SETTINGS: SettingCalls = {
   },
 };
 
-/** The calls for statements that cannot take advisory locks. Every call is refused. */
+/** Stands in for advisory locks in statements that cannot take any. Every call throws. */
 const NO_ADVISORY_LOCKS: AdvisoryCalls = {
   lock: refuseLock,
   tryLock: refuseLock,
@@ -456,7 +458,7 @@ function refuseLock(): never {
   );
 }
 
-/** The calls for expressions that belong to no request. Every call of a program is refused. */
+/** Stands in for programs in expressions that belong to no request. Every call throws. */
 const NO_PROGRAMS: ProgramCalls = {
   call: ({ entry: { name, namespace } }) => {
     throw new DatabaseError(

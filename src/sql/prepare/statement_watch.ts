@@ -1,6 +1,6 @@
 /**
- * While a statement or a live query is bound, checks that its request may continue and that the
- * bound form does not take too much memory. The memory of rows is counted in
+ * Checks, while a statement or a live query is bound, that its request may continue and that the
+ * bound form does not take too much memory. Memory for rows is counted in
  * `execute/materialised/memory_budget.ts`.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -9,11 +9,12 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { SqlEnvironment } from "../ports/environment.ts";
 
 /**
- * The lowest memory limit for binding a statement. It applies even if the limit for rows is lower.
+ * The minimum memory limit for binding a statement. It applies even if the limit for rows is
+ * lower.
  */
 const UNRUN_BYTES_MIN: number = 64 * 2 ** 20;
 
-/** Returns the check, which throws STATEMENT_TIMEOUT, CANCELLED or MEMORY_EXCEEDED. */
+/** Returns a check that throws STATEMENT_TIMEOUT, CANCELLED or MEMORY_EXCEEDED. */
 export function watchOf(
   ledger: RequestLedger,
   { clock, limits }: Pick<SqlEnvironment, "clock" | "limits">,

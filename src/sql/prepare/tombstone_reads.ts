@@ -1,14 +1,13 @@
 /**
- * Finds the statements that read deleted rows. The rows of such a statement depend on the caller's
- * right to read history.
+ * Finds statements that read deleted rows. Their rows depend on the caller's right to read history.
  */
 import type { PlanNode } from "../plan/plan.ts";
 import { measuredNodes } from "./measured_nodes.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
- * Caches the result for each statement, so that the plans in the plan cache are not examined again
- * in each run.
+ * Caches the result for each statement, so that plans from the plan cache are not examined at each
+ * run.
  */
 const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
 
@@ -24,7 +23,7 @@ export function mayReadTombstones(prepared: Prepared): boolean {
   return mayRead;
 }
 
-/** Returns the plans of the rows that a statement reads, in all of its parts. */
+/** Returns the plans of all reads of a statement, in all of its parts. */
 function plansOf(prepared: Prepared): readonly PlanNode[] {
   if (prepared.kind === "query") return [prepared.plan];
   const { changes, mainPlan } = prepared;

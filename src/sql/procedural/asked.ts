@@ -1,4 +1,7 @@
-/** Asks the driver for conditions and rows, which several kinds of statements need. */
+/**
+ * Evaluates conditions and reads rows for several kinds of program statements, by asking the
+ * driver.
+ */
 import { DatabaseError } from "../../base/errors.ts";
 import { BOOLEAN } from "../../types/mod.ts";
 import { askRows, askValue, type ProgramSteps, type RowsAnswer, type Typed } from "./asks.ts";
@@ -28,7 +31,7 @@ export function* askText(
   return yield* askRows({ kind: "text", sql, using: values });
 }
 
-/** Returns the rows of a query or of EXECUTE. */
+/** Returns the rows of a query or of an EXECUTE. */
 export function* askSource(
   source: RowsNode,
   { cursors, frame }: ProgramRun,

@@ -1,7 +1,7 @@
 /**
- * Defines what the interpreter of bodies asks of its driver. The interpreter is a generator: it
- * yields what it needs, and the driver answers, at once or later. One interpreter therefore serves
- * statements that wait and expressions that do not.
+ * Defines what the interpreter of program bodies can ask of its driver. The interpreter is a
+ * generator: it yields what it needs, and the driver answers, immediately or later. The same
+ * interpreter therefore serves statements that wait and expressions that do not.
  */
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type { ProgramFrame } from "./frame.ts";
@@ -13,7 +13,7 @@ export interface Typed {
   readonly value: Value;
 }
 
-/** A column of the rows of a statement. */
+/** A column of the rows that a statement returned. */
 export interface AnswerColumn {
   readonly name: string;
   readonly type: DataType;
@@ -22,14 +22,14 @@ export interface AnswerColumn {
 /** The result of a statement. */
 export interface RowsAnswer {
   readonly kind: "rows";
-  /** The columns; undefined for a statement that returns no rows. */
+  /** The columns; undefined if the statement does not return rows. */
   readonly columns: readonly AnswerColumn[] | undefined;
   readonly rows: readonly Row[];
   /** The number of rows that the statement returned or changed. */
   readonly rowCount: number;
-  /** For CALL: the index of the argument for each column. */
+  /** For CALL: the index of the argument that each column is assigned to. */
   readonly outputArguments?: readonly number[];
-  /** Whether the statement changes neither FOUND nor the row count, such as a definition. */
+  /** Whether the statement leaves FOUND and the row count unchanged, as a definition does. */
   readonly isUtility?: true;
 }
 
@@ -42,18 +42,18 @@ export interface NoAnswer {
 }
 
 export type Ask =
-  /** Evaluates an expression, or a query that returns one value. */
+  /** Evaluates an expression, or a query that returns a single value. */
   | { readonly kind: "value"; readonly piece: ValuePiece; readonly frame: ProgramFrame }
   | {
       readonly kind: "rows";
       readonly piece: QueryPiece | StatementPiece;
       readonly frame: ProgramFrame;
     }
-  /** Runs the text of EXECUTE. */
+  /** Runs the SQL passed to EXECUTE. */
   | { readonly kind: "text"; readonly sql: string; readonly using: readonly Typed[] }
-  /** Begins a part of the transaction that can be undone. */
+  /** Begins a subtransaction, which can be undone separately. */
   | { readonly kind: "begin" }
-  /** Ends the innermost such part, and keeps or undoes its changes. */
+  /** Ends the innermost subtransaction, keeping or undoing its changes. */
   | { readonly kind: "end"; readonly isKept: boolean }
   /** Lets other work run. */
   | { readonly kind: "pause" }
@@ -61,7 +61,7 @@ export type Ask =
 
 export type DriverAnswer = NoAnswer | RowsAnswer | ValueAnswer;
 
-/** A computation that needs answers from a driver. */
+/** A computation that asks a driver for what it needs. */
 export type ProgramSteps<Result> = Generator<Ask, Result, DriverAnswer>;
 
 export function* askValue(piece: ValuePiece, frame: ProgramFrame): ProgramSteps<Typed> {

@@ -1,4 +1,4 @@
-/** Assigns values to variables and to parts of them, and stores rows in variables. */
+/** Assigns values to variables and parts of variables, and stores rows in variables. */
 import { DatabaseError } from "../../base/errors.ts";
 import { type DataType, INT, type Row, TEXT, UNKNOWN_NULL } from "../../types/mod.ts";
 import { withElement, withSlice } from "../functions/array_assign.ts";
@@ -7,7 +7,7 @@ import { askValue, type ProgramSteps, type RowsAnswer, type Typed } from "./asks
 import { assigned, noField, type ProgramFrame, rowTyped } from "./frame.ts";
 import type { IntoNode, TargetNode, TargetStep, ValuePiece } from "./tree.ts";
 
-/** Assigns a value to a variable or to a part of one. */
+/** Assigns a value to a variable or a part of one. */
 export function* assignTo(
   target: TargetNode,
   given: Typed,
@@ -27,11 +27,11 @@ export function* assignTo(
 interface PartGiven {
   readonly steps: readonly TargetStep[];
   readonly given: Typed;
-  /** The name of the variable or the field, for messages. */
+  /** The name of the variable or field, for messages. */
   readonly name: string;
 }
 
-/** Returns a value in which one part is replaced. */
+/** Returns a value with one part replaced. */
 function* withPart(
   { type, value }: Typed,
   { given, name, steps }: PartGiven,
@@ -106,7 +106,7 @@ function* withElements(
   return { type, value: withSlice(value, bounds, assigned(given, type)) };
 }
 
-/** Returns a position in an array; undefined where a slice omits a bound. */
+/** Evaluates a position in an array; undefined if a slice leaves out that bound. */
 function* positionOf(
   piece: ValuePiece | undefined,
   frame: ProgramFrame,
@@ -120,7 +120,7 @@ interface Stored {
   readonly isSingle: boolean;
 }
 
-/** Stores the first row of an answer; NULL if there is none. */
+/** Stores the first row of an answer in the targets, or NULL if there is none. */
 export function* storeInto(
   { isStrict, targets }: IntoNode,
   { answer, isSingle }: Stored,
@@ -153,7 +153,10 @@ export function* storeInto(
   yield* storeRow(targets, { columns, row: rows[0] }, frame);
 }
 
-/** Stores a row in variables: a whole row in one, or its columns in several. */
+/**
+ * Stores a row in variables: the whole row in a single row variable, or its columns in several
+ * variables.
+ */
 export function* storeRow(
   targets: readonly TargetNode[],
   { columns, row }: { columns: NonNullable<RowsAnswer["columns"]>; row: Row | undefined },
@@ -164,7 +167,7 @@ export function* storeRow(
     const { type } = frame.typed(only.slot);
     if (frame.isRecord(only.slot) || type.kind === "row") {
       const whole = rowTyped(columns, row ?? columns.map(() => null));
-      // A missing row makes a row whose fields are all NULL.
+      // If there is no row, the variable becomes a row with NULL in every field.
       frame.assign(only.slot, whole);
       return;
     }

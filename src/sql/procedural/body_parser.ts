@@ -1,6 +1,6 @@
 /**
- * Parses the blocks of a body, with their declarations and handlers, and keeps the variables and
- * the names that are visible.
+ * Parses the blocks of a body, with their declarations and handlers. Keeps track of the variables
+ * and the visible names.
  */
 import type { QName } from "../parse/ast/ast.ts";
 import { BodyTokens, queryPiece, typeIn } from "./body_tokens.ts";
@@ -19,35 +19,35 @@ import type {
   VisibleName,
 } from "./tree.ts";
 
-/** The name of a variable that exists before the body begins. */
+/** The name of a variable that exists before the body begins, such as a parameter. */
 export interface GivenName {
-  /** The name; undefined for a parameter that only `$n` refers to. */
+  /** The name; undefined for a parameter that can be referred to only as `$n`. */
   readonly name: string | undefined;
 }
 
 export interface BodyContext {
-  /** The name of the function, which qualifies its parameters. */
+  /** The name of the function, which can qualify its parameters. */
   readonly label: string | undefined;
-  /** The variables that the caller provides; they have the first slots. */
+  /** The variables that the caller provides. They have the first slots. */
   readonly given: readonly GivenName[];
-  /** How many of the given variables `$n` can refer to. */
+  /** The number of these variables that `$n` can refer to. */
   readonly positionalCount: number;
   readonly returns: ReturnForm;
 }
 
-/** The forms of RETURN that a body may contain. */
+/** The form of RETURN allowed in a body. */
 export interface ReturnForm {
   readonly kind: "nothing" | "outputs" | "value";
   readonly isSet: boolean;
 }
 
-/** A loop or block around the statement that is being parsed. */
+/** A loop or block that encloses the statement being parsed. */
 interface AroundStatement {
   readonly label: string | undefined;
   readonly isLoop: boolean;
 }
 
-/** The state of parsing one body: its variables, and the names that are visible here. */
+/** The state of parsing a body: its variables, and the names visible at the current position. */
 export class BodyParser {
   readonly tokens: BodyTokens;
   readonly returns: ReturnForm;
@@ -58,7 +58,11 @@ export class BodyParser {
 
   readonly #parseStatement: (parser: BodyParser) => StatementNode;
 
-  /** @param parseStatement Parses the next statement of the body. */
+  /**
+   * Prepares to parse a body.
+   *
+   * @param parseStatement Parses the next statement of the body.
+   */
   constructor(
     text: string,
     { given, label, positionalCount, returns }: BodyContext,
@@ -93,7 +97,7 @@ export class BodyParser {
     return label;
   }
 
-  /** Reads the label that may follow END. */
+  /** Reads the optional label after END. */
   endLabel(label: string | undefined): void {
     const { tokens } = this;
     if (!tokens.isName()) return;
@@ -120,7 +124,7 @@ export class BodyParser {
     return { kind: "block", line, label, declarations, statements, handlers, caught };
   }
 
-  /** Reads statements up to one of the words. */
+  /** Reads statements up to one of the words `ends`, which is not read itself. */
   statements(...ends: readonly string[]): StatementNode[] {
     const statements: StatementNode[] = [];
     while (!this.tokens.isAny(...ends)) {
@@ -141,7 +145,7 @@ export class BodyParser {
     this.#around.pop();
   }
 
-  /** Returns whether EXIT or CONTINUE can refer to a label, or to the innermost loop. */
+  /** Whether EXIT or CONTINUE can refer to a label or, without one, to an enclosing loop. */
   hasTarget(label: string | undefined, isContinue: boolean): boolean {
     return this.#around.some(
       (each) =>
@@ -149,7 +153,7 @@ export class BodyParser {
     );
   }
 
-  /** Declares a variable that is visible from now on. Returns its slot. */
+  /** Declares a variable that is visible from here on. Returns its slot. */
   declare(
     name: string,
     declared: DeclaredType,
@@ -159,7 +163,7 @@ export class BodyParser {
     return this.#newVariable(name, declared, label, limits);
   }
 
-  /** Creates a variable without a name, which takes values of any type. */
+  /** Creates a nameless variable, which takes values of any type. Returns its slot. */
   hidden(): number {
     const slot = this.#variables.length;
     this.#variables.push({ name: "", slot, declared: { kind: "record" }, ...FREE });
@@ -193,7 +197,7 @@ export class BodyParser {
     const declarations: DeclarationNode[] = [];
     const seen = new Set<string>();
     while (!tokens.is("begin")) {
-      // DECLARE may be repeated.
+      // PL/pgSQL allows DECLARE to be repeated.
       if (tokens.accept("declare")) continue;
       const { line } = tokens;
       if (tokens.is("<<")) throw tokens.unexpected("BEGIN; a label precedes DECLARE");
@@ -333,7 +337,7 @@ export class BodyParser {
     return { caught, handlers };
   }
 
-  /** Reads the name of a condition, or `SQLSTATE 'xxxxx'`. */
+  /** Reads the name of an error condition, or `SQLSTATE 'xxxxx'`. */
   condition(): ConditionNode {
     const { tokens } = this;
     if (!tokens.accept("sqlstate")) return { kind: "name", name: tokens.name("a condition") };

@@ -1,9 +1,9 @@
 /**
  * Reads the tokens of a function body, and cuts the SQL out of it.
  *
- * PL/pgSQL does not say where an SQL expression ends other than by the word or symbol that follows
- * it. SQL is therefore cut out up to that token, outside parentheses and CASE, and then parsed by
- * the parser of SQL. The lines of a cut-out are counted in the body.
+ * In PL/pgSQL, only the word or symbol that follows an SQL expression shows where the expression
+ * ends. SQL is therefore cut out up to that token, ignoring occurrences in parentheses and CASE,
+ * and then parsed by the SQL parser. Errors in it are reported with their line in the body.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -13,10 +13,10 @@ import { PARSE_LIMITS, parseExpression, parseStatements, parseTypeName } from ".
 import { type LexedTokens, Token, tokenize } from "../parse/text/lexer.ts";
 import type { QueryPiece, StatementPiece, ValuePiece, VisibleName } from "./tree.ts";
 
-/** The limits of SQL in a body. The text of the body as a whole has been limited before. */
+/** The limits for SQL in a body. The size of the body as a whole has already been checked. */
 const LIMITS = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
 
-/** A name as it is written: `a`, `a.b` or `a.b.c`. */
+/** A name as written: `a`, `a.b` or `a.b.c`. */
 export interface WrittenName {
   readonly parts: readonly string[];
 }
@@ -24,7 +24,7 @@ export interface WrittenName {
 export class BodyTokens {
   readonly text: string;
   readonly #tokens: LexedTokens;
-  /** The offset of the first character of each line after the first. */
+  /** The offsets at which the lines start, beginning with the second line. */
   readonly #lineStarts: readonly number[];
   token = 0;
 
@@ -35,7 +35,7 @@ export class BodyTokens {
     this.#tokens = tokenize(text);
   }
 
-  /** The line of the next token, counted from 1. */
+  /** The number of the line with the next token, counted from 1. */
   get line(): number {
     return this.lineAt(this.start);
   }
@@ -60,7 +60,10 @@ export class BodyTokens {
     return this.#kind(0) === Token.end;
   }
 
-  /** Returns the word or symbol `ahead` tokens further; "" for a quoted name and a literal. */
+  /**
+   * Returns the word or symbol that is `ahead` tokens after the next one; "" for quoted names and
+   * literals.
+   */
   word(ahead = 0): string {
     const at = this.token + ahead;
     const kind = this.#tokens.kinds[at] ?? Token.end;
@@ -89,7 +92,7 @@ export class BodyTokens {
     }
   }
 
-  /** Whether the token `ahead` can be a name. */
+  /** Whether the token that is `ahead` tokens after the next one can be a name. */
   isName(ahead = 0): boolean {
     const kind = this.#kind(ahead);
     return kind === Token.word || kind === Token.quoted;
@@ -100,7 +103,7 @@ export class BodyTokens {
     return kind === Token.string || kind === Token.encodedString;
   }
 
-  /** Reads a name. Unquoted letters are folded to lower case. */
+  /** Reads a name, folding it to lower case unless it is quoted. */
   name(what: string): string {
     const name = this.nameAt(0);
     if (name === undefined) throw this.unexpected(what);
@@ -118,7 +121,7 @@ export class BodyTokens {
     return undefined;
   }
 
-  /** Returns the name that begins at a token, with the parts after dots, without reading it. */
+  /** Returns the qualified name at a token, without reading it. */
   writtenName(ahead = 0): WrittenName | undefined {
     const first = this.nameAt(ahead);
     if (first === undefined) return undefined;
@@ -148,8 +151,8 @@ export class BodyTokens {
   }
 
   /**
-   * Returns how many tokens precede the first of the given words outside parentheses and CASE;
-   * undefined if the body ends before.
+   * Returns the number of tokens before the first of the given words, ignoring those in
+   * parentheses and CASE; undefined if the statement ends before any of them.
    */
   distanceTo(words: readonly string[]): number | undefined {
     let depth = 0;
@@ -167,7 +170,10 @@ export class BodyTokens {
     return undefined;
   }
 
-  /** Reads the text up to one of the words, which is not read. @throws {DatabaseError} */
+  /**
+   * Reads the text before one of the given words, which is not read itself. @throws
+   * {DatabaseError}
+   */
   textUntil(words: readonly string[], what: string): string {
     const distance = this.distanceTo(words);
     const stop = words[0]?.toUpperCase() ?? ";";
@@ -176,21 +182,21 @@ export class BodyTokens {
     return this.take(distance);
   }
 
-  /** Reads a number of tokens, and returns their text. */
+  /** Reads `count` tokens, and returns their text. */
   take(count: number): string {
     const from = this.start;
     this.token += count;
     return this.text.slice(from, this.#tokens.ends[this.token - 1] ?? from);
   }
 
-  /** Reads an expression up to one of the words. */
+  /** Reads an expression that ends before one of the given words. */
   value(words: readonly string[], names: VisibleName | undefined): ValuePiece {
     const { line } = this;
     const text = this.textUntil(words, "an expression");
     return this.within(line, () => valuePiece(text, names));
   }
 
-  /** Parses a part of the body. Its errors name the line. */
+  /** Parses a part of the body. Its errors name the given line. */
   within<T>(line: number, parse: () => T): T {
     try {
       return parse();
@@ -200,7 +206,7 @@ export class BodyTokens {
     }
   }
 
-  /** Returns the error that another token than the next one was expected. */
+  /** Creates the error for a next token other than the expected one. */
   unexpected(expected: string): DatabaseError {
     const found = this.isAtEnd ? "the end of the body" : this.#found();
     return this.wrong(`found ${found}, expected ${expected}`);
@@ -235,7 +241,7 @@ export class BodyTokens {
   }
 }
 
-/** An error in a body. Its message names the line, because its position is that of the body. */
+/** An error in a body. Its position is that of the whole body, so its message names the line. */
 class BodyError extends DatabaseError {
   constructor(error: DatabaseError, line: number) {
     const { hint } = error;
@@ -243,14 +249,14 @@ class BodyError extends DatabaseError {
   }
 }
 
-/** Parses an expression, or a query without the word SELECT at its beginning. */
+/** Parses an expression, or a query that lacks its leading SELECT. */
 function valuePiece(text: string, names: VisibleName | undefined): ValuePiece {
   try {
     return { kind: "expression", text, names, node: parseExpression(text, LIMITS) };
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.code !== "INVALID_SQL") throw error;
     const node = queryIn(`SELECT ${text}`);
-    // The first error is the better one unless the text is a query.
+    // Unless the text is such a query, the first error is more helpful.
     if (node === undefined) throw error;
     return { kind: "query", text, names, node };
   }
@@ -261,7 +267,7 @@ function queryIn(text: string): QueryPiece["node"] | undefined {
     const [node, ...others] = parseStatements(text, LIMITS);
     return node !== undefined && others.length === 0 && isSelectNode(node) ? node : undefined;
   } catch (error) {
-    // Safe to ignore: the caller reports the error of the text as an expression.
+    // Safe to ignore: the caller reports the error from parsing the text as an expression.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

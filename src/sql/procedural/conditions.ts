@@ -1,12 +1,12 @@
 /**
- * Lists the conditions of errors with their names and SQLSTATEs, and decides which of them an error
- * meets.
+ * Lists the error conditions with their names and SQLSTATEs, and decides which of them an error
+ * matches.
  */
 import { DatabaseError, type ErrorCode, type ErrorDetails } from "../../base/errors.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
 import type { ConditionNode } from "./tree.ts";
 
-/** The names of conditions, each followed by its SQLSTATE. */
+/** The names of the conditions, each followed by its SQLSTATE. */
 const NAMED = [
   "successful_completion 00000 warning 01000 no_data 02000 sql_statement_not_yet_complete 03000",
   "connection_exception 08000 triggered_action_exception 09000 feature_not_supported 0A000",
@@ -91,7 +91,7 @@ export function stateOf(condition: ConditionNode): string | undefined {
   return condition.kind === "state" ? condition.state : STATES.get(condition.name);
 }
 
-/** Whether a condition exists, or is OTHERS. */
+/** Whether a condition exists. OTHERS counts as one. */
 export function isCondition(condition: ConditionNode): boolean {
   const isOthers = condition.kind === "name" && condition.name === "others";
   return isOthers || stateOf(condition) !== undefined;
@@ -105,17 +105,17 @@ export function unknownCondition(name: string): DatabaseError {
   );
 }
 
-/** Conditions that OTHERS does not include. */
+/** The SQLSTATEs that OTHERS does not include. */
 const APART: ReadonlySet<string> = new Set(["57014", "P0004"]);
 
-/** Codes of errors that end a request, whatever a program does. */
+/** Codes of errors that end a request, even if a program tries to catch them. */
 const ENDING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "CANCELLED",
   "SHUTTING_DOWN",
   "STATEMENT_TIMEOUT",
 ]);
 
-/** Whether an error meets one of the conditions of a handler. */
+/** Whether an error matches one of a handler's conditions. */
 export function meets(error: DatabaseError, conditions: readonly ConditionNode[]): boolean {
   if (ENDING.has(error.code)) return false;
   const state = sqlstateOf(error);
@@ -123,12 +123,12 @@ export function meets(error: DatabaseError, conditions: readonly ConditionNode[]
     if (condition.kind === "name" && condition.name === "others") return !APART.has(state);
     const wanted = stateOf(condition);
     if (wanted === undefined) return false;
-    // A state that ends with zeros stands for its class.
+    // An SQLSTATE that ends in 000 stands for its entire class.
     return wanted.endsWith("000") ? wanted.slice(0, 2) === state.slice(0, 2) : wanted === state;
   });
 }
 
-/** The further details of an error that a handler can read. */
+/** Additional details of an error, which a handler can read. */
 export interface RaisedDetails {
   readonly detail?: string | undefined;
   readonly column?: string | undefined;
@@ -138,12 +138,12 @@ export interface RaisedDetails {
   readonly table?: string | undefined;
 }
 
-/** An error that left a function or that RAISE made. */
+/** An error that was raised by RAISE or has passed through a function. */
 export class ProcedureError extends DatabaseError {
   readonly raised: RaisedDetails;
-  /** The functions and lines through which the error has passed, the innermost first. */
+  /** The functions and lines that the error has passed through, innermost first. */
   readonly trace: readonly string[];
-  /** The hint without the lines that the error has passed. */
+  /** The hint without the lines of `trace`. */
   readonly ownHint: string | undefined;
 
   constructor(
@@ -162,7 +162,7 @@ export class ProcedureError extends DatabaseError {
   }
 }
 
-/** The maximum number of lines in a hint. */
+/** The maximum number of trace lines that a hint shows. */
 const TRACE_SHOWN_MAX = 3;
 
 function hintWith(
@@ -175,7 +175,7 @@ function hintWith(
   return shown.length === 0 ? undefined : shown.join("; ");
 }
 
-/** Adds the place in a function through which an error passes. */
+/** Adds the place in a function that an error has passed through. */
 export function passed(error: DatabaseError, place: string): ProcedureError {
   const known = error instanceof ProcedureError ? error : undefined;
   const { code, earliestSeq, isHidden, message, statementIndex } = error;

@@ -1,7 +1,7 @@
 /**
- * Runs OPEN, FETCH, MOVE and CLOSE. A cursor contains the rows that its query had when the cursor
- * was opened. The value of a cursor variable is the name of an open cursor, so a function can pass
- * it to another function of the same statement.
+ * Runs OPEN, FETCH, MOVE and CLOSE. A cursor contains the rows that its query returned when it was
+ * opened. The value of a cursor variable is the name of the open cursor, so a function can pass it
+ * to another function called by the same statement.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { INT } from "../../types/mod.ts";
@@ -94,7 +94,7 @@ function placeAfter(
   return Math.max(0, Math.min(target(), rowCount + 1));
 }
 
-/** Returns the number of rows over which MOVE has moved a cursor. */
+/** Returns the number of rows that MOVE has skipped. */
 function movedCount(
   direction: FetchNode["direction"],
   { after, before, rowCount }: { before: number; after: number; rowCount: number },

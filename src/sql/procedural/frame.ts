@@ -1,8 +1,8 @@
 /**
- * The variables of one call of a function, and the assignment of values to them.
+ * Holds the variables of one call to a function, and assigns values to them.
  *
- * The type of a variable stays the same, except for that of a record, which takes the type of each
- * row that it is assigned. Statements read the variables as slots, by the same index.
+ * The type of a variable is fixed, except that a record takes the type of each row assigned to it.
+ * Statements read variables as slots with the same index.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -21,44 +21,44 @@ import {
 import type { AnswerColumn, Typed } from "./asks.ts";
 import type { ProcedureBody } from "./tree.ts";
 
-/** The result that the caller of a function expects. */
+/** The form of result that the caller of a function expects. */
 export interface ResultForm {
-  /** The columns of the result; undefined for a record whose columns nobody has defined. */
+  /** The columns of the result; undefined for a record without a column definition. */
   readonly columns: readonly AnswerColumn[] | undefined;
-  /** Whether the result is a row, rather than the value of its only column. */
+  /** Whether the result is a row, rather than the value of a single column. */
   readonly isRow: boolean;
   readonly isSet: boolean;
   /** The slots of the output parameters; undefined if the function has none. */
   readonly outputs: readonly number[] | undefined;
-  /** Whether the function returns no value, and so need not end with RETURN. */
+  /** Whether the function returns no value, so that it need not end with RETURN. */
   readonly isVoid: boolean;
 }
 
-/** A body with the types of its variables. */
+/** A body together with the types of its variables. */
 export interface CompiledBody {
   readonly body: ProcedureBody;
   /** The kind, name and types of the function, for messages. */
   readonly shown: string;
   readonly types: readonly DataType[];
-  /** The slots whose types may differ between calls. */
+  /** The slots of records, whose types may differ from call to call. */
   readonly records: readonly number[];
   readonly result: ResultForm;
 }
 
-/** The type of a record that has not been assigned yet. */
+/** The type of a record to which nothing has been assigned. */
 export const UNASSIGNED: DataType = { kind: "row", fields: [] };
 
 export class ProgramFrame {
   readonly compiled: CompiledBody;
   readonly values: Value[];
   readonly types: DataType[];
-  /** The rows of a function that returns a set. */
+  /** The rows collected so far, if the function returns a set. */
   readonly rows: Row[] = [];
-  /** The value of RETURN; undefined before it. */
+  /** The value of RETURN; undefined until it is executed. */
   returned: Typed | undefined;
-  /** The number of rows of the last statement. */
+  /** The number of rows that the last statement returned or changed. */
   rowCount = 0;
-  /** The errors that the handlers around the current statement have caught. */
+  /** The errors caught by the handlers that enclose the current statement. */
   readonly caught: DatabaseError[] = [];
   readonly #isRecord: ReadonlySet<number>;
 
@@ -83,19 +83,22 @@ export class ProgramFrame {
     return { type: this.types[slot] ?? TEXT, value: this.values[slot] ?? null };
   }
 
-  /** Sets a variable to NULL, and a record to the type that it had before its first value. */
+  /**
+   * Sets a variable to NULL. A record also gets back the type that it had before its first
+   * assignment.
+   */
   reset(slot: number): void {
     this.types[slot] = this.compiled.types[slot] ?? TEXT;
     this.values[slot] = null;
   }
 
-  /** Sets a record, whose type becomes that of the value. */
+  /** Assigns a value to a record, which takes the type of the value. */
   setRecord(slot: number, { type, value }: Typed): void {
     this.types[slot] = type;
     this.values[slot] = value;
   }
 
-  /** Assigns a value to a whole variable. @throws {DatabaseError} */
+  /** Assigns a value to an entire variable. @throws {DatabaseError} */
   assign(slot: number, given: Typed): void {
     const { isNotNull, name } = this.#variable(slot);
     if (this.isRecord(slot)) {
@@ -145,8 +148,8 @@ export function rowTyped(columns: readonly AnswerColumn[], row: Row): Typed {
 }
 
 /**
- * Converts a value as an assignment does: with the cast of an assignment or, without one, through
- * its text.
+ * Converts a value for an assignment: by an assignment cast or, if there is none, via its text
+ * form.
  *
  * @throws {DatabaseError}
  */
@@ -160,7 +163,7 @@ export function assigned({ type, value }: Typed, to: DataType): Value {
   return valueFromText(to, outputText(type, value));
 }
 
-/** Converts the fields of a row by position. Missing fields are NULL. */
+/** Converts the fields of a row by position. Missing fields become NULL. */
 function assignedRow(
   { cells }: RowValue,
   from: Extract<DataType, { kind: "row" }>,
@@ -173,7 +176,7 @@ function assignedRow(
   };
 }
 
-/** Returns the text of a value, as RAISE shows it. */
+/** Returns a value as text, in the form that RAISE prints. */
 export function shownText({ type, value }: Typed): string {
   if (value === null) return "<NULL>";
   return typeof value === "string" && type.kind === "unknown" ? value : outputText(type, value);

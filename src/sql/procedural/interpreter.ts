@@ -1,9 +1,9 @@
 /**
- * Runs the statements of a body: blocks, assignments, branches, RETURN and SQL. The other files of
+ * Runs the statements of a body: blocks, assignments, branches, RETURN and SQL. Other files in
  * this folder run loops, cursors and RAISE.
  *
  * Every error that leaves a statement names the function and the line. A block with handlers is a
- * part of the transaction of its own, whose changes are undone when an error is caught.
+ * subtransaction. If a handler catches an error, the changes of the block are undone.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -37,7 +37,7 @@ import type {
 /**
  * Runs a body to its end.
  *
- * @throws {DatabaseError} The errors of its statements, and those of RAISE.
+ * @throws {DatabaseError} the errors of its statements, and those of RAISE
  */
 export function* runBody(
   frame: ProgramFrame,
@@ -66,7 +66,7 @@ function* runStatements(
   return undefined;
 }
 
-/** Runs one statement. An error that leaves it gets its place. */
+/** Runs a statement. An error that leaves it gets the place of the statement added. */
 function* runStatement(node: StatementNode, run: ProgramRun): ProgramSteps<ListOutcome> {
   try {
     return yield* runNode(node, run);
@@ -78,10 +78,12 @@ function* runStatement(node: StatementNode, run: ProgramRun): ProgramSteps<ListO
   }
 }
 
-/** The errors that have the place in the innermost function that they have not left yet. */
+/** The errors that already name their place in the function they are passing through. */
 const isPlaced = new WeakSet<DatabaseError>();
 
-/** Called when an error leaves a function, so that the statement that called it adds its place. */
+/**
+ * To be called when an error leaves a function, so that the calling statement adds its own place.
+ */
 export function leaveFunction(error: unknown): void {
   if (error instanceof DatabaseError) isPlaced.delete(error);
 }
@@ -144,7 +146,7 @@ type SimpleNode = Exclude<
   }
 >;
 
-/** Runs a statement that never ends the list in which it stands. */
+/** Runs a statement that never ends the statement list that contains it. */
 function* runSimple(node: SimpleNode, run: ProgramRun): ProgramSteps<void> {
   const { frame } = run;
   switch (node.kind) {
@@ -221,7 +223,10 @@ function* runBlock(node: BlockNode, run: ProgramRun): ProgramSteps<ListOutcome> 
   return leftBlock(outcome, label);
 }
 
-/** Returns how the statements around a block go on. */
+/**
+ * Returns the outcome of a block for the statements that enclose it. EXIT from the block itself
+ * ends there.
+ */
 function leftBlock(outcome: ListOutcome, label: string | undefined): ListOutcome {
   const isOwn = outcome?.kind === "exit" && !outcome.isContinue && outcome.label !== undefined;
   return isOwn && outcome.label === label ? undefined : outcome;
@@ -291,7 +296,9 @@ function* runReturnNext({ value }: ReturnNextNode, frame: ProgramFrame): Program
   frame.rows.push(rowOfValue(given, frame));
 }
 
-/** Returns the cells of a row value, as the caller of the function expects them. */
+/**
+ * Returns the cells of a row value, converted to the columns that the function's caller expects.
+ */
 export function rowOfValue(given: Typed, { compiled }: ProgramFrame): Row {
   const { columns } = compiled.result;
   if (given.value === null) return (columns ?? []).map(() => null);
@@ -311,7 +318,7 @@ export function rowOfValue(given: Typed, { compiled }: ProgramFrame): Row {
   );
 }
 
-/** Returns a row of RETURN QUERY, with the types of the result. */
+/** Returns a row of RETURN QUERY, converted to the result types. */
 function resultRow(answer: RowsAnswer, row: Row, { compiled }: ProgramFrame): Row {
   const { columns: given = [] } = answer;
   const { columns } = compiled.result;
@@ -352,7 +359,9 @@ function* runSql({ into, statement }: SqlNode, frame: ProgramFrame): ProgramStep
   );
 }
 
-/** A change whose RETURNING has several rows is refused even without STRICT, as in PostgreSQL. */
+/**
+ * As in PostgreSQL, a change whose RETURNING yields several rows is an error even without STRICT.
+ */
 function isChangeOf(isChange: boolean, { columns }: RowsAnswer): boolean {
   return isChange && columns !== undefined;
 }

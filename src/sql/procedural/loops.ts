@@ -1,5 +1,6 @@
 /**
- * Runs loops. Before each step, a loop lets other work run, and ends if its statement has to end.
+ * Runs loops. Before each iteration, a loop lets other work run, and stops if its statement has to
+ * end.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -31,7 +32,7 @@ interface LoopBody {
   readonly statements: readonly StatementNode[];
 }
 
-/** How a loop goes on after a step. */
+/** Whether a loop continues after an iteration. */
 type LoopStep =
   | { readonly isOver: false }
   | { readonly isOver: true; readonly outcome: ListOutcome };
@@ -150,7 +151,7 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
   return undefined;
 }
 
-/** Returns the fields of an element that is a row. @throws {DatabaseError} TYPE_MISMATCH */
+/** Returns the fields of an array element that is a row. @throws {DatabaseError} TYPE_MISMATCH */
 function fieldsOfRow({ type, value }: Typed): Parameters<typeof storeRow>[1] {
   if (type.kind === "row") {
     return { columns: type.fields, row: (value as RowValue | null)?.cells };
@@ -176,7 +177,7 @@ function requireArrayTarget(isArray: boolean, isSliced: boolean): void {
   });
 }
 
-/** Yields the parts of an array that lie a number of dimensions below it. */
+/** Yields the parts of an array that are `depth` dimensions below it. */
 function* partsOf(array: Value, depth: number): Generator<Value> {
   if (depth === 0) {
     yield array;

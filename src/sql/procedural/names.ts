@@ -2,15 +2,15 @@
 import type { Expr, ExprRef } from "../parse/ast/ast.ts";
 import type { TargetNode, VisibleName } from "./tree.ts";
 
-/** A variable, and the names after it, which refer to its fields. */
+/** A variable, and the rest of the name, which refers to its fields. */
 export interface FoundName {
   readonly slot: number;
   readonly fields: readonly string[];
 }
 
 /**
- * Returns the variable that `a`, `a.b` or `a.b.c` refers to. The first part may be the label of the
- * variable's block, or the name of the function.
+ * Returns the variable that `a`, `a.b` or `a.b.c` refers to. The first part may be the label of
+ * the block that declares the variable, or the name of the function.
  */
 export function findName(
   parts: readonly string[],
@@ -26,14 +26,14 @@ export function findName(
   return undefined;
 }
 
-/** Returns the parts of a reference in SQL. */
+/** Returns the parts of a qualified reference in SQL. */
 export function partsOfRef({ name, star, table }: ExprRef): string[] {
   const before =
     table === undefined ? [] : [...(table.schema === undefined ? [] : [table.schema]), table.name];
   return star === true ? before : [...before, name];
 }
 
-/** Returns the variable to which an argument of CALL refers; undefined for any other expression. */
+/** Returns the variable that an argument of CALL refers to; undefined for any other expression. */
 export function targetOf(node: Expr, names: VisibleName | undefined): TargetNode | undefined {
   if (node.type !== "ref" || node.star === true) return undefined;
   const found = findName(partsOfRef(node), names);

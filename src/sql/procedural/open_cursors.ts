@@ -1,6 +1,6 @@
 /**
- * Keeps the cursors that functions have open. The value of a cursor variable is the name of an open
- * cursor, so a function can pass it to another function of the same statement.
+ * Keeps the cursors that functions have opened. The value of a cursor variable is the name of the
+ * open cursor, so a function can pass it to another function called by the same statement.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -18,19 +18,19 @@ interface ProgramCursor {
   readonly columns: readonly AnswerColumn[];
   readonly rows: readonly Row[];
   readonly isForward: boolean;
-  /** 0 before the first row, and the number of rows + 1 after the last one. */
+  /** 0 before the first row, and one more than the number of rows after the last one. */
   position: number;
 }
 
-/** The maximum number of cursors that the functions of a statement keep open. */
+/** The maximum number of open cursors in the functions that a statement calls. */
 const CURSORS_MAX = 100;
 
-/** The cursors that the functions of one statement have open, by name. */
+/** The open cursors of the functions that a statement calls, keyed by name. */
 export class ProgramCursors {
   readonly #byName = new Map<string, ProgramCursor>();
   #count = 0;
 
-  /** Returns a name for a cursor whose variable has none. */
+  /** Returns a new name for a cursor whose variable has none. */
   newName(): string {
     this.#count += 1;
     return `<unnamed portal ${this.#count}>`;
@@ -78,7 +78,7 @@ export class ProgramCursors {
     this.#byName.delete(name as string);
   }
 
-  /** Returns the rows of a bound cursor over which a loop runs. */
+  /** Returns the rows of a bound cursor, for a loop over them. */
   *rowsOf(
     { args, slot }: { readonly slot: number; readonly args: readonly CursorArgument[] },
     frame: ProgramFrame,
@@ -97,7 +97,7 @@ export class ProgramCursors {
   }
 }
 
-/** Returns the rows of a bound cursor with its arguments. */
+/** Returns the rows of a bound cursor, opened with its arguments. */
 export function* boundRows(
   { args, slot }: { readonly slot: number; readonly args: readonly CursorArgument[] },
   frame: ProgramFrame,

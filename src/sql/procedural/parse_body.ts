@@ -10,10 +10,10 @@ export function parseBody(source: string, context: BodyContext): ProcedureBody {
   return { conflict, ...parser.body() };
 }
 
-/** An option, after white space and comments. */
+/** An option, with any whitespace and comments before it. */
 const OPTION = /^(?:\s|--[^\n]*)*#\s*(\w+)\s+(\w+)[^\n]*/;
 
-/** Replaces the options at the beginning of a body with spaces, so that lines keep their number. */
+/** Replaces the options at the start of a body by spaces, so that line numbers stay the same. */
 function withoutOptions(source: string): { conflict: NameConflict; text: string } {
   let conflict: NameConflict = "error";
   let text = source;

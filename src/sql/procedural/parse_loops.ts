@@ -37,7 +37,7 @@ export function parseFor(parser: BodyParser, label: string | undefined): Stateme
   const { line } = tokens;
   tokens.expect("for");
   const start = tokens.token;
-  // The first name tells nothing about the kind of the loop, so what follows IN is read first.
+  // The kind of loop is not apparent from the variable, so what follows IN is read first.
   const toIn = tokens.distanceTo(["in"]);
   if (toIn === undefined || toIn === 0) throw tokens.unexpected("a variable and IN");
   tokens.token += toIn + 1;
@@ -58,7 +58,7 @@ export function parseFor(parser: BodyParser, label: string | undefined): Stateme
 interface LoopPlace {
   readonly label: string | undefined;
   readonly line: number;
-  /** The token of the variable of the loop. */
+  /** The token with the loop variable. */
   readonly start: number;
 }
 
@@ -92,7 +92,7 @@ function parseIntegerLoop(
   return { kind: "integer loop", line, label, slot, from, to, by, isReverse, statements };
 }
 
-/** The type of the variable of an integer loop. */
+/** The type of an integer loop's variable. */
 const INTEGER: DataTypeDef = { name: "integer", _location: { start: 0, end: 0 } };
 
 function parseRowLoop(
@@ -132,7 +132,7 @@ function rowLoop(
   return { kind: "row loop", line, label, targets, source, statements };
 }
 
-/** Returns the slot of a bound cursor, if the loop runs over one. */
+/** Reads a bound cursor, if the loop runs over one. Returns its slot. */
 function acceptCursor(parser: BodyParser): number | undefined {
   const { tokens } = parser;
   const found = findName([tokens.nameAt(0) ?? ""], parser.names);

@@ -1,4 +1,4 @@
-/** Parses the parts that several statements have: variables to assign, row sources, arguments. */
+/** Parses parts that several statements share: assignment targets, row sources and arguments. */
 import type { BodyParser } from "./body_parser.ts";
 import { statementPiece } from "./body_tokens.ts";
 import { findName } from "./names.ts";
@@ -11,7 +11,7 @@ import type {
   ValuePiece,
 } from "./tree.ts";
 
-/** Reads a variable with the part of it that is assigned. */
+/** Reads an assignment target: a variable, or a part of one. */
 export function parseTarget(parser: BodyParser, mayBeElement: boolean): TargetNode {
   const { tokens } = parser;
   const { line } = tokens;
@@ -62,7 +62,7 @@ export function parseInto(parser: BodyParser): IntoNode {
   return { targets, isStrict };
 }
 
-/** Reads a query or `EXECUTE text USING …` up to one of the words, which is not read. */
+/** Reads a query or `EXECUTE text USING …`, which ends before one of the given words. */
 export function parseSource(parser: BodyParser, ends: readonly string[]): RowsNode {
   const { tokens } = parser;
   const { line } = tokens;
@@ -82,7 +82,7 @@ export function parseUsing(parser: BodyParser, ends: readonly string[]): ValuePi
   return using;
 }
 
-/** Reads the name of a variable of a cursor type. Returns its slot. */
+/** Reads the name of a cursor variable. Returns its slot. */
 export function cursorVariable(parser: BodyParser): number {
   const { line } = parser.tokens;
   const { slot, steps } = parseTarget(parser, false);

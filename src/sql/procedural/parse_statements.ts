@@ -1,6 +1,6 @@
 /**
- * Parses the statements of a body. A statement that does not begin with a word of PL/pgSQL is an
- * assignment if it begins with a variable, and otherwise SQL.
+ * Parses the statements of a body. A statement that does not begin with a PL/pgSQL keyword is an
+ * assignment if it begins with a variable, and SQL otherwise.
  */
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import type { BodyParser } from "./body_parser.ts";
@@ -120,7 +120,7 @@ function restOfStatement(parser: BodyParser, line: number): ReturnType<typeof st
   return tokens.within(line, () => statementPiece(text, parser.names));
 }
 
-/** Reads an assignment, if the next tokens begin one. */
+/** Reads an assignment, if one comes next. */
 function acceptAssignment(parser: BodyParser, line: number): AssignNode | undefined {
   const { tokens } = parser;
   const name = tokens.writtenName();
@@ -172,7 +172,7 @@ function parseCase(parser: BodyParser, line: number): CaseNode {
   return { kind: "case", line, operand, branches, otherwise };
 }
 
-/** Reads the values after WHEN that are compared with the operand of CASE. */
+/** Reads the values after WHEN, which are compared with the operand of CASE. */
 function parseCompared(parser: BodyParser): ValuePiece[] {
   const values = [parser.value(",", "then")];
   while (parser.tokens.accept(",")) values.push(parser.value(",", "then"));
@@ -276,7 +276,7 @@ function parsePerform(parser: BodyParser, line: number): StatementNode {
   return { kind: "perform", line, query };
 }
 
-/** Reads EXECUTE, whose INTO and USING come in either order. */
+/** Reads EXECUTE. INTO and USING may follow in either order. */
 function parseExecute(parser: BodyParser, line: number): ExecuteNode {
   const { tokens } = parser;
   tokens.expect("execute");
@@ -295,7 +295,7 @@ function parseExecute(parser: BodyParser, line: number): ExecuteNode {
   return { kind: "execute", line, text, using, into };
 }
 
-/** Reads a statement of SQL, without the INTO that it may contain. */
+/** Reads an SQL statement, leaving out the INTO clause that it may contain. */
 function parseSql(parser: BodyParser, line: number): SqlNode {
   const { tokens } = parser;
   const parts: string[] = [];
@@ -325,7 +325,10 @@ function parseSql(parser: BodyParser, line: number): SqlNode {
 
 type StatementTokens = BodyParser["tokens"];
 
-/** Returns the distance to an INTO that names variables, as opposed to that of INSERT and MERGE. */
+/**
+ * Returns the number of tokens before the INTO that names variables; undefined if there is none.
+ * The INTO of INSERT and MERGE does not count.
+ */
 function intoAt(tokens: StatementTokens, end: number): number | undefined {
   if (tokens.isAny("create", "import")) return undefined;
   for (let ahead = 0; ahead < end; ahead += 1) {
@@ -412,7 +415,7 @@ interface Direction {
   readonly count: ValuePiece | number;
 }
 
-/** Reads the direction of FETCH, which ends at FROM or IN unless it is omitted. */
+/** Reads the direction of FETCH, which is either left out or followed by FROM or IN. */
 function parseDirection(parser: BodyParser): Direction {
   const { tokens } = parser;
   const isNamed = findName([tokens.nameAt(0) ?? ""], parser.names) !== undefined;

@@ -35,7 +35,7 @@ export function* runRaise(node: RaiseNode, frame: ProgramFrame): ProgramSteps<vo
   });
 }
 
-/** The codes of errors that applications raise as the server does, by SQLSTATE. */
+/** Error codes that applications raise just as the server does, keyed by SQLSTATE. */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>([
   ["23502", "NOT_NULL_VIOLATION"],
   ["23503", "FOREIGN_KEY_VIOLATION"],
@@ -96,7 +96,7 @@ function stateNamed(condition: ConditionNode): string {
   throw unknownCondition(condition.kind === "name" ? condition.name : condition.state);
 }
 
-/** Replaces each % of the format with the next argument, and %% with %. */
+/** Replaces each % in the format by the next argument, and %% by %. */
 function* formatted({ args, format = "" }: RaiseNode, frame: ProgramFrame): ProgramSteps<string> {
   const texts: string[] = [];
   for (const piece of args) texts.push(shownText(yield* askValue(piece, frame)));

@@ -1,20 +1,20 @@
-/** Defines the state of a function that runs, and how its statements end. */
+/** Defines the state of a running function, and the ways in which its statements may end. */
 import type { ProgramSteps } from "./asks.ts";
 import type { ProgramFrame } from "./frame.ts";
 import type { ProgramCursors } from "./open_cursors.ts";
 import type { StatementNode } from "./tree.ts";
 
-/** How a list of statements ends early; undefined if it runs to its end. */
+/** How a list of statements ends early; undefined if it runs to completion. */
 export type ListOutcome =
   | { readonly kind: "return" }
   | { readonly kind: "exit"; readonly label: string | undefined; readonly isContinue: boolean }
   | undefined;
 
-/** The state that the calls of one statement share. */
+/** State that all calls of a statement share. */
 export interface ProgramRun {
   readonly cursors: ProgramCursors;
   readonly frame: ProgramFrame;
-  /** Runs statements one after another, for the loops and branches that contain them. */
+  /** Runs a list of statements, for the loops and branches that contain it. */
   readonly runStatements: (
     statements: readonly StatementNode[],
     run: ProgramRun,

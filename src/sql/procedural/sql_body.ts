@@ -1,6 +1,6 @@
 /**
- * Parses a body of several statements in SQL. The parameters are its variables, and the columns of
- * its statements hide them, as in a function of one query.
+ * Parses a function body that consists of several SQL statements. Its parameters are variables,
+ * which the columns of its statements hide, as in a function with a single query.
  */
 
 import { isSelectNode } from "../parse/ast/query_nodes.ts";

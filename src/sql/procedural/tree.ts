@@ -1,13 +1,13 @@
 /**
- * Defines the tree of a function body in PL/pgSQL.
+ * Defines the syntax tree of a PL/pgSQL function body.
  *
  * A body is parsed once, without the catalog: types and tables are names, and SQL is a syntax tree
- * with the variables that are visible to it. Every variable of a body has its own slot, however
- * deeply its block is nested, so one array contains the values of all variables.
+ * together with the variables visible to it. Every variable of a body has a slot of its own,
+ * however deeply its block is nested, so a single array contains the values of all variables.
  */
 import type { DataTypeDef, Expr, QName, SelectStatement, Statement } from "../parse/ast/ast.ts";
 
-/** The meaning of a name that is both a variable and a column. */
+/** The meaning of a name that could be either a variable or a column. */
 export type NameConflict = "column" | "error" | "variable";
 
 /** A parsed body. */
@@ -16,11 +16,11 @@ export interface ProcedureBody {
   /** All variables, in the order of their slots. */
   readonly variables: readonly VariableNode[];
   readonly block: BlockNode;
-  /** The slot of FOUND. */
+  /** The slot of the variable FOUND. */
   readonly found: number;
 }
 
-/** The type of a variable, as it was declared. */
+/** The type of a variable as declared. */
 export type DeclaredType =
   | { readonly kind: "type"; readonly dataType: DataTypeDef }
   /** `table.column%TYPE`. */
@@ -31,7 +31,7 @@ export type DeclaredType =
   | { readonly kind: "row"; readonly table: QName }
   | { readonly kind: "record" }
   | { readonly kind: "cursor"; readonly cursor: CursorDeclaration | undefined }
-  /** A variable whose type the caller determines, such as a parameter. */
+  /** A variable whose type is determined by the caller, such as a parameter. */
   | { readonly kind: "given" };
 
 /** The query of a bound cursor, with the slots of its arguments. */
@@ -49,11 +49,11 @@ export interface VariableNode {
   readonly isNotNull: boolean;
 }
 
-/** A name that is visible in a part of the body. Each name refers to those declared before it. */
+/** A name visible in a part of the body, linked to the names declared before it. */
 export interface VisibleName {
   readonly name: string;
   readonly slot: number;
-  /** The label of the block of the variable; the name of the function for its parameters. */
+  /** The label of the block that declares the variable, or the function's name for a parameter. */
   readonly label: string | undefined;
   readonly outer: VisibleName | undefined;
 }
@@ -70,7 +70,7 @@ export interface ExpressionPiece extends PieceBase {
   readonly node: Expr;
 }
 
-/** A query, or the part of one that follows SELECT where the body expects an expression. */
+/** A query, or the part of one after SELECT where the body expects an expression. */
 export interface QueryPiece extends PieceBase {
   readonly kind: "query";
   readonly node: SelectStatement;
@@ -85,7 +85,7 @@ export type ValuePiece = ExpressionPiece | QueryPiece;
 
 export type SqlPiece = ExpressionPiece | QueryPiece | StatementPiece;
 
-/** One step from a variable to the part of it that is assigned. */
+/** A step from a variable to the part of it to assign. */
 export type TargetStep =
   | { readonly kind: "field"; readonly name: string }
   | { readonly kind: "element"; readonly at: ValuePiece }
@@ -114,11 +114,11 @@ interface NodeBase {
 export interface BlockNode extends NodeBase {
   readonly kind: "block";
   readonly label: string | undefined;
-  /** The variables that are initialised when the block begins, with their defaults. */
+  /** The variables to initialise when the block begins, with their defaults. */
   readonly declarations: readonly DeclarationNode[];
   readonly statements: readonly StatementNode[];
   readonly handlers: readonly HandlerNode[] | undefined;
-  /** The slots of SQLSTATE and SQLERRM in the handlers. */
+  /** The slots of the variables SQLSTATE and SQLERRM in the handlers. */
   readonly caught: { readonly state: number; readonly message: number } | undefined;
 }
 
@@ -127,7 +127,7 @@ export interface DeclarationNode extends NodeBase {
   readonly initial: ValuePiece | undefined;
 }
 
-/** A condition after WHEN: a name in lower case, or an SQLSTATE. */
+/** An error condition after WHEN: a name in lower case, or an SQLSTATE. */
 export type ConditionNode =
   | { readonly kind: "name"; readonly name: string }
   | { readonly kind: "state"; readonly state: string };
@@ -154,13 +154,18 @@ export interface IfNode extends NodeBase {
 
 export interface CaseNode extends NodeBase {
   readonly kind: "case";
-  /** The value to compare, and the slot that holds it meanwhile; absent for a searched CASE. */
+  /**
+   * The value to compare, and the slot that holds it while the branches are tested; absent for a
+   * searched CASE.
+   */
   readonly operand: { readonly value: ValuePiece; readonly slot: number } | undefined;
   readonly branches: readonly {
     readonly conditions: readonly ValuePiece[];
     readonly statements: readonly StatementNode[];
   }[];
-  /** The statements after ELSE; undefined without ELSE, so that an unmatched case is an error. */
+  /**
+   * The statements after ELSE; undefined without ELSE, in which case having no match is an error.
+   */
   readonly otherwise: readonly StatementNode[] | undefined;
 }
 
@@ -184,7 +189,7 @@ export interface IntegerLoopNode extends LoopBase {
   readonly isReverse: boolean;
 }
 
-/** The rows over which a loop runs, or that RETURN QUERY returns. */
+/** The source of rows for a loop or RETURN QUERY. */
 export type RowsNode =
   | { readonly kind: "statement"; readonly statement: StatementPiece }
   | {
@@ -211,7 +216,7 @@ export interface RowLoopNode extends LoopBase {
 
 export interface ForeachNode extends LoopBase {
   readonly kind: "foreach";
-  /** The variable of the elements; several for the fields of rows. */
+  /** The loop variable, or several for the fields of rows. */
   readonly targets: readonly TargetNode[];
   /** The number of dimensions of the slices; 0 for elements. */
   readonly slice: number;
@@ -260,7 +265,7 @@ export interface RaiseNode extends NodeBase {
   readonly format: string | undefined;
   readonly args: readonly ValuePiece[];
   readonly options: readonly { readonly name: RaiseOption; readonly value: ValuePiece }[];
-  /** Whether RAISE has no arguments and raises the caught error again. */
+  /** Whether this is RAISE without arguments, which raises the caught error again. */
   readonly isAgain: boolean;
 }
 
@@ -310,9 +315,9 @@ export interface FetchNode extends NodeBase {
   readonly kind: "fetch";
   readonly slot: number;
   readonly direction: FetchKind;
-  /** The count of the direction; undefined for 1. */
+  /** The number of rows or the position that the direction gives. */
   readonly count: ValuePiece | number;
-  /** The variables; undefined for MOVE. */
+  /** The variables to store the row in; undefined for MOVE. */
   readonly into: IntoNode | undefined;
 }
 

@@ -1,11 +1,11 @@
 /**
- * Answers the questions that a reader asks during its job. A reader asks for rows that only the
- * event loop has, for ids, for numbers of sequences, and for settings.
+ * Answers the questions that a reader asks during a job: for rows that only the event loop has,
+ * for ids, for numbers of sequences, and for settings.
  *
- * - Each answer is a bounded piece of work, so that other requests can run between two answers.
- * - Rows are produced on demand and are not stored here.
- * - A transaction stages the rows of a statement only after the statement has read all of its rows.
- *   The staged rows therefore do not change during a job.
+ * - Each answer is a bounded piece of work, so other requests can run between two answers.
+ * - Rows are produced on demand and not stored here.
+ * - A transaction stages the rows of a statement only after the statement has read all of its
+ *   rows. The staged rows therefore do not change during a job.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -23,22 +23,22 @@ const ROWS_MAX = 512;
 const BYTES_MAX: number = 256 * 1024;
 
 /**
- * The maximum time spent on producing the rows of one answer, which matters if rows are produced
- * slowly.
+ * The maximum time in milliseconds for producing the rows of an answer. It matters for rows that
+ * are slow to produce.
  */
 const MAKE_MS_MAX = 1;
 
 export interface JobAnswersOptions {
   readonly clock: Clock;
   readonly store: Pick<Store, "snowflakeId">;
-  /** The sequences, with the rights of the caller; absent for a live query. */
+  /** The sequences, accessed with the caller's rights; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
   /** The settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
-  /** The system views that the statement reads, by namespace and name. */
+  /** The system views that the statement reads, keyed by qualified name. */
   readonly systemViews: ReadonlyMap<string, SystemView>;
   readonly caller: Omit<SystemCall, "positions">;
-  /** Returns the rows of a table that the caller's transaction has staged. */
+  /** Returns the rows of a table staged by the caller's transaction. */
   readonly stagedOf: (tableId: number) => Iterable<readonly [string, StagedRow]>;
 }
 
@@ -51,7 +51,7 @@ export class JobAnswers {
     this.#options = options;
   }
 
-  /** Answers a question of the reader. @throws {DatabaseError} If the statement must end. */
+  /** Answers a question from the reader. @throws {DatabaseError} if the statement must end */
   answer(question: Question): ReaderAnswer {
     const { clock, store } = this.#options;
     if (question.kind === "ids") {
@@ -74,7 +74,7 @@ export class JobAnswers {
     return reading.next(clock);
   }
 
-  /** Ends a reading, because its remaining rows are not needed. */
+  /** Ends a reading whose remaining rows are not needed. */
   leave(reading: number): void {
     this.#readings.get(reading)?.close();
     this.#readings.delete(reading);
@@ -101,7 +101,7 @@ export class JobAnswers {
   }
 }
 
-/** Rows that are produced on demand and divided into answers. */
+/** Rows produced on demand and divided among several answers. */
 class RowReading<T> {
   readonly #portions: Iterator<readonly T[]>;
   readonly #bytesOf: (row: T) => number;
@@ -114,8 +114,8 @@ class RowReading<T> {
   }
 
   /**
-   * Returns the next rows. The list may be empty if they arrive slowly, and the result is undefined
-   * at the end.
+   * Returns the next rows, or undefined at the end. An empty list means that producing the next
+   * rows takes longer.
    */
   next(clock: Clock): readonly T[] | undefined {
     const rows: T[] = [];
@@ -151,7 +151,7 @@ function* columnsOf(
 }
 
 /**
- * Yields the values that a scan shows for each row: the row's own values or, if the row was
+ * Yields the values that a scan returns for each staged row: the row's own values or, if it was
  * deleted, those of its tombstone.
  */
 function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {

@@ -1,12 +1,12 @@
 /**
- * Controls, on the event loop, a query that is divided among several readers.
+ * Controls, on the event loop, a query divided among several readers.
  *
  *     parts ──all have ended──► whole ──► ended
  *       └──one failed or refused, or too many rows came──► ending ──all have ended──► ended
  *
- * Each reader runs the same part of the plan over its share of one table. The rows of all parts, of
- * which there are usually few, are gathered here and sent to the first reader, which runs the rest
- * of the plan, because it still has the tables open at the snapshot of the statement.
+ * Each reader runs the same part of the plan on its share of one table. The rows of all parts, of
+ * which there are usually few, are gathered here and sent to the first reader. That reader runs
+ * the rest of the plan, because it still has the tables open at the snapshot of the statement.
  */
 import type { Batch } from "../../types/mod.ts";
 import { batchBytes } from "../execute/materialised/memory_budget.ts";
@@ -16,7 +16,7 @@ import type { Dividing } from "./query_readers.ts";
 import type { QueryLedger, ReaderQuery, ReaderRead, ReaderThread, ReadOutcome } from "./reader.ts";
 
 export interface DividedQueryOptions {
-  /** The readers, two or more, all of which are free. */
+  /** Two or more readers, all of them free. */
   readonly readers: readonly ReaderThread[];
   /** The number that identifies the plan in every reader. */
   readonly plan: number;
@@ -31,7 +31,7 @@ export class DividedQuery {
   readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
-  /** The numbers of the readers that may leave their row groups to others. */
+  /** The numbers of the readers that may leave their remaining row groups to the others. */
   readonly #sparable = new Set<number>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;
@@ -57,7 +57,7 @@ export class DividedQuery {
 
   /**
    * Runs the parts of the query in all readers.
-   * @returns "refused" if the query should be run in one reader instead.
+   * @returns "refused" if a single reader should run the query instead.
    * @throws {DatabaseError}
    * @throws {CorruptionError}
    */
@@ -77,8 +77,8 @@ export class DividedQuery {
   }
 
   /**
-   * Makes one reader leave its remaining row groups to the others, so that it can run another
-   * statement. Returns false if no reader can leave.
+   * Makes one reader leave its remaining row groups to the others, so that it can run a different
+   * statement. Returns false if none can.
    */
   sparesOne(): boolean {
     for (const number of this.#sparable) {
@@ -97,7 +97,7 @@ export class DividedQuery {
     return { at: division.at, shape: this.#shape, isFirst: number === 0, claims };
   }
 
-  /** Runs one part of the query. Never rejects. */
+  /** Runs a part of the query. Never rejects. */
   async #runPart(reader: ReaderThread, number: number): Promise<void> {
     if (this.#isEnding) return;
     const part = this.#partOf(number);
@@ -161,7 +161,7 @@ export class DividedQuery {
   /**
    * Makes all readers stop working on the statement.
    *
-   * @param failure The error of the statement; absent if the statement runs again.
+   * @param failure The error of the statement; absent if the statement will be restarted.
    */
   #end(failure?: Error): void {
     if (this.#isEnding) return;
@@ -171,8 +171,7 @@ export class DividedQuery {
     this.#gathered.length = 0;
     for (const ledger of this.#ledgers) ledger.isEnded = true;
     this.#wake();
-    // The reader checks whether its job was cancelled before it continues, so an empty message is
-    // sufficient.
+    // An empty message is enough, because the reader checks for cancellation before it continues.
     if (this.#isFirstWaiting) this.#runWhole([]);
   }
 
@@ -182,8 +181,8 @@ export class DividedQuery {
 }
 
 /**
- * The ledger of one part of a query. It is the ledger of the statement, except for the figures that
- * belong only to the part.
+ * The ledger for one part of a query. It delegates to the ledger of the statement, except for the
+ * figures that concern only the part.
  */
 class PartLedger implements QueryLedger {
   readonly #whole: QueryLedger;

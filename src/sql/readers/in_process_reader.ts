@@ -1,6 +1,6 @@
 /**
- * A reader in the thread of the event loop, for tests and simulations. It receives copies of the
- * same messages, but needs no thread and takes no simulated time.
+ * Runs a reader in the thread of the event loop, for tests and simulations. It receives copies of
+ * the same messages as a real reader, but needs no thread and takes no simulated time.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerMessage, FromReader, ToReader } from "./job.ts";
@@ -23,16 +23,17 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        // The answer is available when this call returns, and no thread has to be started.
+        // An answer must be available when this call returns, and there is no thread whose start
+        // takes time.
         if (copy.kind === "ask" || copy.kind === "ready") onMessage(copy);
         else void later(() => onMessage(copy));
       },
       takeAnswer: () => answers.shift(),
-      // The event loop runs in this thread, so it cannot take rows while the reader waits.
+      // The event loop runs in this very thread, so it cannot take rows while the reader waits.
       wait: () => false,
-      // No time passes during a job in this thread, so that a sleep ends at once.
+      // No time passes during a job in this thread, so a sleep ends immediately.
       sleep: () => false,
-      // The event loop records the same bytes when it receives them.
+      // The event loop accounts for the same bytes when it receives them.
       noteSent: () => undefined,
     });
     return {

@@ -1,24 +1,24 @@
 /**
- * The messages between the event loop and a reader in another thread. All are plain data.
+ * Defines the messages between the event loop and a reader in another thread. All are plain data.
  *
  *     event loop ──run──► reader ──rows … rows, end | failed | refused──► event loop
  *                ──drop─►
  *
- * A query divided among several readers: each runs its part, and the first one also runs the rest
- * over the rows of all parts.
+ * In a query divided among several readers, each reader runs its part, and the first one then runs
+ * the rest of the plan on the rows of all parts.
  *
  *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
  *                ──run──► others       ──rows … rows, end─────► event loop
  *
- * A change with queries in its evaluations: the reader runs these evaluations after it has sent the
- * rows.
+ * For a change whose evaluations contain queries, the reader runs these evaluations after it has
+ * sent the rows.
  *
  *     event loop ──run──────► reader ──rows … rows, parted──► event loop
  *                ──evaluate─►        ──rows─────────────────►             (as often as needed)
  *                ──finish───►        ──end──────────────────►
  *
- * A statement with data-modifying WITH parts: the reader reads the rows of one part after another,
- * and receives the rows that earlier parts have returned.
+ * For a statement with data-modifying WITH parts, the reader reads the rows of one part after
+ * another, and receives the rows that earlier parts have returned.
  *
  *     event loop ──run──────► reader ──parted──────────────► event loop
  *                ──returned─►                                              (after each part)
@@ -26,12 +26,12 @@
  *                ──evaluate─►        ──rows────────────────►               (as often as needed)
  *                ──finish───►        ──end─────────────────►
  *
- * In the middle of a job, a reader may ask for rows and ids that only the event loop has. It waits
- * for the answer, which arrives on a separate port.
+ * During a job, a reader may ask for rows and ids that only the event loop has. It waits for the
+ * answer, which arrives on a separate port.
  *
  *     reader ──ask──► event loop ──answer──► reader
  *
- * Numbers that both sides change while a job runs are in shared memory (`JOB_WORDS`).
+ * Numbers that either side changes while a job runs are in shared memory (`JOB_WORDS`).
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { LogFields } from "../../base/log.ts";
@@ -51,24 +51,24 @@ import type { ResultFormat } from "../ports/engine.ts";
 import type { PlacedMeasures } from "../prepare/measured_nodes.ts";
 import type { SequenceCall } from "./sequence_questions.ts";
 
-/** The numbers of a job in shared memory, by their position. */
+/** The positions of a job's numbers in shared memory. */
 export const JOB_WORDS = {
   /**
-   * The reason why the job has to end, as its position in `CANCEL_CAUSES` plus 1; 0 while the job
-   * may continue.
+   * Why the job has to end, as an index in `CANCEL_CAUSES` plus 1; 0 as long as the job may
+   * continue.
    */
   cancelled: 0,
   /**
-   * The amount of rows that the event loop has taken, in KiB. A reader with too many rows in
-   * transit waits for it to grow.
+   * The total size of the rows that the event loop has taken, in KiB. A reader with too many rows
+   * in transit waits for it to grow.
    */
   takenKib: 1,
   /** The number of rows read from tables, in thousands. */
   kiloRowsRead: 2,
-  /** The memory limit of the statement, in KiB. */
+  /** The memory that the statement uses, in KiB. */
   heldKib: 3,
   /**
-   * The format in which rows are sent as text, as its position in `FORMATS` plus 1; 0 while rows
+   * The format in which rows are sent as text, as an index in `FORMATS` plus 1; 0 as long as rows
    * are sent as batches.
    */
   format: 4,
@@ -83,18 +83,18 @@ export function newJobWords(): JobWords {
   return new Int32Array(new SharedArrayBuffer(JOB_WORDS.count * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** The maximum amount of rows in transit to the event loop, in KiB. */
+/** The maximum size of rows in transit to the event loop, in KiB. */
 export const WINDOW_KIB = 2048;
 
 export const FORMATS: readonly ResultFormat[] = ["json", "ndjson", "csv"];
 
 export const CANCEL_CAUSES = ["kill", "drop", "shutdown", "transaction"] as const;
 
-/** The relations to which the names in a statement resolve, including those in its views. */
+/** The relations that the names in a statement refer to, including the names in its views. */
 export interface NamedRelations {
   /**
-   * The names of the policies that apply to the caller, or to the owner of a view, by `policyKey`;
-   * absent for a table without policies.
+   * The names of the policies that apply to the caller or to the owner of a view, keyed by
+   * `policyKey`. Tables without policies have no entry.
    */
   readonly policies: ReadonlyMap<string, readonly string[]>;
   readonly tables: readonly TableEntry[];
@@ -107,21 +107,24 @@ export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> 
   readonly name: string;
 }
 
-/** The source of a plan. For a change, a reader reads only the rows that the change needs. */
+/**
+ * The input from which a reader compiles a plan. For a change, a reader reads only the rows that the
+ * change needs.
+ */
 export interface PlanSource {
   readonly node: QueryStatement;
-  /** The types of the parameters. The types of lifted literals follow, as in the slots. */
+  /** The types of the parameters, followed by those of lifted literals, as in the slots. */
   readonly types: readonly DataType[];
   /** The namespace in which the job looks up unqualified names. */
   readonly namespace: string;
   readonly relations: NamedRelations;
-  /** The number of live rows in each table, which determines the join order. */
+  /** The number of live rows in each table, on which the join order depends. */
   readonly rowCounts: ReadonlyMap<number, number>;
 }
 
-/** The part of a divided query that one reader runs. */
+/** The part of a divided query that a reader runs. */
 export interface JobPart {
-  /** The point at which the plan is divided, as in `PlanDivision`, and the shape of the plan. */
+  /** The place where the plan is divided, as in `PlanDivision`, and the shape of the plan. */
   readonly at: number;
   readonly shape: string;
   /** Whether this reader also runs the rest of the plan. */
@@ -130,17 +133,19 @@ export interface JobPart {
 }
 
 /**
- * Words in shared memory. The first is the number of row groups that were taken. It is followed by
- * one word per reader, in the order of their numbers, which is 1 if the reader should take no more
- * row groups.
+ * Words in shared memory. The first one counts the row groups already taken. Then follows one word
+ * for each reader, in the order of their numbers, which is 1 if the reader should take no more row
+ * groups.
  */
 export type ClaimWords = Int32Array<SharedArrayBuffer>;
 
-/** The shared state by which readers agree on the row groups that each of them reads. */
+/** How readers agree on which of them reads which row groups. */
 export type PartClaims =
   /** Each row group goes to the first reader that claims it. */
   | { readonly kind: "counter"; readonly words: ClaimWords; readonly number: number }
-  /** Readers alternate in a fixed order, so that the same reader always has the same row groups. */
+  /**
+   * Readers take turns in a fixed order, so that the same reader always reads the same row groups.
+   */
   | { readonly kind: "turn"; readonly number: number; readonly of: number };
 
 export interface QueryJob {
@@ -152,34 +157,37 @@ export interface QueryJob {
   readonly slots: readonly Value[];
   readonly principal: Principal;
   readonly namespace: string;
-  /** The namespaces of the tables. They decide whether the caller may read history. */
+  /** The namespaces of the tables, on which the caller's right to read history depends. */
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
   /** The seqs of the statement's past reads, in the order of their indexes. */
   readonly pastSeqs: readonly Seq[];
   readonly nowMicros: number;
-  /** The sleeps of the query so far; present if the query may sleep. */
+  /** The sleeps of the query so far; present only if the query may sleep. */
   readonly slept: SleptSoFar | undefined;
   readonly eras: readonly SeqEra[];
   readonly tables: readonly SharedTable[];
-  /** The ids of the tables for which the transaction has staged rows that replace stored rows. */
+  /**
+   * The ids of the tables in which the transaction has staged rows. Staged rows replace stored
+   * ones.
+   */
   readonly stagedTableIds: readonly number[];
   readonly dropped: DroppedShares;
-  /** The time limit of the job in milliseconds; Infinity if there is none. */
+  /** The time limit for the job in milliseconds; Infinity if there is none. */
   readonly timeMs: number;
   readonly words: JobWords;
   readonly part: JobPart | undefined;
-  /** The shape that the plan of a measured statement must also have in the reader. */
+  /** For a measured statement, the shape that its plan must have in the reader, too. */
   readonly measuredShape: string | undefined;
 }
 
-/** The rows of all parts, which are sent to the first reader. */
+/** Sends the rows of all parts to the first reader. */
 export interface WholeMessage {
   readonly kind: "whole";
   readonly gathered: readonly Batch[];
 }
 
-/** Passes on the rows that a part of a statement has returned. */
+/** Passes on the rows returned by a part of a statement. */
 export interface ReturnedMessage {
   readonly kind: "returned";
   readonly part: number;
@@ -195,7 +203,7 @@ export interface ReadMessage {
 /** Requests the rows of an evaluation. */
 export interface EvaluateMessage {
   readonly kind: "evaluate";
-  /** The part to which the evaluation belongs; absent if the statement has no parts. */
+  /** The part that the evaluation belongs to; absent if the statement has no parts. */
   readonly part: number | undefined;
   readonly name: EvaluationName;
   readonly given: Batch;
@@ -219,28 +227,28 @@ export interface DropMessage {
   readonly dropped: DroppedShares;
 }
 
-/** Makes the reader release unpacked parts of segments, because memory is scarce. */
+/** Makes the reader release unpacked segment parts, because memory is scarce. */
 export interface GiveBackMessage {
   readonly kind: "give back";
 }
 
 /**
- * Asks for rows, ids or numbers that only the event loop has. A reading is a numbered pass over
- * rows.
+ * A request for rows, ids or numbers that only the event loop has. A reading is a numbered pass
+ * over rows.
  */
 export type Question =
-  /** Asks for ids of SNOWFLAKE_ID(). */
+  /** Asks for ids for SNOWFLAKE_ID(). */
   | { readonly kind: "ids"; readonly count: number }
-  /** A call of nextval, currval, lastval or setval in a reader. */
+  /** A call to nextval, currval, lastval or setval in a reader. */
   | { readonly kind: "sequence"; readonly call: SequenceCall }
-  /** A call of current_setting or, if `set` is present, of set_config. */
+  /** A call to current_setting or, if `set` is present, to set_config. */
   | {
       readonly kind: "setting";
       readonly name: string;
       readonly set?: { readonly value: string | undefined; readonly isLocal: boolean };
     }
   /**
-   * Asks for the next rows of a system view that the caller may see, with the columns at these
+   * Asks for the next rows of a system view that the caller may see, with the columns at the given
    * positions.
    */
   | {
@@ -249,12 +257,12 @@ export type Question =
       readonly name: string;
       readonly positions: readonly number[];
     }
-  /** Asks for the next rows of a table that the transaction has staged. */
+  /** Asks for the next staged rows of a table. */
   | { readonly kind: "staged"; readonly reading: number; readonly tableId: number };
 
 /**
- * The types of the answers by kind of question. An empty list of rows means that more may follow;
- * undefined means the end.
+ * The types of the answers, keyed by kind of question. For rows, an empty list means that more may
+ * follow, and undefined means the end.
  */
 export interface Answers {
   readonly ids: readonly number[];
@@ -269,7 +277,7 @@ export type KeyedRow = readonly [keyText: string, staged: StagedRow];
 export type ReaderAnswer = Answers[keyof Answers];
 
 export interface AnswerMessage {
-  /** The number of the question. A reader may abandon a question before the answer arrives. */
+  /** The number of the question. The reader may have abandoned the question in the meantime. */
   readonly number: number;
   readonly answer: ReaderAnswer;
 }
@@ -278,21 +286,21 @@ export type ToReader = QueryJob | FurtherMessage | DropMessage | GiveBackMessage
 
 /** The memory that a reader retains between statements, in bytes. */
 export interface ReaderMemory {
-  /** The size of the reader's heap, including unreachable objects and gaps. */
+  /** The size of the reader's heap, including unreachable objects and free space. */
   readonly heapBytes: number;
-  /** The size of the segment parts that the reader has unpacked. */
+  /** The size of the segment parts that the reader keeps unpacked. */
   readonly cacheBytes: number;
 }
 
-/** The totals that a reader reports at the end of a job. */
+/** Totals that a reader reports at the end of a job. */
 export interface JobTotals {
   readonly memory: ReaderMemory;
   readonly rowsRead: number;
-  /** The time for which the reader has worked, in milliseconds. */
+  /** How long the reader has worked, in milliseconds. */
   readonly workedMs: number;
-  /** Set for a statement that EXPLAIN ANALYZE measures. */
+  /** Present for a statement measured by EXPLAIN ANALYZE. */
   readonly measures?: readonly PlacedMeasures[] | undefined;
-  /** The total time for which the request has been asked to sleep. */
+  /** How long the request has asked to sleep in total, in milliseconds. */
   readonly sleepMs: number;
 }
 
@@ -300,7 +308,7 @@ export type FromReader =
   /** The thread has started. This is the first message of each thread. */
   | { readonly kind: "ready" }
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
-  /** Rows as UTF-8 text, in the format that the event loop has requested. */
+  /** Rows as UTF-8 text, in the format requested by the event loop. */
   | {
       readonly kind: "text";
       readonly text: Uint8Array<ArrayBuffer>;
@@ -308,16 +316,16 @@ export type FromReader =
       readonly kib: number;
     }
   | { readonly kind: "end"; readonly totals: JobTotals }
-  /** A question of a reader to the event loop. The reader waits for the answer. */
+  /** A question from a reader to the event loop. The reader waits for the answer. */
   | { readonly kind: "ask"; readonly number: number; readonly question: Question }
-  /** The reader has stopped reading rows before their end. */
+  /** The reader has stopped a reading before its end. */
   | { readonly kind: "left"; readonly reading: number }
-  /** All rows have been sent, and the job waits for a further message. */
+  /** All rows have been sent, and the job waits for another message. */
   | { readonly kind: "parted" }
   | {
       readonly kind: "failed";
       readonly failure: ThreadFailure;
-      /** The column of the faulty value, if the column is known but the position is not. */
+      /** The column with the faulty value, if it is known but the position in the SQL is not. */
       readonly place?: CellPlace | undefined;
     }
   /** The reader has compiled the statement to a different plan. */

@@ -1,6 +1,6 @@
 /**
- * The ledger of a job in its reader. The ledger contains what the event loop tells the job, reports
- * what the job has used, and implements the job's sleeps.
+ * The ledger of a job in its reader. It holds what the event loop tells the job, reports what the
+ * job has used, and implements the job's sleeps.
  */
 import type { Clock } from "../../base/clock.ts";
 import { memoryUsage } from "../../base/memory_usage.ts";
@@ -63,7 +63,7 @@ export class JobLedger implements RequestLedger {
   }
 }
 
-/** Returns what a job has used, and the memory of its reader when the job ends. */
+/** Returns what a job has used, and the memory of its reader, at the end of the job. */
 export function takenBy(
   { rowsRead, sleepMs }: JobLedger,
   { cachedBytes }: Pick<ReplicaStore, "cachedBytes">,
@@ -73,7 +73,8 @@ export function takenBy(
 }
 
 /**
- * Returns the sleeps of a job, during which its thread waits; undefined if the job may not sleep.
+ * Returns an object that implements the job's sleeps by blocking its thread; undefined if the job
+ * may not sleep.
  */
 export function sleepsIn(
   { slept, words }: QueryJob,

@@ -1,9 +1,9 @@
 /**
- * The plans that a reader keeps, by their numbers. Their estimated size is limited: the oldest ones
- * are discarded first, and a plan that is too large is not kept at all.
+ * Keeps the plans of a reader, keyed by number. Their total estimated size is limited: the oldest
+ * plans are discarded first, and a plan that is too large is not kept at all.
  *
- * The event loop keeps the same list for each reader. Both sides discard plans by the same rule, so
- * a reader has every plan on the list.
+ * The event loop keeps the same list for each reader. Both sides discard plans by the same rule,
+ * so a reader has every plan on the list.
  */
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import { fitsCache, planBytesOf } from "../prepare/plan_size.ts";
@@ -29,7 +29,7 @@ export class KeptPlans<Plan> {
 
   /**
    * Keeps a compiled plan for later runs of the same statement.
-   * @param node The statement from which the plan was compiled.
+   * @param node The statement that was compiled.
    */
   add(number: number, plan: Plan, { _location: { end, start } }: QueryStatement): void {
     const bytes = planBytesOf(end - start);

@@ -1,13 +1,13 @@
 /**
- * Finds the rows of live queries in another thread. A snapshot in which few of many rows match the
- * filter would occupy the event loop for as long as an ordinary query.
+ * Finds the rows of live queries in another thread. If only a few of many rows match the filter, a
+ * snapshot would occupy the event loop for as long as an ordinary query.
  *
  *     waiting for a permit ──► waiting for a reader ──► rows … end
  *              └───────────────────┴────────────────────┴──closed──► nothing more
  *
- * Thousands of clients may reconnect at once, and their searches would occupy every reader.
- * Therefore, only a few searches at a time wait for a reader, in the same queue as the statements
- * of their users; all other searches wait for a permit.
+ * When thousands of clients reconnect at once, their searches could occupy every reader.
+ * Therefore, only a few searches at a time may wait for a reader, in the same queue as the
+ * statements of their users. All others wait for a permit.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -28,10 +28,10 @@ import { type PlaceRequest, WaitingStatements } from "./waiting_statements.ts";
 /** The maximum number of searches that have a reader or wait for one. */
 const UNDER_WAY_MAX = 4;
 
-/** The maximum number of statements that are cached. */
+/** The maximum number of cached statements. */
 const STATEMENTS_MAX = 32;
 
-/** No time limit, because a search may last as long as its rows are needed. */
+/** Searches have no time limit, because a search may last as long as its rows are needed. */
 const WITHOUT_END = { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 };
 
 export interface LiveSearchDeps extends BindingDeps {
@@ -47,10 +47,7 @@ export class LiveSearches {
   readonly #deps: LiveSearchDeps;
   readonly #readers: QueryReaders;
   readonly #waiting: WaitingStatements<SearchPermit>;
-  /**
-   * The statements that were needed most recently: those that yield rows, and those that yield only
-   * seqs.
-   */
+  /** The most recently used statements: those that yield rows, and those that yield only seqs. */
   readonly #ofRows = new Map<LiveRowsQuery, LiveRowsStatement>();
   readonly #ofSeqs = new Map<LiveRowsQuery, LiveRowsStatement>();
   #underWayCount = 0;
@@ -126,7 +123,7 @@ export class LiveSearches {
     }
   }
 
-  /** Returns a permit for a search; undefined while the search has to wait. */
+  /** Returns a permit for a search; undefined if the search has to wait. */
   #permitFor(userId: string): SearchPermit | undefined {
     if (this.#underWayCount === UNDER_WAY_MAX) return undefined;
     this.#underWayCount += 1;
@@ -142,7 +139,7 @@ export class LiveSearches {
   }
 }
 
-/** The search of one plan. Most plans are never searched. */
+/** Searches for the rows of a single plan. Most plans are never searched. */
 class LiveSearch implements RowSearch {
   readonly #searches: LiveSearches;
   readonly #query: LiveRowsQuery;
@@ -194,7 +191,7 @@ class ReaderSearch implements FoundRows {
     return this.#isClosed;
   }
 
-  /** Receives a permit, which is returned when the search ends. */
+  /** Takes over a permit, which is given back when the search ends. */
   adopt(permit: SearchPermit): void {
     this.#permit = permit;
     if (this.#isClosed) permit.giveBack();
@@ -239,8 +236,8 @@ class ReaderSearch implements FoundRows {
 }
 
 /**
- * Whether an error means that rows have to be read on the event loop, because no reader can read
- * them or too many searches are waiting.
+ * Whether an error means that the event loop has to read the rows, because no reader can do so or
+ * too many searches are waiting.
  */
 function isRefusal(error: unknown): boolean {
   if (error === READ_HERE) return true;

@@ -2,8 +2,8 @@
  * Runs queries, and the reading half of changes, in a separate thread. Jobs run one at a time and
  * without pauses, because no other work waits for this thread.
  *
- * The thread has no catalog and no log. It reads tables that were shared with it and sends rows to
- * the event loop. When many rows are in transit, it waits until the event loop has received them.
+ * The thread has no catalog and no log. It reads tables shared with it, and sends rows to the
+ * event loop. When too many rows are in transit, it waits for the event loop to take them.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -55,20 +55,20 @@ import { depsIn } from "./relations.ts";
 
 const ENCODER = new TextEncoder();
 
-/** The maximum time that a reader sleeps before it checks whether its job was cancelled. */
+/** The longest that a reader sleeps before it checks whether its job has been cancelled. */
 const LOOK_MS = 20;
 
-/** The settings that a reader receives once, on startup. */
+/** The settings that a reader receives once, at startup. */
 export interface ReaderSettings {
   readonly limits: SqlLimits;
-  /** The memory that the process may use, in bytes. */
+  /** The memory available to the process, in bytes. */
   readonly memoryBytes: number;
   readonly version: string;
   /** The size of the cache of unpacked segment parts, in bytes. */
   readonly cacheBytes: number;
   readonly spill: {
     readonly directory: string;
-    /** The prefix of the names of its temporary files; no two readers share it. */
+    /** The prefix for the names of temporary files, which no two readers share. */
     readonly prefix: string;
     readonly bytesMax: number;
     readonly minFreeBytes: number;
@@ -82,27 +82,31 @@ export interface QueryReaderParts {
   readonly settings: ReaderSettings;
   readonly post: (message: FromReader, moved: readonly ArrayBuffer[]) => void;
   /**
-   * Waits until the event loop has received more than `takenKib` KiB of rows, or for a limited
-   * time. Returns false if the event loop cannot receive rows while this function waits.
+   * Waits, for a limited time, until the event loop has taken more than `takenKib` KiB of rows.
+   * Returns false if the event loop cannot take rows while this function waits.
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
-  /** Waits until the job is cancelled, or for `ms`. Returns false if waiting is impossible. */
+  /**
+   * Waits for `ms` milliseconds, or until the job is cancelled. Returns false if waiting is
+   * impossible.
+   */
   readonly sleep: (words: JobWords, ms: number) => boolean;
   /**
-   * Waits until the event loop has sent more answers than `answeredCount`, or for a limited time.
-   * Returns the oldest answer that has not been received, if there is one.
+   * Waits, for a limited time, until the event loop has sent more answers than `answeredCount`.
+   * Returns the oldest answer that has not been returned yet, if there is one.
    */
   readonly takeAnswer: (words: JobWords, answeredCount: number) => AnswerMessage | undefined;
-  /** Records the size of rows that were sent, because they leave garbage in this thread. */
+  /** Notes the size of rows that have been sent, because they leave garbage in this thread. */
   readonly noteSent: (bytes: number) => void;
 }
 
 /**
- * Signals that this reader's plan differs from the plan that was divided. This is not a failure.
+ * Signals that this reader has compiled a different plan from the one that was divided. This is
+ * not a failure.
  */
 const OTHER_PLAN: Error = new Error("The reader made a different plan");
 
-/** A plan that is compiled for the readers among which it is divided. */
+/** A plan compiled for a division among readers. */
 interface CompiledDivision {
   readonly at: number;
   readonly shape: string;
@@ -113,7 +117,7 @@ interface CompiledDivision {
 
 type JobMeasures = JobTotals["measures"];
 
-/** A job whose rows have been sent, and which now runs evaluations. */
+/** A job that has sent its rows and now runs evaluations. */
 interface EvaluatingJob {
   readonly evaluations: readonly Evaluation[];
   readonly context: ExecutionContext;
@@ -122,7 +126,7 @@ interface EvaluatingJob {
   readonly measured: () => JobMeasures;
 }
 
-/** A job for one part of a divided query. */
+/** A job that runs one part of a divided query. */
 interface DividedJob extends Pick<PartsJob, "drained" | "ledger"> {
   readonly columnCount: number;
   readonly division: QueryShare;
@@ -135,19 +139,19 @@ interface PartsJob extends EvaluatingJob {
   readonly drained: (build: OperatorFactory, columnCount: number) => void;
 }
 
-/** Blocks the thread until more rows have been received, or for a limited time. */
+/** Blocks the thread, for a limited time, until more rows have been taken. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
   Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
   return true;
 }
 
-/** Blocks the thread until the job is cancelled, or for `ms`. */
+/** Blocks the thread for `ms` milliseconds, or until the job is cancelled. */
 export function sleepInThread(words: JobWords, ms: number): boolean {
   Atomics.wait(words, JOB_WORDS.cancelled, 0, ms);
   return true;
 }
 
-/** Blocks the thread until more answers have been sent, or for a limited time. */
+/** Blocks the thread, for a limited time, until more answers have been sent. */
 export function waitForAnswer(words: JobWords, answeredCount: number): void {
   Atomics.wait(words, JOB_WORDS.answered, answeredCount, LOOK_MS);
 }
@@ -157,19 +161,16 @@ export class QueryReader {
   readonly #store: ReplicaStore;
   readonly #spillSpace: SpillSpace;
   readonly #plans = new KeptPlans<Prepared>();
-  /** The number of the plan of the last job. */
+  /** The plan number of the most recent job. */
   #plan = 0;
   readonly #divided = new WeakMap<Prepared, CompiledDivision>();
-  /** The questions that the current job asks the event loop. */
+  /** The questions of the current job to the event loop. */
   #questions: Questions | undefined;
   #questionCount = 0;
-  /**
-   * The time that the job had worked before the current message, and the time at which that message
-   * arrived.
-   */
+  /** How long the job had worked before the current message, and when that message arrived. */
   #workedMs = 0;
   #sinceMs = 0;
-  /** Continues a job that waits for a message. */
+  /** Continues a job that is waiting for a message. */
   #further: ((message: FurtherMessage) => void) | undefined;
 
   constructor(parts: QueryReaderParts) {
@@ -203,7 +204,7 @@ export class QueryReader {
       if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
     }
-    // The answers to the questions may contain many rows, so they are released.
+    // The answers may contain many rows, so they are released.
     if (this.#further === undefined) this.#questions = undefined;
   }
 
@@ -266,7 +267,10 @@ export class QueryReader {
     this.#runPart(divided, part, { columnCount, division, drained, ledger, measured });
   }
 
-  /** Runs one part of a divided query and, in the first reader, the rest over all parts. */
+  /**
+   * Runs a part of a divided query and, in the first reader, the rest of the plan on the rows of
+   * all parts.
+   */
   #runPart(
     { at, part, plan, whole }: CompiledDivision,
     { isFirst }: JobPart,
@@ -299,7 +303,7 @@ export class QueryReader {
     this.#workedMs = this.#worked();
   }
 
-  /** Runs evaluations of a change, as many as are requested. */
+  /** Runs the evaluations of a change, as often as they are requested. */
   #evaluate(job: EvaluatingJob): void {
     const { ledger, measured } = job;
     this.#wait((message) => {
@@ -375,7 +379,7 @@ export class QueryReader {
   }
 
   /**
-   * Returns the profile for the measurements of EXPLAIN ANALYZE.
+   * Returns a profile that collects measurements for EXPLAIN ANALYZE.
    * @throws OTHER_PLAN if this reader has compiled a different plan.
    */
   #profileOf({ measuredShape: shape }: QueryJob, { plan }: Prepared): Profile | undefined {
@@ -417,13 +421,13 @@ export class QueryReader {
     const cell = error instanceof CellError && error.position === undefined ? error : undefined;
     const failure = failureFrom(cell?.reason ?? error);
     // The event loop forgets the plan when it receives the failure. If this side kept it, the two
-    // would not discard the same plans.
+    // lists of plans would diverge.
     this.#plans.delete(this.#plan);
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
 
   /**
-   * Returns the compiled plan of one part of a divided query.
+   * Returns the compiled plan for a part of a divided query.
    * @throws OTHER_PLAN if this reader has compiled a different plan.
    */
   #dividedOf(prepared: Prepared, part: JobPart): CompiledDivision {
@@ -495,10 +499,7 @@ export class QueryReader {
   }
 }
 
-/**
- * Keeps the rows that a data-modifying statement in WITH has returned, for the parts of the query
- * that read them.
- */
+/** Keeps the rows returned by a data-modifying statement in WITH, for the parts that read them. */
 function keepReturned(
   { returned }: PartRead,
   batches: readonly Batch[],
@@ -510,7 +511,7 @@ function keepReturned(
   defined(parts, "a statement of several parts must have their state").rows.set(recursion, rows);
 }
 
-/** Sends all rows, and closes their source. */
+/** Sends all rows of a source, and closes it. */
 function drainInto(
   sender: RowSender,
   operator: Operator,
@@ -549,7 +550,7 @@ class RowSender {
   }
 
   /**
-   * Sends rows. The time spent waiting for the client does not count towards the time limit.
+   * Sends rows. Time spent waiting for the client does not count towards the time limit.
    * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   send(rows: Batch, columnCount: number, ledger: JobLedger): void {
@@ -589,8 +590,8 @@ class RowSender {
 }
 
 /**
- * Represents strings as bytes. The rows of a change are stored, so the event loop need not create
- * strings from their bytes.
+ * Converts strings to bytes. The rows of a change are stored, so the event loop need not create
+ * strings from them.
  */
 function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
   return {
@@ -602,8 +603,8 @@ function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
 }
 
 /**
- * Chooses the row groups that one reader reads in a scan that is divided among several readers. A
- * reader that is slow or began late takes fewer of them.
+ * Chooses the row groups that this reader reads in a scan divided among several readers. A reader
+ * that is slow or starts late takes fewer of them.
  */
 function newDivision({ claims }: Pick<JobPart, "claims">): QueryShare {
   return { share: shareOf(claims), gathered: [] };
@@ -614,9 +615,9 @@ function shareOf(claims: PartClaims): ScanShare {
 }
 
 /**
- * Claims the next row group when the scan reaches a row group and none is claimed. All groups up to
- * the claimed one are therefore claimed by this reader or by others, and no reader ever passes its
- * claimed group.
+ * Claims the next row group whenever the scan reaches a row group and holds no claim. All row
+ * groups up to the claimed one have therefore been claimed by this reader or by others, and no
+ * reader ever goes past its claimed row group.
  */
 class CountedShare implements ScanShare {
   readonly #words: ClaimWords;

@@ -1,12 +1,12 @@
 /**
- * Manages the reader threads on the event loop: decides which statement gets a reader, and how many
- * readers a query has.
+ * Manages the reader threads on the event loop: decides which statement gets a reader, and how
+ * many readers a query gets.
  *
  * - While a statement runs in a reader, it pins the files that it reads.
- * - A statement that finds no free reader waits in a queue (`waiting_statements.ts`). A query that
- *   is divided among several readers gives up one of them for such a statement.
- * - One extra reader is reserved for statements that inspect the server. Otherwise, operators could
- *   not find and end the statements that occupy the readers.
+ * - A statement that finds no free reader waits in a queue (`waiting_statements.ts`). A query
+ *   divided among several readers gives up one of them for such a statement.
+ * - One extra reader is reserved for statements that inspect the server. Without it, operators
+ *   could not find and end the statements that occupy the readers.
  */
 import { FIRST_SLICE_MS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
@@ -24,57 +24,56 @@ import {
 import type { PlaceRequest } from "./waiting_statements.ts";
 
 export interface QueryReadersParts extends ReaderPoolParts {
-  /**
-   * Whether queries are sent to readers before they turn out to be long. Only tests set this
-   * option.
-   */
+  /** Whether queries go to readers before they turn out to be long. Only tests set this option. */
   readonly takesAll?: boolean | undefined;
   /** The rules by which queries are divided among readers. Only tests set this option. */
   readonly dividing?: Partial<Dividing> | undefined;
 }
 
-/** The place in which a statement reads its rows: a reader, or the event loop. */
+/** Where a statement reads its rows: in a reader, or on the event loop. */
 export interface ReadingPlace {
-  /** The time for which the statement has waited for the reader. */
+  /** How long the statement has waited for the reader, in milliseconds. */
   readonly waitedMs: number;
   /**
    * Reads the rows of the statement from the beginning, in a reader.
    *
    * @returns undefined if the place is the event loop.
-   * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
+   * @throws {DatabaseError}
+   * @throws {CorruptionError} if a table cannot be read
    */
   begin(query: ReaderQuery): StartedRead | undefined;
-  /** Frees the reader for other statements if it was not used. */
+  /** Frees the reader for other statements, if it has not been used. */
   giveBack(): void;
 }
 
 /** The number of readers by state, for monitoring. */
 export interface ReaderCounts extends PoolCounts {
-  /** The number of queries that readers have started since startup. */
+  /** The number of queries started in readers since startup. */
   readonly queries: number;
 }
 
 /** The rules by which queries are divided among readers. */
 export interface Dividing {
-  /** The minimum number of table rows per reader of a divided query. */
+  /** The minimum number of table rows per reader in a divided query. */
   readonly rowsEach: number;
-  /** The minimum time that a query takes in one reader to be divided, in milliseconds. */
+  /** The shortest query worth dividing, as its run time in a single reader, in milliseconds. */
   readonly msMin: number;
   /** The minimum number of runs before a query is divided, unless it is large. */
   readonly runsMin: number;
   /** Whether the same reader always reads the same row groups. */
   readonly isInTurn: boolean;
   /**
-   * The maximum size of the rows that parts yield. If they yield more, they hardly reduce their
-   * rows, and the rest of the plan would take as long as the whole query takes in one reader.
+   * The maximum total size of the rows that the parts return. If they return more, they do not
+   * reduce their input much, and the rest of the plan would take as long as the entire query in a
+   * single reader.
    */
   readonly gatheredBytesMax: number;
 }
 
 /**
- * The default rules for dividing queries. Dividing costs 2 to 3 ms, so fewer than two row groups
- * per reader are not worth it. The runtime compiles the code of a query as it runs, in each reader
- * separately, so a query that has run only once is not divided either.
+ * The default rules for dividing queries. A division costs 2 to 3 ms, so it does not pay off for
+ * fewer than two row groups per reader. The runtime compiles the code of a query as it runs,
+ * separately in each reader, so a query that has run only once is not divided either.
  */
 const DIVIDING: Dividing = {
   rowsEach: 2 * ROW_GROUP_ROWS_MAX,
@@ -85,27 +84,29 @@ const DIVIDING: Dividing = {
 };
 
 /**
- * From this number of rows on, a query counts as long before it has ever run. A query that takes
- * this long is also worth dividing immediately.
+ * A query on this many rows counts as long even if it has never run. A query that takes this many
+ * milliseconds is worth dividing immediately, too.
  */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 const LONG_MS = 300;
 
-/** The interval at which idle readers are told which files they may release. */
+/** How often, in milliseconds, idle readers are told which files they may release. */
 const DROP_MS = 5000;
 
 export class QueryReaders {
   readonly #parts: QueryReadersParts;
   readonly #pool: ReaderPool;
   readonly #inspecting: ReaderPool;
-  /** Plans that a reader refused, because it had compiled them differently. */
+  /**
+   * Plans that a reader refused to run, because it had compiled the statement to a different plan.
+   */
   readonly #refused = new WeakSet<Prepared>();
   /**
-   * Plans that are not divided, because one reader runs them as fast or because readers compile
-   * them differently.
+   * Plans that are not divided, because a single reader is as fast, or because readers compile the
+   * statement to different plans.
    */
   readonly #undivided = new WeakSet<Prepared>();
-  /** For each plan, the time that its last run would have taken in one reader. */
+  /** For each plan, how long its last run would have taken in a single reader. */
   readonly #aloneMs = new WeakMap<Prepared, number>();
   /** For each plan, the number of its runs in readers. */
   readonly #runCounts = new WeakMap<Prepared, number>();
@@ -150,7 +151,7 @@ export class QueryReaders {
     };
   }
 
-  /** The memory that all readers used after their last statements. */
+  /** The total memory that the readers used after their most recent statements. */
   get memory(): ReaderMemory {
     let heapBytes = 0;
     let cacheBytes = 0;
@@ -165,7 +166,9 @@ export class QueryReaders {
     return [...this.#pool.readers, ...this.#inspecting.readers];
   }
 
-  /** Whether a reader can read the rows of a statement or, for a change, the rows that it needs. */
+  /**
+   * Whether a reader can read the rows of a statement or, for a change, the rows that it needs.
+   */
   canRead(prepared: Prepared): boolean {
     return readsRows(prepared) && !this.#refused.has(prepared);
   }
@@ -178,8 +181,8 @@ export class QueryReaders {
   }
 
   /**
-   * Waits in the queue, and resolves with a place. The statement must begin in the same tick of the
-   * event loop, or return the place.
+   * Waits in the queue, and resolves with a place. The caller must start the statement in the same
+   * tick of the event loop, or give the place back.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -231,13 +234,14 @@ export class QueryReaders {
   }
 
   /**
-   * Begins a query in several readers. Returns undefined if one reader is enough, or there is only
-   * one.
+   * Starts a query in several readers. Returns undefined if one reader is enough, or only one is
+   * available.
    */
   #beginDivided(query: ReaderQuery, first: ReaderThread): StartedRead | undefined {
     const { prepared } = query;
     const dividing = { ...DIVIDING, ...this.#parts.dividing };
-    // The rows of a change must arrive in the order in which the event loop would read them.
+    // The rows of a change must arrive in the order in which the event loop would read them, so
+    // only queries are divided.
     if (prepared.kind !== "query" || this.#undivided.has(prepared)) return undefined;
     if (!isOfStoredRows(query)) return undefined;
     const division = divisionOf(prepared.plan);
@@ -247,7 +251,7 @@ export class QueryReaders {
     if (!isLarge && this.#runCountOf(prepared) < dividing.runsMin) return undefined;
     if (aloneMs !== undefined && aloneMs < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
-    // Free readers are reserved for waiting statements.
+    // If statements are waiting, free readers are kept for them.
     if (countMax < 2 || this.#pool.isAwaited) return undefined;
     const readers = [first, ...this.#pool.takeFree(countMax - 1)];
     if (readers.length === 1) return undefined;
@@ -267,7 +271,7 @@ export class QueryReaders {
   }
 
   /**
-   * Tells readers to release unpacked parts of segments. Busy readers do so after their statement.
+   * Tells readers to release unpacked segment parts. A busy reader does so after its statement.
    */
   giveBackMemory(): void {
     for (const reader of this.#all) reader.giveBackMemory();
@@ -303,8 +307,8 @@ export class QueryReaders {
 }
 
 /**
- * Whether all readers of a statement would read the same rows. The event loop, in contrast, answers
- * a question with the current state.
+ * Whether every reader of a statement would read the same rows. This rules out rows that the event
+ * loop supplies as answers, because they reflect its current state.
  */
 function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   return prepared.requirements.every(
@@ -316,7 +320,7 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   );
 }
 
-/** Whether a statement reads system views that inform operators about the server. */
+/** Whether a statement reads system views with which operators inspect the server. */
 export function isInspecting({ requirements }: Prepared): boolean {
   return requirements.some((each) => each.action === "read-system" && !each.view.isOpen);
 }

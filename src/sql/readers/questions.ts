@@ -1,8 +1,7 @@
 /**
- * Sends the questions of a statement in a reader to the event loop. They ask for rows of system
- * views, rows that the transaction has staged, ids, numbers of sequences, and settings. Each
- * question is sent when the statement needs the answer, so the answer reflects the same state as on
- * the event loop.
+ * Sends questions of a statement in a reader to the event loop. They ask for rows of system views,
+ * staged rows, ids, numbers of sequences, and settings. Each question is sent when the statement
+ * needs the answer, so the answer reflects the same state as it would on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
@@ -13,8 +12,8 @@ import type { Answers, Question } from "./job.ts";
 import { AskedSequenceCalls } from "./sequence_questions.ts";
 
 /**
- * The minimum number of ids that are requested at a time; the first question requests this many.
- * Unused ids are discarded.
+ * The minimum number of ids to request at a time, which the first question requests. Unused ids
+ * are discarded.
  */
 const IDS_MIN = 16;
 const IDS_MAX = 1024;
@@ -31,7 +30,7 @@ export interface QuestionsOptions {
   readonly stagedTableIds: readonly number[];
 }
 
-/** Asks the questions of one job, and keeps the answers that stay valid. */
+/** Asks the questions of a job, and caches answers that stay valid. */
 export class Questions implements StagedRows, SettingCalls {
   readonly #options: QuestionsOptions;
   readonly sequences: AskedSequenceCalls;
@@ -51,7 +50,7 @@ export class Questions implements StagedRows, SettingCalls {
     this.#stagedTableIds = new Set(options.stagedTableIds);
   }
 
-  /** The size of the staged rows that are stored here, in bytes. */
+  /** The size of the staged rows cached here, in bytes. */
   get stagedBytes(): number {
     return this.#stagedBytes;
   }
@@ -86,8 +85,8 @@ export class Questions implements StagedRows, SettingCalls {
   }
 
   /**
-   * Returns the staged rows. They belong to the caller, because this statement can read no other
-   * owner's rows.
+   * Returns the staged rows of a table. They belong to the caller, because the statement cannot
+   * read the rows of any other owner.
    */
   stagedOf(tableId: number): ReadonlyMap<string, StagedRow> | undefined {
     if (!this.hasStaged(tableId)) return undefined;

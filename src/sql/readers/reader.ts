@@ -1,6 +1,6 @@
 /**
- * Represents one reader thread on the event loop: the messages that it was sent, and the statement
- * that it runs.
+ * Represents a reader thread on the event loop: the messages sent to it, and the statement it
+ * runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -39,14 +39,14 @@ import { KeptPlans } from "./kept_plans.ts";
 import { relationsOf, systemViewsIn } from "./relations.ts";
 import { RunningJob } from "./running_job.ts";
 
-/** The source from which a reader compiles a plan. */
+/** The input from which a reader compiles a plan. */
 export interface QuerySource {
   readonly node: QueryStatement;
-  /** The types of the parameters. The types of lifted literals follow, as in the slots. */
+  /** The types of the parameters, followed by those of lifted literals, as in the slots. */
   readonly types: readonly DataType[];
 }
 
-/** The limits of a query, and its resource consumption. */
+/** The limits for a query, and what it has used so far. */
 export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "rowsRead" | "wake"> {
   readonly cancelledBy: RequestLedger["cancelledBy"];
   readonly deadlineMs: number;
@@ -55,7 +55,7 @@ export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "row
 /** A statement whose rows a reader will read. */
 export interface ReaderQuery {
   readonly prepared: Prepared;
-  /** Returns the source of the plan, for a reader that does not have the plan. */
+  /** Returns what is needed to compile the plan, for a reader that does not have it. */
   source(): QuerySource;
   readonly slots: readonly Value[];
   readonly principal: Principal;
@@ -63,24 +63,24 @@ export interface ReaderQuery {
   readonly snapshotSeq: Seq;
   /**
    * Returns the seqs of the statement's past reads, in the order of their indexes. Called in the
-   * tick in which the tables are shared.
+   * same tick in which the tables are shared.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE …
    */
   pastSeqs(): readonly Seq[];
   readonly nowMicros: number;
-  /** The rows that the transaction of the statement has staged. */
+  /** The rows that the statement's transaction has staged. */
   readonly staged: StagedRows | undefined;
-  /** The sequences, with the rights of the caller; absent for a live query. */
+  /** The sequences, accessed with the caller's rights; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
   /** The settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
-  /** The sleeps of the query; absent if it may not sleep. */
+  /** Implements the query's sleeps; absent if it may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
   /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** Receives rows of the statement. @throws {DatabaseError} An error that ends the statement. */
+  /** Receives rows of the statement. @throws {DatabaseError} to end the statement */
   onBatch(batch: Batch): void;
   /**
    * Receives further rows as text, once `textFormat` has returned a format.
@@ -88,39 +88,39 @@ export interface ReaderQuery {
    * @throws {DatabaseError}
    */
   onText?(text: RowText): void;
-  /** Returns the text format of further rows; undefined as long as batches are needed. */
+  /** Returns the text format for further rows; undefined as long as batches are needed. */
   textFormat?(): ResultFormat | undefined;
-  /** Resolves when the reader may send more; undefined if the reader may continue immediately. */
+  /** Resolves when the reader may send more; undefined if it may continue immediately. */
   taken?(): Promise<void> | undefined;
-  /** Called when the reader has sent its rows and waits for {@linkcode ReaderRead.goOn}. */
+  /** Called when the reader has sent its rows and is waiting for {@linkcode ReaderRead.goOn}. */
   onParted?(): void;
 }
 
 /**
- * The outcome of a read. "read" means that all rows have arrived. Otherwise, no rows have arrived,
- * and the statement begins again, in one reader instead of several or on the event loop.
- * `unstarted` means that the thread of the reader could not start.
+ * How a read ended. "read" means that all rows have arrived. Otherwise, none have arrived, and the
+ * statement is restarted, in a single reader instead of several or on the event loop. "unstarted"
+ * means that the reader's thread could not be started.
  */
 export type ReadOutcome = "read" | "refused" | "unstarted";
 
-/** A read that a reader has started for a statement. */
+/** A read in progress in a reader. */
 export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
   /** Makes a waiting reader continue. This has no effect once the reader has ended. */
   goOn(message: FurtherMessage): void;
-  /** Ends the read, because its rows are no longer needed. The outcome is then an error. */
+  /** Ends the read, because its rows are no longer needed. The outcome is then a rejection. */
   stop(): void;
 }
 
 /** A read by a single reader. */
 export interface ReaderRead extends StartedRead {
-  /** Resolves once the reader is free again or has ended, which may be later than the outcome. */
+  /** Resolves once the reader is free again or has ended. This may be later than `outcome`. */
   readonly done: Promise<void>;
 }
 
-/** A reader thread, or a stand-in in the thread of the event loop. */
+/** A reader thread, or a substitute in the thread of the event loop. */
 export interface ReaderPort extends MessageThread<ToReader> {
-  /** Answers the question for which the reader waits. */
+  /** Answers the question that the reader is waiting for. */
   answer(message: AnswerMessage): void;
 }
 
@@ -132,20 +132,20 @@ export interface ReaderParts {
   readonly log: Log;
 }
 
-/** Callbacks by which a reader notifies the pool that chooses among readers. */
+/** Callbacks with which a reader notifies its pool. */
 export interface ReaderWatch {
   /** Called when the thread of a reader has started. */
   readonly onReady: () => void;
-  /** Called when the reader begins a statement of a user. */
+  /** Called when the reader starts a user's statement. */
   readonly onBegun: (userId: string) => void;
   /**
-   * Called when the reader has finished the statement. The reader is then free, unless it has
-   * ended.
+   * Called when the reader has finished the statement. Unless it has ended, the reader is free
+   * again.
    */
   readonly onDone: (userId: string) => void;
-  /** Called from time to time while the client of the statement does not read the rows. */
+  /** Called repeatedly while the statement's client does not read the rows. */
   readonly onHeldUp: () => void;
-  /** Called when a reader can no longer run statements. */
+  /** Called when the reader can no longer run statements. */
   readonly onGone: (reason: string) => void;
 }
 
@@ -154,7 +154,7 @@ export class ReaderThread {
   readonly #parts: ReaderParts;
   readonly #watch: ReaderWatch;
   readonly #sharing: TableSharing;
-  /** The plans that the reader has. Both sides discard plans by the same rule. */
+  /** The plans that the reader keeps. Both sides discard plans by the same rule. */
   readonly #plans = new KeptPlans<true>();
   #port: ReaderPort | undefined;
   #isReady = false;
@@ -191,19 +191,19 @@ export class ReaderThread {
   }
 
   /**
-   * How long the reader has been waiting for the client of its statement; undefined if it is not
-   * waiting.
+   * How long the reader has been waiting for its statement's client, in milliseconds; undefined if
+   * it is not waiting.
    */
   get heldUpMs(): number | undefined {
     return this.#job?.heldUpMs;
   }
 
-  /** The memory that the reader used after its last statement. */
+  /** The memory that the reader used after its most recent statement. */
   get memory(): ReaderMemory {
     return this.#memory;
   }
 
-  /** Ends the current statement of the reader. */
+  /** Fails the reader's current statement. */
   abandon(error: Error): void {
     this.#job?.abandon(error);
   }
@@ -217,19 +217,19 @@ export class ReaderThread {
     this.#lose(reason);
   }
 
-  /** Informs the reader which files and memory are no longer needed. */
+  /** Tells the reader which files and memory are no longer needed. */
   tellDropped(): void {
     const dropped = this.#sharing.takeDropped();
     if (dropped.segmentIds.length + dropped.memtableIds.length === 0) return;
     this.#port?.post({ kind: "drop", dropped });
   }
 
-  /** Makes the reader release unpacked parts of segments. */
+  /** Makes the reader release unpacked segment parts. */
   giveBackMemory(): void {
     this.#port?.post({ kind: "give back" });
   }
 
-  /** Begins a statement in the reader. @throws {DatabaseError} @throws {CorruptionError} */
+  /** Starts a statement in the reader. @throws {DatabaseError} @throws {CorruptionError} */
   run(query: ReaderQuery, plan: number, part?: JobPart): ReaderRead {
     assert(this.#job === undefined, "a reader must run one statement at a time");
     if (this.#port === undefined) throw new Error("A reader thread failed before its statement");
@@ -287,14 +287,14 @@ export class ReaderThread {
         measuredShape: profile && prepared.plan && measuredShape(prepared.plan),
       });
     } catch (error) {
-      // The reader did not receive a message that was sent to it.
+      // The thread did not receive a message sent to it.
       this.#replace(error, "its statement could not be sent");
     }
     return job;
   }
 
   #goOn(job: RunningJob, message: FurtherMessage): void {
-    // The job may have failed, and the reader may already run a different job.
+    // The job may have failed, and the reader may already run another one.
     if (this.#job !== job) return;
     try {
       this.#port?.post(message);
@@ -331,7 +331,7 @@ export class ReaderThread {
       systemViews: systemViewsIn(prepared.requirements),
       caller: { isImpersonated, role, tokenScope, userId },
       stagedOf: (tableId) => {
-        // The table may have been dropped from the catalog since.
+        // The table may have been dropped from the catalog in the meantime.
         const table = tables.find((each) => each.tableId === tableId);
         const owner = ownerOf(
           principal,
@@ -349,7 +349,8 @@ export class ReaderThread {
     }
     if (message.kind === "ready") {
       this.#isReady = true;
-      // In the tick in which a reader is opened, no statement waits for it yet.
+      // A reader that is ready while it is being opened need not report that: no statement waits
+      // for it yet.
       if (this.#port !== undefined) this.#watch.onReady();
       return;
     }
@@ -377,7 +378,7 @@ export class ReaderThread {
       const error = errorOf(message);
       // The state of a reader after a bug is unknown.
       if (message.failure.kind === "bug") return this.#replace(error, "a bug stopped it");
-      // The plan of the failed statement may have caused the failure, so the reader forgets it.
+      // The failed statement's plan may have caused the failure, so the reader forgets it.
       this.#plans.delete(job.plan);
       job.fail(error);
     } else {
@@ -392,7 +393,7 @@ export class ReaderThread {
     this.#lose("it did not end its statement in time");
   }
 
-  /** Ends the thread, and ends its statement with an error. */
+  /** Closes the thread, and fails its statement. */
   #replace(error: unknown, reason: string): void {
     this.#port?.close();
     const job = this.#job;

@@ -1,14 +1,13 @@
 /**
- * A pool of readers, and the statements that wait for one of them.
+ * Keeps a pool of readers, and the statements that wait for one of them.
  *
  *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
  *                                      └──failed, hung, or closed──► none
  *
  * - If a reader fails, ends or hangs, only its own statement fails, and the reader is replaced.
- * - A reader that waits for the client of its statement does not count towards the limit: another
- *   reader may be opened in its place, up to twice the limit in total. If a statement waits while
- *   all readers wait for clients, the client that has kept its reader waiting for the longest time
- *   gets an error.
+ * - A reader waiting for its statement's client does not count towards the limit: another reader
+ *   may be opened in its place, up to twice the limit in total. If a statement waits while all
+ *   readers wait for clients, the client that has kept its reader waiting longest gets an error.
  * - If no reader can be opened, statements are sent to the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -22,7 +21,7 @@ import { type PlaceRequest, type WaitingCounts, WaitingStatements } from "./wait
 export type ReaderEvents = ThreadEvents<FromReader>;
 
 /**
- * Opens a reader, whose number is never used again.
+ * Opens a reader. Its number is never used again.
  *
  * @returns undefined if no more threads are allowed.
  */
@@ -30,22 +29,19 @@ export type OpenReader = (number: number, events: ReaderEvents) => ReaderPort | 
 
 export interface ReaderPoolParts extends ReaderParts {
   readonly open: OpenReader;
-  /** Removes the temporary files of the reader with the given number, after it has ended. */
+  /** Removes the temporary files of a reader that has ended. */
   readonly cleanUp?: ((number: number) => void) | undefined;
-  /** The maximum number of readers that work at the same time; 0 for no readers. */
+  /** The maximum number of readers that may work at the same time; 0 for no readers. */
   readonly countMax: number;
-  /** Whether the memory of all statements together is within the limit. */
+  /** Whether the memory of all statements together is within its limit. */
   readonly hasMemory: () => boolean;
 }
 
-/**
- * The dependencies that all pools share: the log, and reader numbers that are unique among all
- * pools.
- */
+/** The log that all pools share, and a source of reader numbers that are unique across pools. */
 export interface PoolCommons {
   nextReader(): number;
   ofPlan(prepared: Prepared): number;
-  /** A log for warnings that every pool would otherwise repeat. */
+  /** The log for warnings that otherwise every pool would repeat. */
   readonly seldomLog: SeldomLog;
 }
 
@@ -56,13 +52,15 @@ export interface PoolCounts extends WaitingCounts {
   readonly busy: number;
 }
 
-/** A reader that was chosen for one statement. */
+/** A reader chosen for a statement. */
 export interface ChosenReader {
   /** The reader; undefined if the statement runs on the event loop. */
   readonly reader: ReaderThread | undefined;
-  /** The time for which the statement has waited for a reader. */
+  /** How long the statement has waited for a reader, in milliseconds. */
   readonly waitedMs: number;
-  /** Called when the statement has begun in the reader, or will not begin there after all. */
+  /**
+   * To be called when the statement has started in the reader, or will not run there after all.
+   */
   readonly giveBack: () => void;
 }
 
@@ -72,26 +70,26 @@ export interface ChosenReader {
  */
 export const WAITING_PER_USER_MAX = 2000;
 
-/** How long a client may keep a reader waiting before the client may get an error. */
+/** How long, in milliseconds, a client may keep a reader waiting before it risks an error. */
 const HELD_UP_MS_MAX = 10_000;
 
-/** The time that the pool waits after a failure to start a thread before it tries again. */
+/** How long the pool waits after it failed to start a thread, before it tries again. */
 const OPEN_AGAIN_MS = 1000;
 
-/** The time between the end of a reader and the removal of its temporary files. */
+/** How long after the end of a reader its temporary files are removed. */
 const CLEAN_UP_MS = 1000;
 
 export class ReaderPool {
   readonly #parts: ReaderPoolParts;
   readonly #common: PoolCommons;
-  /** The readers by slot. An empty slot was never used, or its reader has ended. */
+  /** The readers by slot. A slot is empty if it was never used, or if its reader has ended. */
   readonly #readers: (ReaderThread | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;
-  /** The readers that were chosen for statements that have not begun yet. */
+  /** The readers chosen for statements that have not started yet. */
   readonly #reserved = new Set<ReaderThread>();
   #isOpen = true;
   /**
-   * The monotonic time from which a thread may be started again after a failure, in milliseconds.
+   * The monotonic time, in milliseconds, from which a thread may be started again after a failure.
    */
   #openAgainMs = 0;
 
@@ -118,7 +116,7 @@ export class ReaderPool {
     return this.#readers.filter((reader) => reader !== undefined);
   }
 
-  /** Whether any statement waits for a reader. */
+  /** Whether any statement is waiting for a reader. */
   get isAwaited(): boolean {
     return this.#waiting.areThere;
   }
@@ -139,7 +137,9 @@ export class ReaderPool {
     return this.#waiting.place(asking);
   }
 
-  /** Returns free readers among which a statement is divided, and opens further ones if allowed. */
+  /**
+   * Returns free readers among which to divide a statement. Opens more readers if that is allowed.
+   */
   takeFree(countMax: number): ReaderThread[] {
     const most = Math.min(countMax, this.#roomLeft);
     const free = this.readers.filter((reader) => this.#isFree(reader));
@@ -157,13 +157,13 @@ export class ReaderPool {
     for (const reader of this.readers) reader.close("the server is stopping");
   }
 
-  /** Chooses a reader for the next statement. Returns undefined while the statement has to wait. */
+  /** Chooses a reader for the next statement. Returns undefined if the statement has to wait. */
   #chosenFor({ prepared, userId }: PlaceRequest, waitedMs: number): ChosenReader | undefined {
     if (!this.#isOpen) return undefined;
     const reader = this.#free(prepared);
     if (reader !== undefined) return this.#reserve(reader, userId, waitedMs);
     if (this.readers.length > 0) {
-      // Another reader will become free, so the statement waits for it.
+      // The statement waits, because another reader will become free.
       this.#endHeldUp();
       return undefined;
     }
@@ -183,7 +183,7 @@ export class ReaderPool {
     return { reader, waitedMs, giveBack };
   }
 
-  /** Makes the slowest client end its statement if all readers wait for clients. */
+  /** If all readers wait for clients, fails the statement of the slowest client. */
   #endHeldUp(): void {
     let slowest: ReaderThread | undefined;
     for (const reader of this.readers) {
@@ -204,14 +204,14 @@ export class ReaderPool {
     return !reader.isBusy && !this.#reserved.has(reader);
   }
 
-  /** The number of readers that may still begin to work. */
+  /** The number of further readers that may start to work. */
   get #roomLeft(): number {
     const isAtWork = (reader: ReaderThread): boolean =>
       !this.#isFree(reader) && reader.heldUpMs === undefined;
     return Math.max(0, this.#parts.countMax - this.readers.filter(isAtWork).length);
   }
 
-  /** Closes readers that were opened in place of readers that waited for clients. */
+  /** Closes surplus readers, which were opened while others waited for clients. */
   #closeSurplus(): void {
     for (const [at, reader] of this.#readers.entries()) {
       if (this.readers.length <= this.#parts.countMax) return;
@@ -221,7 +221,7 @@ export class ReaderPool {
     }
   }
 
-  /** Returns a free reader, preferably one that has the plan, and opens one if none is free. */
+  /** Returns a free reader, preferably one that has the plan. Opens one if none is free. */
   #free(prepared: Prepared): ReaderThread | undefined {
     if (this.#roomLeft === 0) return undefined;
     const plan = this.#common.ofPlan(prepared);
@@ -230,8 +230,8 @@ export class ReaderPool {
   }
 
   /**
-   * Opens one reader at a time. A thread that is still starting has not opened its files yet, so it
-   * is unknown whether another thread would have enough file handles.
+   * Opens a reader unless another one is still starting. A starting thread has not opened its
+   * files yet, so it is unknown whether there are enough file handles for one more.
    */
   #opened(): ReaderThread | undefined {
     const place = this.#readers.indexOf(undefined);
@@ -253,7 +253,7 @@ export class ReaderPool {
         if (!this.#isOpen) return;
         if (reader.isReady) log.error("a reader thread failed", { reader: number, reason });
         else this.#noteUnstarted(reason);
-        // A terminated thread may continue to write for a moment.
+        // A terminated thread may still write for a moment.
         clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
       },
     });
@@ -275,7 +275,7 @@ export class ReaderPool {
       wanted: countMax,
       reason,
     });
-    // Statements that wait for a reader which is starting may have to run without one.
+    // Statements waiting for a reader that was being started may have to run without one.
     clock.after(OPEN_AGAIN_MS, () => this.#waiting.serve());
   }
 }

@@ -1,14 +1,13 @@
 /**
- * Orders the statements that wait for a reader. The order is fair to users: however many statements
+ * Orders the statements waiting for a reader. The order is fair to users: however many statements
  * one user has sent, a statement of another user has to wait for about one of them.
  *
- * - The user with the fewest working readers comes first. Among users with equally many, the one
- *   who has been without a reader for the longest time comes first. For a user who has not had a
- *   reader yet, this time counts from the first waiting statement, so new users cannot overtake
- *   others indefinitely.
- * - The statements of one user are taken in order of arrival.
+ * - The user with the fewest working readers comes first. Ties go to the user who has been without
+ *   a reader longest. For a user who has not had a reader yet, this time counts from the first
+ *   waiting statement, so new users cannot overtake others indefinitely.
+ * - Within a user, statements are taken in order of arrival.
  *
- * Invariant: a user is in the list while one of the user's statements waits or has a reader.
+ * Invariant: a user is in the list as long as any of the user's statements waits or has a reader.
  */
 import { assert, defined } from "../../base/assert.ts";
 
@@ -20,9 +19,7 @@ interface QueuedUser<Entry> {
   /** The waiting entries, in order of arrival. */
   readonly waiting: Set<Entry>;
   readersAtWork: number;
-  /**
-   * The time when the user last had a reader, or began to wait, as a counter: larger means later.
-   */
+  /** When the user last had a reader, or began to wait, as a counter: larger means later. */
   since: number;
 }
 
@@ -35,7 +32,7 @@ export class ReaderQueue<Entry extends Queued> {
     return this.#length;
   }
 
-  /** Returns the number of waiting statements of one user. */
+  /** Returns the number of a user's waiting statements. */
   lengthOf(userId: string): number {
     return this.#users.get(userId)?.waiting.size ?? 0;
   }
@@ -58,7 +55,7 @@ export class ReaderQueue<Entry extends Queued> {
     this.#length += 1;
   }
 
-  /** Removes a statement that no longer waits, whatever the reason. */
+  /** Removes a statement that no longer waits, for whatever reason. */
   remove(entry: Entry): void {
     const { userId } = entry;
     const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;

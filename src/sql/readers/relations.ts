@@ -1,6 +1,7 @@
 /**
- * Makes the names in a statement resolve to the same relations in two threads. The event loop
- * records the relations, and a reader, which has no catalog, binds the statement against them.
+ * Ensures that the names in a statement refer to the same relations in two threads. The event loop
+ * records the relations, and a reader, which has no catalog, binds the statement against this
+ * record.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -30,7 +31,7 @@ interface RelationNames {
 /** The part of the catalog in which the event loop resolves names. */
 type NamingCatalog = Omit<RelationNames, "systemView"> & PolicyCatalog;
 
-/** Returns the system views that a statement reads, by namespace and name. */
+/** Returns the system views that a statement reads, keyed by qualified name. */
 export function systemViewsIn(requirements: readonly Requirement[]): Map<string, SystemView> {
   const views = new Map<string, SystemView>();
   for (const requirement of requirements) {
@@ -40,8 +41,8 @@ export function systemViewsIn(requirements: readonly Requirement[]): Map<string,
 }
 
 /**
- * Binds a statement in order to record the relations to which it refers. The statement has been
- * bound before without an error.
+ * Binds a statement to record the relations that it refers to. The statement has been bound before
+ * without an error.
  */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,

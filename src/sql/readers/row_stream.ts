@@ -1,10 +1,9 @@
 /**
- * The rows that a reader thread reads for a change, and the evaluations that the reader then runs
- * for the change. The change receives the rows batch by batch, as if they came from its own
- * operators.
+ * Receives the rows that a reader thread reads for a change, and runs evaluations there
+ * afterwards. The change takes the rows batch by batch, as if they came from its own operators.
  *
- * A failure arrives after the rows that precede it, so the first faulty row determines the error,
- * as it does on the event loop.
+ * A failure arrives after the rows that precede it, so that, as on the event loop, the first
+ * faulty row determines the error.
  */
 import { defined } from "../../base/assert.ts";
 import { type Batch, portableBatch } from "../../types/mod.ts";
@@ -13,21 +12,21 @@ import type { FurtherMessage } from "./job.ts";
 import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
-/** Thrown if the rows have to be read on the event loop instead. This is not a failure. */
+/** Thrown if the event loop has to read the rows instead. This is not a failure. */
 export const READ_HERE: Error = new Error("Only the event loop can read the rows");
 
 export class RowStream implements Elsewhere {
   #read: StartedRead | undefined;
-  /** The batch that has arrived but has not been taken yet. */
+  /** A batch that has arrived but has not been taken yet. */
   #batch: Batch | undefined;
   #end: { readonly error: unknown } | "end" | undefined;
-  /** Whether the reader has sent everything that was requested, and now waits. */
+  /** Whether the reader has sent everything requested of it, and is now waiting. */
   #isParted = false;
   readonly #taken = new Signal();
   readonly #arrived = new Signal();
 
   /**
-   * Begins to read in a reader. Returns undefined if the place is the event loop.
+   * Starts a read in a reader. Returns undefined if the place is the event loop.
    *
    * @throws {DatabaseError}
    */
@@ -49,7 +48,7 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Returns the next rows; undefined after the last row.
+   * Returns the next rows, or undefined after the last row.
    * @throws READ_HERE
    * @throws {DatabaseError}
    */
@@ -68,7 +67,7 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Evaluates expressions in the reader over the given rows.
+   * Evaluates expressions in the reader on the given rows.
    * @throws READ_HERE
    * @throws {DatabaseError}
    */
@@ -111,7 +110,7 @@ export class RowStream implements Elsewhere {
 
   /** Asks a waiting reader for rows. @throws READ_HERE @throws {DatabaseError} */
   async #ask(message: FurtherMessage): Promise<void> {
-    // A change that reads no rows has not yet waited for the end of its row stream.
+    // A change that reads no rows has not waited for the end of its rows yet.
     if (await this.next()) throw new Error("Earlier rows have not been read yet");
     this.#isParted = false;
     this.#read?.goOn(message);
@@ -139,8 +138,8 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Lets the reader end: if it is waiting, it ends immediately, and otherwise it notices this after
-   * its work.
+   * Lets the reader end. If it is waiting, it ends immediately; otherwise, once it has finished
+   * its current work.
    */
   #leave(): void {
     this.#read?.goOn({ kind: "finish" });
@@ -164,7 +163,7 @@ function portable(batch: Batch): Batch {
 class Signal {
   #waiting: PromiseWithResolvers<void> | undefined;
 
-  /** Resolves when the event occurs next. */
+  /** Resolves the next time the event occurs. */
   get next(): Promise<void> {
     this.#waiting ??= Promise.withResolvers();
     return this.#waiting.promise;

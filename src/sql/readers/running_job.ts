@@ -1,6 +1,6 @@
 /**
- * Represents, on the event loop, the statement that a reader runs. It passes on the rows in order,
- * answers the questions, and ends the statement if necessary.
+ * Represents, on the event loop, the statement that a reader runs. It passes on rows in order,
+ * answers questions, and ends the statement if necessary.
  */
 import { defined } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -22,15 +22,19 @@ import {
 } from "./job.ts";
 import type { ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 
-/** The interval at which the event loop checks a busy reader. */
+/** How often, in milliseconds, the event loop checks a busy reader. */
 const LOOK_MS = 50;
 
 /**
- * How long a reader may continue after its statement had to end; after that, it counts as hanging.
+ * How long, in milliseconds, a reader may continue after its statement should have ended. Beyond
+ * that, it counts as hanging.
  */
 const HUNG_MS = 2000;
 
-/** How long a reader may take to start its thread, which takes seconds on a busy machine. */
+/**
+ * How long, in milliseconds, a reader may take to start its thread. This may take seconds on a
+ * busy machine.
+ */
 const START_MS_MAX = 30_000;
 
 type RowMessage = Extract<FromReader, { kind: "rows" | "text" }>;
@@ -43,9 +47,9 @@ export interface RunningJobOptions {
   /** Whether the thread of the reader has started. */
   readonly isStarted: () => boolean;
   readonly onHung: () => void;
-  /** Sends a message to the reader, if it still has the job. */
+  /** Sends a message to the reader, if it still has this job. */
   readonly goOn: (message: FurtherMessage) => void;
-  /** Called from time to time while the client does not read the rows of the statement. */
+  /** Called repeatedly while the statement's client does not read the rows. */
   readonly onHeldUp: () => void;
 }
 
@@ -65,13 +69,13 @@ export class RunningJob implements ReaderRead {
   readonly #done = Promise.withResolvers<void>();
   readonly #queue: RowMessage[] = [];
   #isPumping = false;
-  /** Whether the reader waits for another message. */
+  /** Whether the reader is waiting for another message. */
   #isParted = false;
-  /** The outcome that the reader has reported, while rows are still waiting here. */
+  /** The outcome reported by the reader, as long as rows are still waiting here. */
   #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;
-  /** The memory of the reader, in bytes, as reported to the ledger. */
+  /** The memory used in the reader, in bytes, as last reported to the ledger. */
   #heldBytes = 0;
   #endAskedMs: number | undefined;
   #wasStarted = false;
@@ -110,8 +114,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * Answers a question. Returns undefined if the statement has failed: the reader then has to end
-   * and needs no answer.
+   * Answers a question. Returns undefined if the statement has failed, in which case the reader
+   * has to end and needs no answer.
    */
   answerTo({ number, question }: Extract<FromReader, { kind: "ask" }>): AnswerMessage | undefined {
     if (this.#isOver) return undefined;
@@ -143,7 +147,7 @@ export class RunningJob implements ReaderRead {
     this.#goOn(message);
   }
 
-  /** Ends the job. @param totals Undefined if the reader refused the statement. */
+  /** Ends the job. @param totals Undefined if the reader has refused the statement. */
   end(totals: JobTotals | undefined): void {
     this.#letGo();
     if (totals !== undefined) this.#noteTotals(totals);
@@ -186,22 +190,22 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * How long the reader has been waiting for the client to accept its rows; undefined if it is not
-   * waiting.
+   * How long the reader has been waiting for the client to take its rows, in milliseconds;
+   * undefined if it is not waiting.
    */
   get heldUpMs(): number | undefined {
     const sinceMs = this.#heldUpSinceMs;
     return sinceMs === undefined ? undefined : this.#clock.monotonicMs() - sinceMs;
   }
 
-  /** Fails the statement, because its rows are no longer needed. */
+  /** Fails the statement before its end, so that its remaining rows are not needed. */
   abandon(error: Error): void {
     if (this.#isOver) return;
     this.#raise("kill");
     this.#reject(error);
   }
 
-  /** Returns the reason why the statement has to end; undefined while it may continue. */
+  /** Returns why the statement has to end; undefined as long as it may continue. */
   reasonToEnd(): Error | undefined {
     try {
       checkDeadline(this.#query.ledger, this.#clock);
@@ -238,7 +242,7 @@ export class RunningJob implements ReaderRead {
     else this.#query.onText?.(message);
   }
 
-  /** Makes the reader encode further rows as text, if they are written to a streamed response. */
+  /** Makes the reader encode further rows as text, if they go into a streamed response. */
   #askForText(): void {
     const format = this.#query.textFormat?.();
     if (format === undefined) return;
@@ -254,7 +258,8 @@ export class RunningJob implements ReaderRead {
 
   #look(): void {
     const { ledger } = this.#query;
-    // The time that a client takes to accept rows is added to the deadline.
+    // While rows are being handed to the client, the time limit does not apply; that time is added
+    // to the deadline.
     const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
     const reason = mayEnd ? this.reasonToEnd() : undefined;
     if (reason !== undefined) {
@@ -267,7 +272,7 @@ export class RunningJob implements ReaderRead {
     this.#noteHeld(Atomics.load(this.words, JOB_WORDS.heldKib) * 1024);
     const nowMs = this.#clock.monotonicMs();
     const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
-    // A reader that waits for its rows to be accepted is not hanging.
+    // A reader waiting for its rows to be taken is not hanging.
     const isWaiting = !this.#isOver && this.#pendingKib > WINDOW_KIB;
     this.#noteHeldUp(isWaiting, nowMs);
     if (!isToEnd || isWaiting) this.#endAskedMs = undefined;
