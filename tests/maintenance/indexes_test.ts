@@ -1,7 +1,7 @@
 /**
- * Tests how `tidemark verify` and `tidemark repair` handle index files: a file that is missing,
- * damaged, or wrong despite a correct checksum is found and rebuilt, and never causes a wrong
- * result.
+ * Tests how `tidemark verify` and `tidemark repair` handle index files. A file that is missing,
+ * damaged, or wrong despite a correct checksum must be found and rebuilt, and must never cause a
+ * wrong result.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -77,7 +77,7 @@ describe("checks of an index file find damage", () => {
     ],
   ])("is found and made again if it %s", async (what, harm) => {
     const path = copyOf(directory);
-    // Some of the faults are also injected into an index with computed keys.
+    // Some of the faults are also injected into an index on an expression.
     for (const isLast of what.startsWith("has ") ? [false, true] : [false]) {
       const file = indexFile(path, isLast);
       const good = readFileSync(file);
@@ -130,7 +130,7 @@ describe("checks of the file of an inverted index find damage", () => {
       "has a stale entry",
       (file) =>
         forgeTerms(file, (part) => {
-          // The number of the first row that the first term lists.
+          // Changes the number of the first row listed for the first term.
           const [termCount = 0] = new Uint32Array(part.buffer, 0, 1);
           part[24 + 8 * termCount] = (part[24 + 8 * termCount] ?? 0) ^ 1;
           return part;

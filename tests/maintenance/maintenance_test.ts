@@ -98,7 +98,8 @@ describe.each(["verify", "repair"] as const)(
       const holder = `another process is using it (pid ${process.pid}); stop the server that runs on`;
       expectRefusal([path], holder);
       expect(treeOf(path)).toEqual(before);
-      // A server may not have written its process id yet, or the text is not a process id.
+      // A server may not have written its process id yet, or the content may not be a process id
+      // at all.
       for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
         writeFileSync(`${path}/LOCK`, text);
         expectRefusal([path], "another process is using it; stop the server");

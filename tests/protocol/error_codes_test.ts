@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import type { ErrorCode } from "../../src/base/error_code.ts";
 import { endsSubscription, type WireCode, wireErrorOf } from "../../src/protocol/mod.ts";
 
-/** Every error code, read from the type that declares them. */
+/** All error codes, read from the type that declares them. */
 function errorCodes(): ErrorCode[] {
   const source = readFileSync(new URL("../../src/base/error_code.ts", import.meta.url), "utf8");
   const union = source.slice(source.indexOf("export type ErrorCode ="), source.indexOf(";\n"));

@@ -1,5 +1,6 @@
 /**
- * Verifies that scripts explain their options, and do nothing if they do not recognize an argument.
+ * Verifies that scripts explain their options, and do nothing if given an argument that they do
+ * not recognise.
  */
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -9,7 +10,7 @@ import { KINDS, TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
 import { isThorough } from "../support/thoroughness.ts";
 
-/** The folders whose scripts are tasks. Modules that the scripts share are in subfolders. */
+/** The folders in which each script is a task. Modules shared by scripts are in subfolders. */
 const FOLDERS = ["scripts", "scripts/bench", "scripts/check", "tests/campaigns"];
 
 test("every script is a task, except the entry of the tasks itself", () => {
@@ -24,8 +25,8 @@ test("every script is a task, except the entry of the tasks itself", () => {
 });
 
 /**
- * The tasks to try. Starting a task takes 0.1 to 0.2 seconds, so a normal run tries one task of
- * each kind.
+ * The tasks to try. Starting a task takes 0.1 to 0.2 seconds, so a normal run tries only one task
+ * of each kind.
  */
 const TRIED = isThorough
   ? TASKS

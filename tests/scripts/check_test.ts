@@ -1,4 +1,4 @@
-/** Verifies that the checks find the faults in known cases, so that they can be trusted. */
+/** Verifies that the project's own checks detect faults, using known cases. */
 import { describe, expect, test } from "bun:test";
 import { hitsIn, isHeadless, sentencesIn } from "../../scripts/check/language.ts";
 import {
@@ -221,8 +221,8 @@ test.each([
 });
 
 /**
- * Returns a file with one untidy line. The line's parts are separate here so that this file itself
- * stays tidy.
+ * Returns a file with one untidy line. In this file, a `|` splits each such line, so that this
+ * file itself stays tidy.
  */
 function sourceWith(line: string): string {
   return `/** Why. */\n${line.replace("|", "")}\n`;

@@ -1,4 +1,4 @@
-/** Verifies that a coverage figure counts each line in the runner's report once. */
+/** Verifies that the coverage figure counts each line of the runner's report only once. */
 import { expect, test } from "bun:test";
 import { coverageFrom, spansOf, sumOf } from "../../scripts/support/coverage.ts";
 

@@ -1,4 +1,4 @@
-/** Tests that tables of DuckDB are read as the bench needs them. */
+/** Verifies that DuckDB tables are read in the form that the benchmark needs. */
 import { expect, test } from "bun:test";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { openDatabaseFile } from "../../scripts/bench/peers/database_file.ts";

@@ -1,6 +1,5 @@
 /**
- * Tests the response parser of the load generator, because an error in it would distort the
- * measurements.
+ * Tests the load generator's response parser, because an error in it would distort measurements.
  */
 import { expect, test } from "bun:test";
 import { answerFrom, HttpConnection } from "../../scripts/bench/systems/http_connection.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests the launcher in a project of its own, with Bun in the role of Node and a package manager
- * that only records its calls.
+ * Tests the launcher in a separate project, with Bun standing in for Node, and a package manager
+ * that only records how it is called.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { ENTRIES } from "../../scripts/prepare.mjs";
 import { testUnless } from "../support/requirements.ts";
 
-/** Prints its arguments, and the signals that it receives. */
+/** A program that prints its arguments, and the signals it receives. */
 const PROGRAM = `
   process.on("SIGTERM", () => { console.log("SIGTERM"); process.exit(7); });
   process.on("SIGINT", () => console.log("SIGINT"));
@@ -29,8 +29,8 @@ const PROGRAM = `
 `;
 
 /**
- * Creates the installation files that the launcher checks for. Fails if another installation is
- * still in progress.
+ * A package manager that creates the files for which the launcher checks. It fails if another
+ * installation is in progress.
  */
 const INSTALLER = `
   import { appendFileSync, mkdirSync, rmdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -91,7 +91,7 @@ async function outcome(
   return { code, stdout, stderr };
 }
 
-/** Returns the calls of the package manager so far. */
+/** Returns the recorded calls to the package manager. */
 function calls(): string[] {
   const path = join(root, "calls");
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];

@@ -1,4 +1,4 @@
-/** Verifies that a broken link is found. The tests use documents in a separate directory. */
+/** Verifies that broken links are found, using documents in a separate directory. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,6 @@
 /**
- * Verifies that `npm ci` accepts the lock file. It would refuse the file if a package were missing
- * that another one requires, and npm itself omits packages for other platforms that its registry
- * does not have.
+ * Verifies that `npm ci` would accept the lock file. npm refuses it if a required package is
+ * missing. npm itself leaves out packages for other platforms that are missing from its registry.
  */
 import { expect, test } from "bun:test";
 

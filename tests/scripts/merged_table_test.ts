@@ -1,6 +1,6 @@
 /**
- * Verifies that a benchmark run with only some jobs changes the rows of these jobs in
- * docs/performance.md and no others.
+ * Verifies that a benchmark run with only some jobs changes only the rows of these jobs in
+ * docs/performance.md.
  */
 import { expect, test } from "bun:test";
 import type { Line } from "../../scripts/bench/compare/jobs.ts";

@@ -1,6 +1,7 @@
 /**
- * Verifies that the notation of the statement reference is read correctly. The test collects the
- * sentences that the notation generates, and compares them with all possible ones.
+ * Verifies that the notation of the statement reference is parsed correctly. The tests collect the
+ * sentences that a piece of notation generates, and compare them with the complete list of
+ * possible ones.
  */
 import { expect, test } from "bun:test";
 import { Sentences } from "../../scripts/reference/syntax.ts";

@@ -1,4 +1,7 @@
-/** Tests the parts of a release: archives, the package list, and the platform of an executable. */
+/**
+ * Tests the building blocks of a release: archives, the package list, and the platform of an
+ * executable.
+ */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -27,7 +30,7 @@ const FILES = [
 
 /**
  * The part of the CycloneDX library that validates documents. The library's own types cover far
- * more than is used here.
+ * more than the tests use.
  */
 interface CycloneDx {
   readonly Spec: { readonly Version: { readonly v1dot6: string } };
@@ -122,7 +125,7 @@ test("billOfMaterials is valid CycloneDX 1.6, and identical for the same release
   const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
   expect(await validator.validate(JSON.stringify(bill))).toBeNull();
   expect(billOfMaterials(packagesOf(lock), release)).toEqual(bill);
-  // The validator refuses a damaged document, so its approval is meaningful.
+  // The validator refuses a damaged document, so its approval means something.
   const damaged = { ...bill, components: [{ type: "nonsense", name: "a" }] };
   expect(await validator.validate(JSON.stringify(damaged))).not.toBeNull();
 });

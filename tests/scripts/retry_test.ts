@@ -1,5 +1,6 @@
 /**
- * Tests that the test script runs files with failed tests once more. The tests use the real runner.
+ * Verifies that the test script reruns files with failed tests once. The tests use the real
+ * runner.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +13,7 @@ const HEAD =
 const PASSES = `${HEAD} test("passes", () => {}); test("too", () => {});`;
 const FAILS = `${HEAD} test("fails", () => { throw new Error("no"); }); test("passes", () => {});`;
 
-/** A test file that fails in its first run and passes in the second. */
+/** A test file that fails when it is first run and passes the second time. */
 const PASSES_LATER = `${HEAD} test("passes later", () => {
   const mark = import.meta.path + ".ran";
   const hasRun = existsSync(mark);
@@ -30,9 +31,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/**
- * Runs tests through the project's script. Returns the last part of the output, and the exit code.
- */
+/** Runs tests with the project's script. Returns the end of the output, and the exit code. */
 async function run(
   files: Readonly<Record<string, string>>,
   flags: readonly string[] = ["--retry-failed"],

@@ -1,4 +1,4 @@
-/** Tests the report of skipped tests with real output of the runner. */
+/** Tests the report on skipped tests with real output of the test runner. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Verifies that `bun task` lists the tasks, runs one of them, and stops it in an orderly way. */
+/** Verifies that `bun task` lists the tasks, runs a task, and stops it in an orderly way. */
 import { expect, test } from "bun:test";
 import { TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
@@ -36,6 +36,6 @@ test("task passes a signal on, and the task stops its server before it exits", a
   await reader.read();
   child.kill("SIGTERM");
   expect(await child.exited).toBe(143);
-  // The pipe closes once the last process that holds it open exits.
+  // The pipe closes when the last process that holds it open exits.
   for (;;) if ((await reader.read()).done) break;
 });

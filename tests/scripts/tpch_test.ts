@@ -1,4 +1,4 @@
-/** Tests the TPC-H data and the comparison of results, on which the TPC-H script relies. */
+/** Tests the TPC-H data and the comparison of results, which the TPC-H script relies on. */
 import { describe, expect, test } from "bun:test";
 import { differenceOf } from "../../scripts/bench/peers/answers.ts";
 import { type Made, rowsOf, type TableName } from "../../scripts/bench/tpch/data.ts";

@@ -1,4 +1,4 @@
-/** Tests the data and queries of the web analytics benchmark, on which its script relies. */
+/** Tests the data and queries that the web analytics benchmark relies on. */
 import { expect, test } from "bun:test";
 import { viewsOf } from "../../scripts/bench/web_analytics/data.ts";
 import { QUERIES } from "../../scripts/bench/web_analytics/queries.ts";

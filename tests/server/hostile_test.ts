@@ -1,6 +1,6 @@
 /**
  * Tests requests that no client library sends: truncated, with malformed headers, or with wrong
- * lengths. The server responds or disconnects, and none of them counts as a bug.
+ * lengths. The server must respond or disconnect, and must not treat any of them as a bug.
  */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -27,8 +27,8 @@ function runningCount(): number {
 }
 
 /**
- * Sends bytes and returns the response that arrived before either side disconnected. With `hangUp`,
- * disconnects once the server has begun to process the request.
+ * Sends bytes, and returns what arrived before either side disconnected. With `hangUp`,
+ * disconnects as soon as the server has begun to process the request.
  */
 async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<string> {
   const answered = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 /**
- * Tests the effect of the configuration on HTTP (CORS, sizes, rates, probes and the UI), and the
- * behaviour of a server that fails or stops.
+ * Tests the effects of configuration on HTTP (CORS, sizes, rates, probes and the UI), and how a
+ * server behaves that fails or stops.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -46,7 +46,7 @@ test("CORS: an origin may be listed with any spelling of its host and port", asy
   });
 });
 
-/** Returns a script whose statement runs until it is released. */
+/** Returns a script with a statement that runs until it is released. */
 function heldScript(): { script: SqlScript; started: Promise<void>; release: () => void } {
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
@@ -61,7 +61,7 @@ function heldScript(): { script: SqlScript; started: Promise<void>; release: () 
   };
 }
 
-/** Returns whether a page of an origin can open a WebSocket. */
+/** Returns whether a page from an origin can open a WebSocket. */
 async function openSocket(url: string, origin: string): Promise<boolean> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/v1/ws`, {
     headers: { Origin: origin },

@@ -1,6 +1,5 @@
 /**
- * Tests the HTTP interface of a server in this process: paths, methods, headers, envelopes and
- * limits.
+ * Tests the HTTP interface of an in-process server: paths, methods, headers, envelopes and limits.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests the mistakes that people make in their first requests. Each response explains what is wrong
- * with the request and how to send it correctly.
+ * Tests mistakes that people make in their first requests. Each response must explain what is
+ * wrong and how to send the request correctly.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Returns status, code and message from either form of error body. */
+/** Returns the status, code and message from either form of error body. */
 async function refused(path: string, init: RequestInit): Promise<[number, string, string]> {
   const answer = await server.fetch(path, init);
   const { error, message } = (await answer.json()) as {

@@ -21,7 +21,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Creates a user for one test, so that tests do not see each other's rows. */
+/** Creates a user for a single test, so that tests do not see each other's rows. */
 async function user(userId: string): Promise<{ token: string; owner: number }> {
   const token = await server.token(userId);
   return { token, owner: server.catalog.accounts.ownerNumber(userId, { create: true }) ?? 0 };
@@ -261,8 +261,8 @@ test("messages after a single row above the frame size are not dropped", async (
     await client.expect("subscription_ack");
   }
   await settle();
-  // The row is larger than the number of bytes that the network accepts before the client, which
-  // shares this event loop, reads.
+  // The row exceeds what the network accepts before the client reads, which shares this event
+  // loop.
   const rows = [message(1, "lobby", 0, "z".repeat(12_000_000))];
   slow.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
   for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();

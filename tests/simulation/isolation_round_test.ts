@@ -1,6 +1,6 @@
 /**
- * Verifies that a seed of the isolation campaign determines its statements, so that a leak that it
- * prints can be found again.
+ * Verifies that a seed of the isolation campaign determines its statements, so that a leak it
+ * reports can be reproduced.
  */
 import { expect } from "bun:test";
 import { Round } from "../campaigns/isolation/round.ts";
@@ -8,7 +8,7 @@ import { testThoroughly } from "../support/requirements.ts";
 
 const STATEMENTS = 60;
 
-/** Returns the digest of all statements of a round. */
+/** Returns a digest of all statements in a round. */
 async function traceOf(seed: number): Promise<string> {
   const totals = { statements: 0, compared: 0, messages: 0, leaks: 0 };
   const trace = new Bun.CryptoHasher("sha1");

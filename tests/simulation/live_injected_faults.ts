@@ -1,6 +1,7 @@
 /**
- * Faults that are injected into the results of the store below the live engine, or into the
- * messages of a socket above it. A simulation can be trusted because it finds each of them.
+ * Defines faults to inject into the results of the store below the live engine, or into the
+ * messages of a socket above it. That the simulation finds each of them shows that it can be
+ * trusted.
  */
 import { AssertionError } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
@@ -15,16 +16,17 @@ import { StreamViolation } from "./simulated_client.ts";
 export const INJECTED_FAULTS = [
   /** After a commit, the newest version is not read. */
   "unread",
-  /** A snapshot reads above its boundary. */
+  /** A snapshot includes versions above its boundary. */
   "boundless",
   /** A notification about a commit is lost. */
   "silent",
-  /** Changes report the new values as the old ones. */
+  /** Changes contain the new values in place of the old ones. */
   "old_is_new",
   /** The previous version is not found. */
   "no_before",
   /** A tombstone is mistaken for a row. */
   "undeleted",
+  /** The seq of the previous version is lost. */
   "prev_lost",
   /** A message is lost. */
   "lost",
@@ -32,11 +34,11 @@ export const INJECTED_FAULTS = [
   "doubled",
   /** Two messages are exchanged. */
   "swapped",
-  /** The rows of a change to a materialised result are lost. */
+  /** The rows in a change to a materialised result are lost. */
   "result_lost",
   /** A cell is altered. */
   "result_altered",
-  /** The maximum number of worlds in a search, because no fault is visible in every world. */
+  /** A commit appears to end before all of its rows have arrived. */
   "result_early",
   /** Deleted rows remain in the result. */
   "result_undead",
@@ -52,12 +54,12 @@ async function runWith(injected: Injected, seed: number, steps: number): Promise
   } else await simulateOverModel(seed, { steps, ...injected });
 }
 
-/** No fault is visible in every world. The search ends after this many worlds. */
+/** No fault is visible in every world, so this many worlds are searched at most. */
 const WORLDS_MAX = 100;
 
 /**
- * Runs worlds with an injected fault, beginning with a given seed. Returns how the fault was found,
- * or undefined.
+ * Simulates worlds with an injected fault, starting from a seed. Returns how the fault was found,
+ * or undefined if it was not.
  */
 export async function findInjected(
   injected: InjectedFault,
@@ -67,7 +69,7 @@ export async function findInjected(
     try {
       await runWith(INJECTED[injected], seed, steps);
     } catch (error) {
-      // The oracle finds the fault, or an assertion of the engine about its input fails.
+      // Either the oracle finds the fault, or an assertion of the engine about its input fails.
       const isFound = error instanceof StreamViolation || error instanceof AssertionError;
       if (!isFound) throw error;
       return `seed ${seed}: ${error.message}`;
@@ -78,7 +80,7 @@ export async function findInjected(
 
 type Batches = (batch: ChangeBatch) => ChangeBatch;
 
-/** A store whose change batches are damaged on the way to the engine. */
+/** A store that damages change batches on their way to the engine. */
 class FaultyStore extends ModelStore {
   damage: Batches = (batch) => batch;
 

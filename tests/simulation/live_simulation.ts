@@ -1,17 +1,17 @@
 /**
- * Simulates writers and subscribers around the live engine, driven by a seed: commits that become
- * visible late, batches that are requested or not, sockets that fill and drain, connections that
- * drop and resume, and history that expires. An oracle keeps every version ever written and checks
- * each message as it arrives.
+ * Simulates writers and subscribers around the live engine, driven by a seed. Commits become
+ * visible late, batches are requested or not, sockets fill and drain, connections drop and resume,
+ * and history expires. An oracle keeps every version ever written, and checks each message as it
+ * arrives.
  *
  * It checks these rules of the stream:
- * - seqs ascend within a subscription, so no change arrives twice or out of order;
- * - every change follows from its version by the change matrix, cell by cell;
- * - no version that affects the result is skipped;
- * - a snapshot is the result at its last_seq_id, and the client's rows are the result at any
+ * - Seqs ascend within a subscription, so no change arrives twice or out of order.
+ * - Every change follows from its version by the change matrix, cell by cell.
+ * - No version that affects the result is skipped.
+ * - A snapshot is the result at its last_seq_id, and the client's rows are the result at any
  *   position.
  *
- * Versions of a STREAM table expire in the meantime. A client may or may not receive expired
+ * Versions in a STREAM table expire during the simulation. A client may or may not receive expired
  * versions.
  */
 import { assert } from "../../src/base/assert.ts";
@@ -37,14 +37,14 @@ import type { SeededRandom } from "../support/seeded_random.ts";
 import { Ledger } from "./live_ledger.ts";
 import { Client, type Message, violation } from "./simulated_client.ts";
 
-/** The operations that the world requires of the store below the engine. */
+/** The operations that the simulated world needs of the store below the engine. */
 export interface SimulatedStore {
   readonly store: Store;
   /** Makes all applied commits visible. */
   sync(): Promise<void>;
-  /** Performs an operation that must not change any result: a flush or a merge. */
+  /** Does something that must not change any result: a flush or a merge. */
   disturb(random: SeededRandom): Promise<void>;
-  /** Discards an owner's history up to a seq, or up to a later one. */
+  /** Discards an owner's history up to the given seq or a later one. */
   discard(owner: number, upTo: Seq): Promise<void>;
 }
 
@@ -54,11 +54,11 @@ export interface Simulation {
   readonly world: SimulatedStore;
   readonly steps: number;
   /**
-   * The time to live of a STREAM table, whose rows are inserted and deleted; absent for other
-   * tables.
+   * The time to live of the rows, which makes the table a STREAM table, whose rows are only
+   * inserted and deleted; absent for other tables.
    */
   readonly ttlMs?: number | undefined;
-  /** Damages the messages of a socket, to show that the oracle notices. */
+  /** Damages the messages of a socket, to show that the oracle notices it. */
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
@@ -67,7 +67,7 @@ export interface SimulationReport {
   readonly changes: number;
   readonly resumes: number;
   readonly expired: number;
-  /** The trace of the run, which is the same for the same seed. */
+  /** The trace of the run. Equal seeds give equal traces. */
   readonly trace: string;
 }
 
@@ -80,8 +80,8 @@ const ROOMS = ["lobby", "hall", "attic", null];
 /**
  * Runs one simulation.
  *
- * @throws {StreamViolation} If the stream is wrong. @throws {AssertionError} If the engine reached
- * an impossible state.
+ * @throws {StreamViolation} if the stream is wrong
+ * @throws {AssertionError} if the engine has reached an impossible state
  */
 export async function simulateLive(simulation: Simulation): Promise<SimulationReport> {
   const { random, clock, world, steps } = simulation;
@@ -102,7 +102,7 @@ export async function simulateLive(simulation: Simulation): Promise<SimulationRe
   return state.report();
 }
 
-/** A pace in which rows are slow at random, so that a tick may end after any row. */
+/** A pace at which rows are slow at random, so that a tick may end after any row. */
 class FitfulPace implements LivePace {
   readonly #random: SeededRandom;
   readonly rows: { rowsMax: number; note(): void };
@@ -137,7 +137,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** A bug in the engine, or an error that one of its ticks threw. */
+  /** A bug that the engine contained, or an error that one of its ticks threw. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -178,7 +178,7 @@ class World {
       },
       limits: {
         ...LIMITS,
-        // No client in this simulation counts as too slow, whatever the clock shows after a jump.
+        // No client here counts as too slow, whatever the clock shows after a jump.
         loadingTimeoutMs: Infinity,
         replayChangesMax: random.pick([0, 3, 10_000]),
         frameBytesMax: random.pick([2200, 8 << 20]),
@@ -240,7 +240,7 @@ class World {
     };
   }
 
-  /** Records a bug that the engine contained. It makes this run fail. */
+  /** Records a bug that the engine contained, which makes this run fail. */
   #noteBug(error: unknown): void {
     this.#uncaught ??= { error: error instanceof StateInDoubtError ? error.cause : error };
   }
@@ -258,7 +258,7 @@ class World {
     return this.#clients.length === 0 ? undefined : this.#random.pick(this.#clients);
   }
 
-  /** Writes one commit of a few rows of one or two owners, each key at most once. */
+  /** Commits a few rows of one or two owners, each key at most once. */
   #write(): void {
     const random = this.#random;
     const owner = 1 + random.below(OWNERS);
@@ -281,7 +281,7 @@ class World {
       rows.map((row) => ({ isDeleted: operation === "delete", row: [...row] })),
     );
     const commit: Commit = this.#world.store.apply({ writes });
-    // The ids of one commit are consecutive unless a millisecond is used up.
+    // The seqs of a commit are consecutive unless a millisecond is used up.
     const seqs = versions.map(({ isDeleted, row }, index) => {
       return { isDeleted, row, seq: commit.firstSeq + index };
     });
@@ -309,7 +309,7 @@ class World {
     const taken = this.#clients.filter(({ sink }) => sink === client.sink).length;
     client.id = `s${taken < 2 ? this.#random.below(3) : taken}`;
     for (const other of this.#clients) {
-      // The id is already in use, so the old subscription ends first.
+      // The id is still in use, so the old subscription ends first.
       if (other !== client && other.sink === client.sink && other.id === client.id) {
         this.#close(other);
       }

@@ -585,11 +585,11 @@ export interface ResultPlan {
   /** The fields that identify a row; undefined if only all of its values together do. */
   readonly keyFields: readonly number[] | undefined;
   /**
-   * The meaning of the seq after the field values of each row; undefined if the rows have none. It is
-   * always the seq of the newest table row from which the result row was made. "last change" means
-   * that it is also the seq of the row's last change. "newest part" means that the row may change
-   * without a newer seq, because a table row is removed. In both cases, the seq may be too old for
-   * a row that a policy begins to permit, or that enters a window.
+   * The meaning of the seq after the field values of each row; undefined if the rows have none.
+   * It is always the seq of the newest table row from which the result row was made. "last change"
+   * means that it is also the seq of the row's last change. "newest part" means that the row may
+   * change without a newer seq, because a table row is removed. In both cases, the seq may be too
+   * old for a row that a policy begins to permit, or that enters a window.
    */
   readonly rowSeq: "last change" | "newest part" | undefined;
   readonly sort: readonly ResultSort[];

@@ -108,8 +108,8 @@ export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> 
 }
 
 /**
- * The input from which a reader compiles a plan. For a change, a reader reads only the rows that the
- * change needs.
+ * The input from which a reader compiles a plan. For a change, a reader reads only the rows that
+ * the change needs.
  */
 export interface PlanSource {
   readonly node: QueryStatement;

@@ -285,8 +285,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * Records that a client does not accept rows; the rows of a change go to the event loop, not to a
-   * client.
+   * Records whether a client keeps the reader waiting. The rows of a change do not count, because
+   * they go to the event loop rather than to a client.
    */
   #noteHeldUp(isWaiting: boolean, nowMs: number): void {
     const isHeldUp = isWaiting && this.#query.prepared.kind === "query";

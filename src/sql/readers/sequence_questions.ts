@@ -1,7 +1,7 @@
 /**
- * Carries out calls of nextval, currval, lastval and setval by a statement in a reader. The reader
- * asks the event loop, which counts sequences and reserves their numbers durably. Numbers are
- * requested in blocks, and the unused numbers of a block are given back.
+ * Implements nextval, currval, lastval and setval for a statement in a reader. The reader asks the
+ * event loop, which counts sequences and reserves their numbers durably. Numbers are requested in
+ * blocks, and unused numbers of a block are given back.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -9,12 +9,12 @@ import type { Value, Whole } from "../../types/mod.ts";
 import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
 
 /**
- * The maximum number of numbers in one request. The first request asks for one number, and each
- * further one for twice as many.
+ * The maximum number of sequence numbers to request at once. The first request asks for one, and
+ * each further request for twice as many.
  */
 const NUMBERS_MAX = 1024;
 
-/** A call in the form of a question. */
+/** A call as it is sent in a question. */
 export type SequenceCall =
   | {
       readonly op: "next";
@@ -57,7 +57,7 @@ export function answeredCall(call: SequenceCall, sequences: SequenceCalls): read
   }
 }
 
-/** Takes fewer numbers than were requested if the sequence ends. @throws {DatabaseError} */
+/** Takes the requested numbers, or fewer if the sequence ends. @throws {DatabaseError} */
 function numbersFor(
   { count, name, right }: Extract<SequenceCall, { op: "next" }>,
   sequences: SequenceCalls,
@@ -66,7 +66,7 @@ function numbersFor(
   try {
     while (numbers.length < count) numbers.push(sequences.next(name, right));
   } catch (error) {
-    // If the statement needs a further number, it asks again, and receives the error.
+    // If the statement needs more numbers, it asks again, and then receives the error.
     if (!(error instanceof DatabaseError)) throw error;
   }
   return numbers;
@@ -82,7 +82,7 @@ export class AskedSequenceCalls implements SequenceCalls {
   readonly #blocks = new Map<string, AskedNumbers>();
 
   /**
-   * Creates the access of a reader to sequences.
+   * Gives a reader access to sequences.
    * @param ask Sends a question and waits for the answer.
    * @throws {DatabaseError}
    */

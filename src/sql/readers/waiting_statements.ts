@@ -4,8 +4,8 @@
  *     waiting ──a reader is free, and memory──► given a place
  *        └──killed, out of time, client gone, server stops──► refused
  *
- * - A waiting statement uses no rows, no snapshot and no file.
- * - While all statements together have reached the memory limit, no statement gets a place.
+ * - A waiting statement holds no rows, no snapshot and no files.
+ * - While all statements together are at the memory limit, no statement gets a place.
  */
 import { type CancelTimer, type Clock, HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -13,7 +13,7 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { Prepared } from "../prepare/prepared.ts";
 import { ReaderQueue } from "./reader_queue.ts";
 
-/** A statement that requests a place where its rows are read. */
+/** A statement that asks for a place to read its rows. */
 export interface PlaceRequest {
   readonly userId: string;
   readonly prepared: Prepared;
@@ -29,18 +29,18 @@ export interface WaitingOptions<Place> {
   readonly perUserMax?: number | undefined;
   /** Whether the memory of all statements together is within the limit. */
   readonly hasMemory: () => boolean;
-  /** Chooses a place for the next statement; undefined if it has to wait. */
+  /** Chooses a place for the next statement; returns undefined if it has to wait. */
   readonly placeFor: (asking: PlaceRequest, waitedMs: number) => Place | undefined;
 }
 
-/** The number of statements that are waiting now, and the number that have waited since startup. */
+/** The number of statements waiting now, and of those that have waited since startup. */
 export interface WaitingCounts {
   readonly waiting: number;
   readonly waited: number;
   readonly waitedMs: number;
 }
 
-/** The interval at which the queue checks whether memory is available again. */
+/** How often, in milliseconds, the queue checks whether memory is available again. */
 const LOOK_MS = 20;
 
 interface WaitingStatement<Place> extends PlaceRequest {
@@ -65,7 +65,7 @@ export class WaitingStatements<Place> {
     return { waiting: this.#queue.length, waited: this.#waitedCount, waitedMs: this.#waitedMs };
   }
 
-  /** Whether any statement waits for a reader. */
+  /** Whether any statement is waiting for a reader. */
   get areThere(): boolean {
     return this.#queue.length > 0;
   }
@@ -94,12 +94,12 @@ export class WaitingStatements<Place> {
       refuse,
       cancelTimer: undefined,
     };
-    // The memory that the first time slice of the statement used has been released.
+    // The memory used in the statement's first time slice has been released.
     ledger.memory = undefined;
     ledger.isWaiting = true;
     ledger.wake = () => this.#look(waiting);
     this.#queue.add(waiting);
-    // If other statements are already waiting, there is no place for this one either.
+    // If other statements are already waiting, there is no place for this one, either.
     if (this.#queue.length === 1) this.serve();
     if (ledger.isWaiting) {
       this.#waitedCount += 1;
@@ -108,7 +108,7 @@ export class WaitingStatements<Place> {
     return promise;
   }
 
-  /** Gives places to the next statements as long as places are available. */
+  /** Gives places to waiting statements, as long as there are any. */
   serve(): void {
     for (let next = this.#queue.first(); next !== undefined; next = this.#queue.first()) {
       if (!this.#options.hasMemory()) {
@@ -132,7 +132,7 @@ export class WaitingStatements<Place> {
     this.serve();
   }
 
-  /** Refuses all waiting statements, because the server stops. */
+  /** Refuses all waiting statements, because the server is stopping. */
   close(): void {
     for (const waiting of this.#queue.all()) {
       waiting.ledger.cancelledBy ??= "shutdown";

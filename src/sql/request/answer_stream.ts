@@ -1,18 +1,17 @@
 /**
- * Streams a response that is too long for memory: the statements continue while the client reads
- * the response.
+ * Streams a response that is too large for memory: the statements go on running while the client
+ * reads the response.
  *
  *     not open ──first rows pushed──► open ──all statements ended──► ended
  *        └──all statements ended──► never: the whole response is given at once
  *
- * - Rows that were pushed wait for the reader, and the query that pushed them pauses until the
- *   reader has taken them, so at most the rows of one tick of the event loop are in memory.
- * - While the process has nearly used up its memory, the reader receives nothing. Everything that
- *   the reader takes soon becomes garbage, so a fast reader could otherwise cause the process to be
- *   killed.
- * - A pause does not count towards the time limit of the request, because the client determines how
- *   fast rows are read. If a reader takes nothing for a long time, or disconnects, the request ends
- *   as if by KILL QUERY.
+ * - A query that has pushed rows pauses until the reader has taken them, so at most the rows of
+ *   one tick of the event loop are in memory.
+ * - While the process has nearly used up its memory, the reader receives nothing. Everything it
+ *   takes soon becomes garbage, so a fast reader could otherwise get the process killed.
+ * - Pauses do not count towards the time limit of the request, because the client determines how
+ *   fast rows are read. If a reader takes nothing for a long time, or disconnects, the request
+ *   ends as if by KILL QUERY.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -36,16 +35,15 @@ import type {
 import type { RowText } from "../result/row_text.ts";
 
 /**
- * The number of bytes, as counted in memory, at which rows begin to be streamed. A byte of JSON
- * counts as at most 8 bytes in memory, so the first 64 KiB of the body are available when the
- * stream opens.
+ * The size of the rows in memory at which streaming begins. A byte of JSON takes at most 8 bytes
+ * in memory, so at least the first 64 KiB of the body are available when the stream opens.
  */
 export const OPENING_BYTES: number = 8 * 64 * 1024;
 
-/** The maximum time that a paused query takes to notice that it was killed. */
+/** The longest time, in milliseconds, before a paused query notices that it has been killed. */
 const LOOK_MS = 100;
 
-/** The time after which a reader that takes nothing is considered disconnected. */
+/** How long, in milliseconds, a reader may take nothing before it is considered disconnected. */
 const SILENT_MS_MAX = 60_000;
 
 export interface ChannelOptions {
@@ -56,7 +54,9 @@ export interface ChannelOptions {
   readonly memoryGate: MemoryGate;
 }
 
-/** Returns the channel through which a request streams its rows. The request must have a reader. */
+/**
+ * Returns the channel through which a request streams its rows. The request must have a reader.
+ */
 export function channelOf(
   { format = "json", reader }: SqlRequest,
   world: Pick<ChannelOptions, "clock" | "ledger" | "memoryGate">,
@@ -75,7 +75,7 @@ export class AnswerChannel implements AnswerStream {
   readonly #format: ResultFormat;
   readonly #memoryGate: MemoryGate;
   readonly #parts: AnswerPart[] = [];
-  /** A failure that is not an error of the statement. */
+  /** A failure other than an error of the statement. */
   #failure: Error | undefined;
   #isOpen = false;
   #isWatched = false;
@@ -97,8 +97,8 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Makes the request end when its client disconnects. Called once the request has taken longer
-   * than a time slice.
+   * Makes the request end when its client disconnects. To be called once the request has taken
+   * longer than a time slice.
    */
   watchReader(): void {
     if (this.#isWatched) return;
@@ -112,10 +112,10 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Returns the response: either the whole of it, or the part before the stream opened, together
-   * with the stream.
+   * Returns the response: either all of it, or the part before the stream opened together with the
+   * stream.
    *
-   * @param completed The entries that precede the entry whose rows open the stream.
+   * @param completed The entries before the one whose rows open the stream.
    */
   answerOf(
     whole: Promise<SqlResponse>,
@@ -155,7 +155,7 @@ export class AnswerChannel implements AnswerStream {
     this.#open();
   }
 
-  /** Records the memory of pushed rows, which soon becomes garbage. */
+  /** Notes the memory of pushed rows, which soon becomes garbage. */
   noteAllocated(bytes: number): void {
     this.#memoryGate.noteAllocated(bytes);
   }
@@ -166,13 +166,15 @@ export class AnswerChannel implements AnswerStream {
     this.#onOpen?.();
   }
 
-  /** Pushes the end of a statement. Rows that were pushed are not in its result. */
+  /**
+   * Pushes the end of a statement. Its result does not include rows that have already been pushed.
+   */
   pushEntry(result: StatementResult): void {
     this.#push({ kind: "entry", result });
   }
 
   /**
-   * Resolves when all pushed rows and entries have been taken.
+   * Resolves when everything pushed has been taken.
    * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   async taken(): Promise<void> {
@@ -229,7 +231,7 @@ export class AnswerChannel implements AnswerStream {
   }
 }
 
-/** The data that precedes the rows of an entry. */
+/** The part of an entry that comes before its rows. */
 export interface EntryHead {
   readonly schema: readonly SchemaField[];
   readonly asUser: string;

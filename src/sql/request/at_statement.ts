@@ -1,6 +1,6 @@
 /**
- * Adds the number of the statement to an error. Code below the request does not know this number,
- * and damage on disk does not belong to a particular statement.
+ * Adds the number of the statement to an error. Code below the request layer does not know that
+ * number, and damage on disk does not belong to a particular statement.
  *
  * A bug ends only its own request; the log contains the stack trace and the statements.
  */
@@ -12,7 +12,7 @@ import type { SqlRequest, SqlResponse } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { parseLimitsOf } from "../ports/parameters.ts";
 
-/** A failed request, and the log in which a bug is recorded. */
+/** A failed request, and the log for bugs. */
 export interface FailedRequest {
   readonly deps: Pick<SqlEnvironment, "bugs" | "limits">;
   readonly principal: Principal;
@@ -20,20 +20,20 @@ export interface FailedRequest {
 }
 
 /**
- * Returns the error that the response contains for a statement.
- * @throws Any error that is not an error of the statement.
+ * Returns the error to put in the response for a statement.
+ * @throws any error that is not an error of the statement
  */
 export function expectedFailure(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
-  // Damage without a table has not been logged yet.
+  // Damage that is not assigned to a table has not been logged yet.
   if (error instanceof CorruptionError && error.isLogged) return refusalFor(error);
   throw error;
 }
 
 /**
- * Returns the error that the response contains for a statement. A bug becomes INTERNAL_ERROR.
+ * Returns the error to put in the response for a statement. A bug becomes INTERNAL_ERROR.
  *
- * @throws Errors of the disk, and errors that leave the state of the store in doubt.
+ * @throws disk errors, and errors that leave the state of the store in doubt
  */
 export function failureFrom(error: unknown, failed: FailedRequest): DatabaseError {
   if (isExpected(error)) return expectedFailure(error);
@@ -59,7 +59,7 @@ export function atStatement(error: DatabaseError, statementIndex: number): Datab
 /**
  * Returns the response to a request whose first statement failed.
  *
- * @throws The errors of {@linkcode failureFrom}.
+ * @throws the errors of {@linkcode failureFrom}
  */
 export function failedResponse(error: unknown, failed: FailedRequest): SqlResponse {
   return { results: [], error: atStatement(failureFrom(error, failed), 0) };

@@ -3,10 +3,11 @@
  * thread if it takes longer.
  *
  *     begun here ──ends within the first time slice──► committed in it
- *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a reader
+ *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a
+ *         reader
  *
- * The event loop always makes the changes to the rows and commits them. A reader also runs the
- * queries in VALUES, ON CONFLICT and RETURNING.
+ * Changing and committing rows always happens on the event loop. Queries in VALUES, ON CONFLICT
+ * and RETURNING can also run in a reader.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Store } from "../../storage/mod.ts";
@@ -21,21 +22,27 @@ import { isKnownLong, noteLong, queryFor, type Readable } from "./read_elsewhere
 export interface NewChange extends Readable {
   readonly prepared: PreparedDml;
   readonly store: Pick<Store, "appliedSeq" | "visibleSeq">;
-  /** The readers that can read the rows of the change; undefined if it stays on the event loop. */
+  /**
+   * The readers that can read the rows of the change; undefined if it has to stay on the event
+   * loop.
+   */
   readonly readers: QueryReaders | undefined;
   /**
-   * Creates the context of a run that reads at the given seq or, within a transaction, at the seq
+   * Creates the context for a run that reads at the given seq or, within a transaction, at the seq
    * of the transaction.
    */
   readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
-  /** Whether the change can be restarted. The data of a COPY can be read only once. */
+  /**
+   * Whether the change can be restarted. A COPY cannot, because its data can be read only once.
+   */
   readonly isRepeatable: boolean;
 }
 
 /**
  * Runs the first time slice of a change, which may complete it.
  *
- * @throws SLICE_OVER if a reader has to read the rows. @throws {DatabaseError}
+ * @throws SLICE_OVER if a reader has to read the rows
+ * @throws {DatabaseError}
  */
 export function beginChange(change: NewChange): DmlOutcome | Promise<DmlOutcome> {
   const { isRepeatable, ledger, prepared, readers, runAt, store } = change;
@@ -60,10 +67,10 @@ function changeHere({ prepared, runAt, store }: NewChange): DmlOutcome | Promise
 }
 
 /**
- * Begins a change. It reads its rows in the thread of `place`, or on the event loop if there is
- * none.
+ * Starts a change that reads its rows at `place`: in a reader or, if there is none, on the event
+ * loop.
  *
- * A reader may read only durable data, so it reads at the visible seq. If a row was changed after
+ * A reader may read only durable data, so it reads at the visible seq. If a row has changed since
  * that seq, the commit detects the conflict, and the statement is run again.
  */
 export function beginChangeIn(
@@ -76,8 +83,8 @@ export function beginChangeIn(
 }
 
 /**
- * Returns the run of a change that reads its rows in a reader, or undefined if the place is the
- * event loop.
+ * Starts a change that reads its rows in a reader. Returns undefined if the place is the event
+ * loop.
  */
 export function streamIn(
   place: ReadingPlace,
@@ -95,8 +102,8 @@ async function changeWith(
   context: StatementContext,
 ): Promise<DmlOutcome> {
   try {
-    // The data of a COPY can be read only once, so the place where the rows are read must be known
-    // before any data is read.
+    // The data of a COPY can be read only once, so where the rows are read must be settled before
+    // any data are read.
     if (!isRepeatable) await rows.ready();
     const outcome = await prepared.program(context, rows);
     await rows.finish();

@@ -1,10 +1,10 @@
 /**
- * Runs a change that causes changes to other rows through ON DELETE or ON UPDATE. It runs in its
- * own transaction, which reads at the newest applied state. A short change begins and commits in
- * one tick, so it never encounters a conflict. A long change that encounters a conflict is run
- * again; in the last attempt, its tables are closed to other writers. A statement with
- * data-modifying WITH parts also runs in such a transaction. A change that takes longer than a time
- * slice begins again with the rows of a reader.
+ * Runs a change that causes changes to other rows through ON DELETE or ON UPDATE, and statements
+ * with data-modifying WITH parts. The change runs in a transaction of its own, which reads at the
+ * newest applied state. A short change begins and commits in one tick, so it never meets a
+ * conflict. A long change that meets a conflict is run again; for the last attempt, its tables are
+ * closed to other writers. A change that takes longer than a time slice is restarted with a reader
+ * that reads its rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -23,13 +23,13 @@ import { READ_HERE } from "../readers/row_stream.ts";
 
 const ATTEMPTS_MAX = 3;
 
-/** A change to rows that has begun. */
+/** A change that has been started. */
 interface BegunChange {
   readonly context: StatementContext;
   readonly outcome: DmlOutcome | Promise<DmlOutcome>;
 }
 
-/** The thread in which a change reads its rows. */
+/** The place where a change reads its rows. */
 export type TogetherPlace =
   | { readonly kind: "here"; readonly mayLeave: boolean }
   | { readonly kind: "reader"; readonly place: ReadingPlace };
@@ -44,20 +44,24 @@ export interface TogetherOptions {
   readonly uploads: Uploads;
   /** The place where the first attempt reads its rows. */
   readonly first: "here" | "reader";
-  /** Whether the statement can be restarted. The data of a COPY can be read only once. */
+  /**
+   * Whether the statement can be restarted. A COPY cannot, because its data can be read only once.
+   */
   readonly isRepeatable: boolean;
-  /** Waits for a reader; returns undefined if no reader can read the rows. */
+  /** Waits for a reader. Returns undefined if no reader can read the rows. */
   place(): Promise<ReadingPlace | undefined>;
-  /** Called when the change has taken longer than a time slice and moves to a reader. */
+  /**
+   * Called when the change has taken longer than a time slice and is about to move to a reader.
+   */
   readonly onLong: () => void;
-  /** Runs the calls of constraint triggers that wait for the commit. */
+  /** Runs the constraint triggers that were deferred to the commit. */
   readonly runDeferred: (transaction: Transaction) => Promise<void>;
-  /** Runs the statement with the definitions and rows of this tick. */
+  /** Runs the statement with the definitions and rows as of this tick. */
   readonly begin: (transaction: Transaction, at: TogetherPlace) => BegunChange;
 }
 
 /**
- * Runs a change, and the changes that its foreign keys cause, in one transaction.
+ * Runs a change, and the changes that its foreign keys cause, as one transaction.
  * @throws {DatabaseError}
  */
 export async function changeTogether(options: TogetherOptions): Promise<DmlOutcome> {
@@ -73,8 +77,8 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
     let open: (() => void) | undefined;
     let place: ReadingPlace | undefined;
     try {
-      // Wait for the reader before the gate is closed, so that the statements blocked by the gate
-      // do not wait for the reader as well.
+      // Wait for the reader before closing the gate, so that statements blocked by the gate do not
+      // wait for the reader, too.
       if (where === "reader") place = await options.place();
       if (attempt === ATTEMPTS_MAX) open = await writeGates.close([...tableIds], ledger);
       return await attempted(
@@ -97,8 +101,7 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
       const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
       if (!isConflict || attempt === ATTEMPTS_MAX || !options.isRepeatable) throw error;
       attempt += 1;
-      // If the change that caused the conflict does not become durable, there is no conflict any
-      // longer.
+      // If the change that caused the conflict does not become durable, the conflict disappears.
       await Promise.allSettled([store.durable(store.appliedSeq)]);
     } finally {
       open?.();
@@ -107,17 +110,16 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
   }
 }
 
-/** An attempt at a change. */
+/** The circumstances of one attempt at a change. */
 interface TogetherAttempt {
   /** Whether the tables are closed to all other writers. */
   readonly hasGates: boolean;
-  /** Called at the end of the attempt, to find the tables that it has written. */
+  /** Called at the end of the attempt, to note the tables that it has written to. */
   readonly noteWritten: (transaction: Transaction) => void;
 }
 
 /**
- * Makes one attempt at a change. A short change reads its rows and commits in the same tick as the
- * call.
+ * Makes an attempt at a change. A short change reads its rows and commits in the tick of the call.
  */
 async function attempted(
   options: TogetherOptions,
@@ -142,7 +144,7 @@ async function attempted(
   }
 }
 
-/** Runs the statement, the triggers that wait for the commit, and the commit. */
+/** Runs the statement and the triggers deferred to the commit, and commits. */
 async function begunIn(
   transaction: Transaction,
   at: TogetherPlace,
@@ -154,7 +156,7 @@ async function begunIn(
   if (outcome instanceof Promise || transaction.hasDeferred) {
     const ended = await outcome;
     await options.runDeferred(transaction);
-    // Triggers may have written tables that are closed to other writers by now.
+    // Triggers may have written to tables that have been closed to other writers in the meantime.
     const closed = (): boolean => !options.hasGates && writeGates.areClosed(transaction.tableIds);
     while (closed()) await writeGates.opened(transaction.tableIds, options.ledger);
     return await committedLater(ended, committing);
@@ -180,7 +182,10 @@ function committed(outcome: DmlOutcome, { context, options, transaction }: Commi
   return withCommit(outcome, commit);
 }
 
-/** Commits the change in a later tick. Prepares it in several ticks if there are many rows. */
+/**
+ * Commits the change in a later tick. If there are many rows, the commit is prepared over several
+ * ticks.
+ */
 async function committedLater(outcome: DmlOutcome, committing: Committing): Promise<DmlOutcome> {
   const { context, options, transaction } = committing;
   const { catalog, storageQuota, store } = options.deps;

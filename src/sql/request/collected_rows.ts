@@ -1,5 +1,5 @@
 /**
- * Collects the rows of a query for the response. The rows are kept until the end, because most
+ * Collects the rows of a query for the response. Rows are kept until the end, because most
  * responses are short. If there are many, they are passed on to the client while the query runs.
  */
 import { assert } from "../../base/assert.ts";
@@ -14,40 +14,37 @@ import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stre
 
 export interface CollectedRowsOptions {
   readonly cells: CellRows;
-  /** Writes the rows of a COPY TO, which are not represented as wire cells. */
+  /** Writes the rows of a COPY TO, which have no wire cells. */
   readonly copy?: CopyText | undefined;
   readonly head: EntryHead;
   readonly memory: MemoryBudget;
   /** The maximum number of rows; 0 means no limit. */
   readonly rowsMax: number;
-  /** Whether rows are only counted rather than collected, as for EXPLAIN ANALYZE. */
+  /** Whether rows are counted instead of collected, as for EXPLAIN ANALYZE. */
   readonly isCounted: boolean;
 }
 
 export class CollectedRows {
   readonly #options: CollectedRowsOptions;
   #rows: unknown[][] = [];
-  /** The rows after those of `#rows`, as text. */
+  /** The rows that follow those in `#rows`, as text. */
   #texts: RowText[] = [];
-  /** The bytes of `#rows`, as counted against the memory of the statement. */
+  /** The size of `#rows` in bytes, as counted against the statement's memory. */
   #bytes = 0;
   #rowCount = 0;
-  /** The channel through which rows are passed on; set when the first rows were passed on. */
+  /** The channel to the client; undefined until the first rows are passed on. */
   #channel: AnswerChannel | undefined;
 
   constructor(options: CollectedRowsOptions) {
     this.#options = options;
   }
 
-  /**
-   * Whether so many rows are waiting that the client should receive them before further rows are
-   * read.
-   */
+  /** Whether there are so many rows that the client should receive them before more are read. */
   get areMany(): boolean {
     return this.#bytes >= OPENING_BYTES;
   }
 
-  /** Discards the rows. None of them may have been passed on. */
+  /** Discards the rows. None of them may have been passed on yet. */
   clear(): void {
     assert(this.#channel === undefined, "rows that were passed on cannot be discarded");
     this.#rows = [];
@@ -84,13 +81,13 @@ export class CollectedRows {
     return this.isStreamed && this.#options.copy === undefined;
   }
 
-  /** Whether rows have already been passed on to the client. Further rows may then be text. */
+  /** Whether rows have already been passed on to the client. If so, further rows may be text. */
   get isStreamed(): boolean {
     return this.#channel !== undefined;
   }
 
   /**
-   * Adds rows as text, which follow rows that were passed on.
+   * Adds rows as text, after rows that have been passed on.
    *
    * @throws {DatabaseError} RESULT_TOO_LARGE
    */
@@ -102,8 +99,8 @@ export class CollectedRows {
   }
 
   /**
-   * Passes the rows on if there are many. Returns a promise that must be awaited before more rows
-   * are added, if necessary.
+   * Passes the rows on if there are many. If it returns a promise, await that before adding more
+   * rows.
    */
   send(channel: AnswerChannel): Promise<void> | undefined {
     if (this.#channel === undefined && !this.areMany) return undefined;

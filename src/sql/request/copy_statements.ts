@@ -1,5 +1,5 @@
 /**
- * COPY within a request: checks whether the request may contain one, and finds its data.
+ * Handles COPY within a request: checks whether the request may contain one, and finds its data.
  *
  *     POST /v1/api/copy     one COPY, whose data is the body of the request or of the response
  *     any other text        COPY FROM with its data after it, as in the output of pg_dump
@@ -13,12 +13,13 @@ import type { CopySourceStatement, Statement } from "../parse/ast/ast.ts";
 import { copySourceNode, copyToNode } from "../parse/ast/query_nodes.ts";
 import type { CopyBody, SqlRequest, StatementResult } from "../ports/engine.ts";
 
-/** The time after which a client that sends nothing is considered to have disconnected. */
+/** How long, in milliseconds, a client may send nothing before it is considered disconnected. */
 const SILENT_MS_MAX = 60_000;
 
 /**
- * Requires that a COPY and the data in the body of the request belong together.
- * @throws {DatabaseError} INVALID_INPUT if a COPY has no body, or a body has no COPY.
+ * Requires that a COPY has its data in the request body, and that a body of COPY data belongs to a
+ * COPY.
+ * @throws {DatabaseError} INVALID_INPUT
  */
 export function requireCopyBodies(
   nodes: readonly Statement[],
@@ -59,7 +60,7 @@ export function requireCopyBodies(
   }
 }
 
-/** The data of a COPY FROM, with counts of what was read. */
+/** The data for a COPY FROM, with counts of what has been read. */
 export interface CopyFeed extends CopyInput {
   readonly skippedCount: number;
   /** Stops reading the data before its end. */
@@ -103,8 +104,8 @@ export function copyResult(result: StatementResult, feed: CopyFeed): StatementRe
 }
 
 /**
- * Reads the pieces of a body. The time spent waiting for the client does not count towards the time
- * limit of the statement.
+ * Reads the pieces of a body. Time spent waiting for the client does not count towards the
+ * statement's time limit.
  */
 class BodyFeed implements CopyFeed {
   readonly #body: CopyBody;

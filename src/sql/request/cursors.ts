@@ -1,5 +1,5 @@
 /**
- * The cursors of a request, or of a transaction that spans requests.
+ * Keeps the cursors of a request, or of a transaction that spans requests.
  *
  * A cursor contains the rows that its query returned when the cursor was declared, in the snapshot
  * of its transaction. It is a list of rows, and a position in the list:
@@ -9,15 +9,15 @@
  *     first row
  *
  * - The memory for the rows of all cursors is limited.
- * - A cursor ends with its transaction, or when the transaction returns to a savepoint from before
- *   it. A cursor declared WITH HOLD lasts until the end of the request, or of the transaction if it
- *   spans several requests.
+ * - A cursor ends with its transaction, or when the transaction returns to a savepoint created
+ *   before the cursor. A cursor declared WITH HOLD lasts until the end of the request, or of the
+ *   transaction if that spans several requests.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { DeclareCursorStatement, FetchDirection, Name } from "../parse/ast/ast.ts";
 import type { StatementResult } from "../ports/engine.ts";
 
-/** The maximum number of cursors that are open at the same time. */
+/** The maximum number of cursors that may be open at the same time. */
 const CURSORS_MAX = 1000;
 
 interface OpenCursor {
@@ -28,7 +28,9 @@ interface OpenCursor {
   readonly isHeld: boolean;
   /** Whether the cursor can move only forward. */
   readonly isForward: boolean;
-  /** The position: 0 before the first row, and the number of rows + 1 after the last row. */
+  /**
+   * The position: 0 before the first row, and one more than the number of rows after the last row.
+   */
   position: number;
 }
 
@@ -40,15 +42,16 @@ export class Cursors {
   readonly #byName = new Map<string, OpenCursor>();
 
   /**
-   * Creates the cursors of a transaction. None is open yet.
-   * @param bytesMax The maximum size of the rows of all cursors.
+   * Creates an empty set of cursors for a transaction.
+   * @param bytesMax The maximum total size of the rows of all cursors.
    */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
   /**
-   * Requires that no open cursor has the name, and that another cursor may be opened.
+   * Requires that a cursor may be opened under a name: no open cursor has the name, and there are
+   * not too many.
    * @throws {DatabaseError} ALREADY_EXISTS, TRANSACTION_LIMIT
    */
   requireFree({ name, _location }: Name): void {
@@ -69,8 +72,8 @@ export class Cursors {
   }
 
   /**
-   * Opens a cursor over the rows of its query.
-   * @param answer The result of the cursor's query, with all its rows.
+   * Opens a cursor on the rows of its query.
+   * @param answer The complete result of the query.
    * @throws {DatabaseError} TRANSACTION_LIMIT
    */
   open({ isHeld, isScroll, name: node }: DeclareCursorStatement, answer: StatementResult): void {
@@ -101,8 +104,7 @@ export class Cursors {
   }
 
   /**
-   * Moves a cursor. Returns a result with the rows over which the cursor has moved, in the
-   * direction of the movement.
+   * Moves a cursor. Returns the rows that it has passed, in the direction of the movement.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
    */
@@ -123,7 +125,10 @@ export class Cursors {
     return { ...answer, rows: found, rowCount: found.length };
   }
 
-  /** Closes a cursor, or all cursors. @throws {DatabaseError} OBJECT_NOT_FOUND */
+  /**
+   * Closes a cursor, or all cursors if `name` is undefined. @throws {DatabaseError}
+   * OBJECT_NOT_FOUND
+   */
   close(name: Name | undefined): void {
     if (name === undefined) this.#byName.clear();
     else this.#byName.delete(this.#named(name).name);
@@ -161,7 +166,7 @@ export class Cursors {
   }
 }
 
-/** Returns whether a direction is backward, even if there is nothing to read. */
+/** Whether a direction is backward, even if there is nothing to read. */
 function isBackward({ count, kind }: FetchDirection): boolean {
   return kind === "backward" ? count > 0 : kind !== "absolute" && count < 0;
 }
@@ -169,7 +174,7 @@ function isBackward({ count, kind }: FetchDirection): boolean {
 interface Move {
   /** The position of the cursor after the move. */
   readonly after: number;
-  /** The positions of the rows that are read, in the order of reading. */
+  /** The positions of the rows to return, in this order. */
   readonly read: readonly number[];
 }
 
@@ -210,13 +215,13 @@ function backward(
   return { after: Math.max(position - count, 0), read };
 }
 
-/** Returns the move to a position, which reads the row there if there is one. */
+/** Returns a move to a position, which returns the row there if there is one. */
 function at(position: number, rowCount: number): Move {
   const after = Math.max(0, Math.min(position, rowCount + 1));
   return { after, read: after >= 1 && after <= rowCount ? [after] : [] };
 }
 
-/** The fixed memory of a cell, in bytes. */
+/** The memory of a cell in bytes, not counting its value. */
 const CELL_BYTES = 16;
 
 function bytesOf(cells: readonly unknown[]): number {

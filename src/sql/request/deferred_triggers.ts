@@ -1,14 +1,14 @@
-/** Runs the calls of constraint triggers that a transaction has left to its end. */
+/** Runs the calls to constraint triggers that a transaction has deferred. */
 import type { Principal } from "../../auth/mod.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
 import type { DeferredCall, TriggerCalls } from "../execute/context/trigger_calls.ts";
 
 /**
- * Runs deferred calls in the order in which they were deferred, including those that these calls
- * defer.
+ * Runs deferred calls in the order in which they were deferred, including calls that these defer
+ * in turn.
  *
- * @param options.isChosen Decides which calls run; all of them if absent.
- * @throws {DatabaseError} The errors of the functions.
+ * @param options.isChosen Decides which calls to run; if absent, all of them.
+ * @throws {DatabaseError} the errors of the trigger functions
  */
 export async function runDeferred(
   transaction: Transaction,

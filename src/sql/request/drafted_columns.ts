@@ -1,6 +1,6 @@
 /**
  * Reads the rows of a table whose definition a transaction has changed. The store still has the
- * earlier definition, so columns are renamed, added, dropped and converted when rows are read.
+ * earlier definition, so columns are renamed, added, dropped and converted as rows are read.
  */
 import type {
   LookupOptions,
@@ -22,18 +22,18 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 
-/** How the values of one column are obtained. */
+/** How the values of a column are obtained. */
 interface ColumnSource {
-  /** The position of the column among those that the store reads; undefined if it reads none. */
+  /** The column's position among those read from the store; undefined if it is not read. */
   readonly at: number | undefined;
   readonly type: DataType | undefined;
-  /** Converts a stored value that is not NULL; undefined if values stay as they are. */
+  /** Converts a stored value other than NULL; undefined if values need no conversion. */
   readonly convert: ((value: Value) => Value) | undefined;
-  /** The value of a column that the stored rows lack. */
+  /** The value for rows stored without the column. */
   readonly missing: Value;
 }
 
-/** The columns that are read from the store, and how the requested ones result from them. */
+/** The columns to read from the store, and how the requested ones are obtained from them. */
 export interface ReadColumns {
   readonly storedIds: readonly number[];
   readonly sources: readonly ColumnSource[];
@@ -48,7 +48,9 @@ export interface DraftedTable {
   readonly stored: TableDefinition | undefined;
 }
 
-/** Returns how columns of a definition result from the columns of an earlier definition. */
+/**
+ * Returns how the columns of a definition are obtained from the columns of an earlier definition.
+ */
 export function readColumns(
   columnIds: readonly number[],
   { from, to }: { from: TableDefinition; to: TableDefinition },
@@ -82,7 +84,7 @@ export function convertedRow(row: Row, { sources }: ReadColumns): Row {
   });
 }
 
-/** Scans the rows that are stored under an earlier definition. */
+/** Scans rows that are stored under an earlier definition. */
 export function draftedScan(
   store: Pick<Store, "scan">,
   { stored: from, definition: to }: { stored: TableDefinition; definition: TableDefinition },
@@ -137,7 +139,7 @@ export function draftedRow(
   return row && convertedRow(row, columns);
 }
 
-/** A scan of no rows. */
+/** An empty scan. */
 export const NO_SCAN: Scan = {
   next: () => undefined,
   close() {},

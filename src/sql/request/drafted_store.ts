@@ -1,15 +1,15 @@
 /**
- * The store as a transaction sees it that has changed definitions. The tables that it has created,
+ * The store as seen by a transaction that has changed definitions. The tables that it has created,
  * altered or dropped have their new definitions here, and only here. All other tables, and all
  * rows, are those of the store.
  *
- * There are two views of the rows. Statements on rows see the stored rows, and add the rows that
- * the transaction has staged themselves. Definitions see both, as rows with seqs:
+ * There are two views of the rows. Statements on rows see only the stored rows; they add the rows
+ * that the transaction has staged themselves. Definitions see both, as rows with seqs:
  *
  *     stored rows                    staged rows, in the order in which they were first staged
  *     … ──────────────► snapshot ──► snapshot + 1, snapshot + 2, … ──► the newest seq
  *
- * The rows that a definition writes, such as the new values of a column, are staged, too.
+ * Rows written by a definition, such as the new values of a column, are staged, too.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -51,12 +51,12 @@ import {
   readColumns,
 } from "./drafted_columns.ts";
 
-/** A number that exceeds the number of rows that a transaction can stage. */
+/** More than the number of rows that any transaction can stage. */
 const STAGED_ROWS_MAX = 1_000_000_000;
 
 const ROWS_PER_BATCH = 2048;
 
-/** The tables whose definitions the transaction has changed, by id. */
+/** The tables whose definitions the transaction has changed, keyed by id. */
 export type DraftedTables = Map<number, DraftedTable>;
 
 export interface DraftedStoreOptions {
@@ -64,16 +64,16 @@ export interface DraftedStoreOptions {
   readonly catalog: DraftedCatalog;
   readonly tables: DraftedTables;
   readonly transaction: Transaction;
-  /** Returns the definition that the store has of a table. */
+  /** Returns a table's definition in the store. */
   readonly storedOf: (tableId: number) => TableDefinition | undefined;
   /**
-   * For definitions: receives the tables whose stored rows a definition depends on. Absent for
+   * For definitions: receives the tables whose stored rows the definition depends on. Absent for
    * statements on rows.
    */
   readonly onInspected?: (tableId: number) => void;
 }
 
-/** A read of an index: for each key, the primary keys of the rows that have it. */
+/** An index as read: for each key, the primary keys of the rows that have it. */
 type KeyHolders = ReadonlyMap<string, readonly Row[]>;
 
 export class DraftedStore implements Store {
@@ -81,7 +81,7 @@ export class DraftedStore implements Store {
   readonly #store: Store;
   readonly #tables: DraftedTables;
   readonly #transaction: Transaction;
-  /** The rows by their keys in indexes that the store does not have. */
+  /** The rows by key, for indexes that the store does not have. */
   readonly #holders = new Map<string, KeyHolders>();
 
   constructor(options: DraftedStoreOptions) {
@@ -91,7 +91,7 @@ export class DraftedStore implements Store {
     this.#transaction = options.transaction;
   }
 
-  /** Whether a definition uses the store, and therefore sees staged rows as stored ones. */
+  /** Whether this store serves a definition, which sees staged rows as if they were stored. */
   get #isForDefinitions(): boolean {
     return this.#options.onInspected !== undefined;
   }
@@ -104,7 +104,11 @@ export class DraftedStore implements Store {
     return this.#isForDefinitions ? this.#stagedSeq(STAGED_ROWS_MAX) : this.#store.appliedSeq;
   }
 
-  /** Returns the seq of the staged row at a place, from 0 on. */
+  /**
+   * Returns the seq of a staged row.
+   *
+   * @param place The position of the row in the order of staging, from 0.
+   */
   #stagedSeq(place: number): Seq {
     return (this.#transaction.snapshotSeq + 1 + place) as Seq;
   }
@@ -122,7 +126,7 @@ export class DraftedStore implements Store {
     this.#store.requireFreeSpace();
   }
 
-  /** Returns the seq that stands for the position of the commit. */
+  /** Returns the seq that stands for the position of the future commit. */
   issueSeq(): Seq {
     return this.#transaction.snapshotSeq;
   }
@@ -143,7 +147,7 @@ export class DraftedStore implements Store {
     if (before === undefined) return;
     const columnIds = definition.columns.map(({ columnId }) => columnId);
     const columns = readColumns(columnIds, { from: before, to: definition });
-    // The values of a row are in the order of the columns before.
+    // A row has its values in the order of the earlier definition.
     const sources = columns.sources.map((source, i) => {
       const at = before.columns.findIndex(({ columnId }) => columnId === columnIds[i]);
       return source.at === undefined ? source : { ...source, at };
@@ -163,7 +167,7 @@ export class DraftedStore implements Store {
     this.#transaction.dropTable(tableId);
   }
 
-  /** Returns the definitions of a table; undefined if the transaction has not changed it. */
+  /** Returns both definitions of a table; undefined if the transaction has not changed it. */
   #drafted(
     tableId: number,
   ):
@@ -278,7 +282,9 @@ export class DraftedStore implements Store {
     return rows;
   }
 
-  /** Returns the types of the parts of an index key, and computes the key of a row. */
+  /**
+   * Returns the types of the parts of an index key, and a function that computes the key of a row.
+   */
   #keyOf(
     tableId: number,
     indexId: number,
@@ -338,12 +344,12 @@ export class DraftedStore implements Store {
   }
 
   async buildIndex(): Promise<boolean> {
-    // The index is built once the transaction has committed.
+    // The index is built only after the transaction has committed.
     return true;
   }
 
   /**
-   * Checks the rows against a unique index that the transaction has defined.
+   * Checks that the rows have no duplicates in a unique index that the transaction has defined.
    * @throws {DatabaseError} DUPLICATE_KEY
    */
   async checkIndex(tableId: number, indexId: number): Promise<boolean> {
@@ -352,8 +358,8 @@ export class DraftedStore implements Store {
       indexes.find((each) => each.indexId === indexId),
       "the table must have the index",
     );
-    // Only a table that the transaction has created can have a new exclusion constraint, so the
-    // commit compares all of its rows.
+    // Only a table created by the transaction can have a new exclusion constraint, so the commit
+    // compares all of its rows.
     if (index.isExclusion === true) return true;
     const { keyOf, types } = this.#keyOf(tableId, indexId);
     for (const owner of this.owners(tableId)) {
@@ -395,7 +401,7 @@ export class DraftedStore implements Store {
     return { firstSeq: firstSeq as Seq, lastSeq: lastSeq as Seq };
   }
 
-  /** Returns the places of the staged rows of a write. */
+  /** Stages the rows of a write. Returns their positions in the order of staging. */
   #stage({ operation, owner, rows, tableId }: TableWrite): readonly number[] {
     assert(operation === "update", "a definition must only rewrite rows");
     const definition = this.#definitionOf(tableId);
@@ -445,7 +451,7 @@ export class DraftedStore implements Store {
         count += (row.isDeleted ? 0 : 1) - (row.stored === undefined ? 0 : 1);
       }
     }
-    // A definition may be allowed only because the table is empty.
+    // The definition may be allowed only as long as the table is empty.
     if (count === 0) this.#inspect(tableId);
     return count;
   }
@@ -605,7 +611,7 @@ interface SeenRows {
 /**
  * Scans stored rows that the transaction has not changed, and then the staged rows.
  *
- * @param scan Reads the columns of the options, followed by those of the primary key.
+ * @param scan Reads the requested columns, followed by those of the primary key.
  */
 function seenScan(scan: Scan, seen: SeenRows): Scan {
   const staged = stagedBatches(seen);
@@ -675,8 +681,8 @@ function* stagedBatches({
 }
 
 /**
- * Refuses a new exclusion constraint of a table with stored rows. It would be built after the
- * commit, and could then find ranges that overlap.
+ * Refuses a new exclusion constraint on a table with stored rows. It would be built after the
+ * commit, when overlapping ranges could no longer be rejected.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */

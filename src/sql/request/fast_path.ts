@@ -1,13 +1,14 @@
 /**
  * Implements the fast path, for requests with a single statement whose plan is or can be cached.
  *
- * The literals are lifted out of the text, and the rest is the key of the plan. A request that
- * cannot use this path is recognised before anything runs, and takes the general path. Objects that
- * only some runs need are created on demand, because most runs end in the tick in which they began.
+ * The literals are lifted out of the SQL, and the rest is the key of the plan. A request that
+ * cannot use this path is recognised before anything runs, and takes the general path. Objects
+ * that only some runs need are created on demand, because most runs end in the tick in which they
+ * began.
  *
- * A request should use little memory: when the garbage of a read by key was halved from 10 KB, its
- * time was nearly halved as well. Such reads and plain INSERTs therefore create no operators, no
- * closures per row, and no unneeded promises.
+ * A request should allocate little memory: when the garbage of a read by key was halved from 10
+ * KB, its time was nearly halved as well. Such reads and plain INSERTs therefore create no
+ * operators, no closures per row, and no unneeded promises.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -46,14 +47,14 @@ import type { RunnerOptions, RunOptions, StatementDeps } from "./run_options.ts"
 import { StatementRunner } from "./statement_runner.ts";
 
 /**
- * One statement on the fast path. It is created once, and implements the interfaces that its run
- * and its end use.
+ * A statement on the fast path. The object is created once, and implements the interfaces needed
+ * to run and to end the statement.
  */
 class FastStatement implements RunOptions, RunnerOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly parameters: readonly Value[];
-  /** The lifted literals, as written in the text. They are the last values of the parameters. */
+  /** The lifted literals, as written. Their values come last among the parameters. */
   readonly literals: readonly SlotLiteral[];
   readonly transaction: undefined;
   readonly files: undefined;
@@ -63,9 +64,9 @@ class FastStatement implements RunOptions, RunnerOptions {
   readonly ledger: RequestLedger;
   readonly isStreamed: boolean;
   #settings: RequestSettings | undefined;
-  /** The channel for rows; set once the statement takes longer than a time slice. */
+  /** The channel for rows; undefined until the statement has taken longer than a time slice. */
   channel: AnswerChannel | undefined;
-  /** The entry in the list of running requests; set once the statement is listed. */
+  /** The entry in the list of running requests; undefined until the statement is listed. */
   running: RunningRequest | undefined;
   readonly #operations: PathOperations;
 
@@ -83,8 +84,8 @@ class FastStatement implements RunOptions, RunnerOptions {
   }
 
   /**
-   * The settings of the request. No earlier statement can have changed them, because the request
-   * has only one statement.
+   * The settings of the request. No earlier statement can have changed them, because there is only
+   * one statement.
    */
   get settings(): RequestSettings {
     this.#settings ??= this.#operations.newSettings();
@@ -105,7 +106,7 @@ class FastStatement implements RunOptions, RunnerOptions {
     return this.channel;
   }
 
-  /** Returns the position of a slot's literal in the text; undefined for a parameter. */
+  /** Returns the position in the SQL of the literal in a slot; undefined for a parameter. */
   startOf(slot: number): number | undefined {
     return this.literals[slot - this.parameters.length + this.literals.length]?.start;
   }
@@ -116,7 +117,7 @@ type FastStatementOptions = Pick<
   "principal" | "namespace" | "parameters" | "literals" | "request" | "ledger" | "prepared" | "stat"
 > & { readonly operations: PathOperations };
 
-/** The operations of the fast path that a run uses. */
+/** Operations of the fast path that a run calls. */
 interface PathOperations {
   renewed(statement: FastStatement): Prepared;
   sourceOf(statement: FastStatement): QuerySource | undefined;
@@ -125,7 +126,7 @@ interface PathOperations {
   readonly memoryGate: MemoryGate;
 }
 
-/** A text with its key in the plan cache, and the other values on which its plan depends. */
+/** SQL with its key in the plan cache, and everything else that its plan depends on. */
 interface KeyedText {
   readonly key: CacheKey;
   readonly namespace: string;
@@ -163,10 +164,10 @@ export class FastPath {
   }
 
   /**
-   * Runs a text that consists of one statement through the plan cache. Returns undefined if it has
-   * to take the general path.
+   * Runs SQL that consists of one statement, using the plan cache. Returns undefined if it has to
+   * take the general path.
    *
-   * @throws Errors before the statement runs; the caller then closes the request.
+   * @throws errors that occur before the statement runs; the caller then closes the request
    */
   run(
     principal: Principal,
@@ -242,7 +243,7 @@ export class FastPath {
 
   /**
    * Returns the response to a failed statement.
-   * @throws The errors of {@linkcode failedResponse}.
+   * @throws the errors of {@linkcode failedResponse}
    */
   #failed(statement: FastStatement, error: unknown): SqlResponse {
     this.#noteEnd(statement, 0);
@@ -254,7 +255,7 @@ export class FastPath {
     );
   }
 
-  /** Returns the statement with its literals as written in the text. */
+  /** Parses the statement with its literals as written. */
   #statementOf({ request }: FastStatement): Statement | undefined {
     return parseStatements(request.sql, parseLimitsOf(this.#deps.limits))[0];
   }
@@ -266,7 +267,7 @@ export class FastPath {
     stat.note(atMs, { ms: atMs - ledger.startMs, rows: rowCount });
   }
 
-  /** Returns the statement bound with the definitions and rights of this tick. */
+  /** Returns the statement bound with the definitions and rights as of this tick. */
   #renewed({ ledger, namespace, prepared, principal, request }: FastStatement): Prepared {
     const { catalog, limits } = this.#deps;
     const { types } = typedParameters(request.params, limits);
@@ -282,7 +283,8 @@ export class FastPath {
   }
 
   /**
-   * Returns the source of a plan. The text is parsed again, because the source is seldom needed.
+   * Returns the input from which a reader compiles the plan. The SQL is parsed again, because this
+   * is seldom needed.
    */
   #sourceOf({ namespace, request }: FastStatement): QuerySource | undefined {
     const { limits } = this.#deps;
@@ -308,7 +310,7 @@ export class FastPath {
   ): Prepared | undefined {
     const { principal } = keyed;
     const { catalog } = this.#deps;
-    // A plan that was made for another caller may read a table that is hidden from this caller.
+    // A plan prepared for another caller may read a table that is hidden from this caller.
     const isSeen = known !== undefined && seesTables(known.requirements, principal, catalog);
     const prepared = isSeen ? known : this.#prepareFirst(request, keyed);
     if (prepared !== undefined) authorize(prepared.requirements, principal, catalog);
@@ -316,16 +318,16 @@ export class FastPath {
   }
 
   /**
-   * Prepares the statement without its literals. Returns undefined if it may be valid only with its
-   * literals.
+   * Prepares the statement with its literals lifted out. Returns undefined if it may be valid only
+   * with its literals.
    */
   #prepareFirst(request: SqlRequest, keyed: KeyedText): Prepared | undefined {
     try {
       return this.#prepare(request, keyed);
     } catch (error) {
       const isOfQuery = error instanceof DatabaseError && error.code === "INVALID_QUERY";
-      // Two expressions that are equal in the text may differ once their literals have become
-      // slots.
+      // Two expressions with the same text, as in GROUP BY, may differ once their literals have
+      // become slots.
       if (isOfQuery && keyed.key.normalized.literals.length > 0) return undefined;
       throw error;
     }
@@ -349,9 +351,9 @@ export class FastPath {
       prepare(node, { deps, statement }),
     );
     requireNoGap(statement.usedParameters, types.length);
+    // A program may need a transaction and several statements, so it takes the general path.
     // If a constant cannot be converted, the plan is not cached, because the constant may be at a
-    // different position in the next text.
-    // A program may take a transaction and several statements.
+    // different position in the SQL of the next request.
     if (callsPrograms(prepared)) return undefined;
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared, principal);
     return prepared;

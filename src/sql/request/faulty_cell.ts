@@ -1,10 +1,13 @@
-/** Finds the value that a column rejected, by reading the statement again after it has failed. */
+/**
+ * Finds the value that a column rejected, by reading the statement's values again after it has
+ * failed.
+ */
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
 import { CellError, type CellPlace } from "../bind/cell_error.ts";
 import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast/ast.ts";
 import { isChanging, rowsNode } from "../parse/ast/query_nodes.ts";
 
-/** Adds the position of the rejected value, or the number of its parameter, to an error. */
+/** Adds to an error the position of the rejected value, or the number of its parameter. */
 export function atCell(
   error: DatabaseError,
   statement: () => Statement | undefined,
@@ -24,7 +27,7 @@ export function atCell(
 
 function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
   if (query.type === "with" || query.type === "with recursive") {
-    // If several changes in a WITH may have rejected the value, no cell can be named.
+    // If several changes in a WITH could have rejected the value, none is named.
     const isOfParts = query.bind.some(({ statement }) => isChanging(statement));
     return isOfParts ? undefined : cellAt(query.in, place);
   }

@@ -1,6 +1,6 @@
 /**
- * Evaluates materialised queries. An evaluation is an ordinary statement: it begins
- * on the event loop and, if it takes longer than a time slice, is read in another thread.
+ * Evaluates materialised queries. An evaluation is an ordinary statement: it begins on the event
+ * loop and, if it takes longer than a time slice, is restarted in another thread.
  */
 import { assert } from "../../base/assert.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -37,7 +37,7 @@ import { StatementRunner } from "./statement_runner.ts";
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 
 /**
- * A planned query together with the means to evaluate it. It contains only data that differs
+ * A planned query, with everything needed to evaluate it. It contains only data that differ
  * between subscribers.
  */
 export class FollowedResult implements ResultPlan, WholeQuery {
@@ -127,7 +127,7 @@ export class FollowedResult implements ResultPlan, WholeQuery {
   }
 }
 
-/** The rows of a statement, in the form of its plan's cells. */
+/** The rows of a statement, with the cells as its plan returns them. */
 interface StatementRows extends Omit<ResultRows, "rows"> {
   readonly rows: readonly (readonly unknown[])[];
 }
@@ -136,7 +136,7 @@ function cellsOf({ rows, ...state }: StatementRows): ResultRows {
   return { ...state, rows: rows as readonly (readonly WireCell[])[] };
 }
 
-/** The number of rows that are converted before other work may run. */
+/** The number of rows to convert before other work may run. */
 const ROWS_PER_PART = 1024;
 
 /** Runs the seed of a maintained query, and converts its rows to cells. */
@@ -215,7 +215,7 @@ class Maintainer implements ResultMaintainer {
 }
 
 interface Evaluating {
-  /** The seq at which to read; undefined for the newest visible seq. */
+  /** The seq at which to read; undefined means the newest visible seq. */
   readonly at: Seq | undefined;
   readonly statement: StatementToRun;
 }
@@ -275,7 +275,7 @@ async function rowsOf(
     files: undefined,
     nowMicros: nowMs * 1000,
     source: () => ({ node, types }),
-    // Each attempt reads the newest state, and the last attempt gives the result.
+    // Each attempt reads the newest state. The result is that of the last attempt.
     atSeq: () => {
       seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at);
       return seq;
@@ -289,7 +289,7 @@ async function rowsOf(
 }
 
 /**
- * Returns the seq of the last commit that changed one of the tables, or the seq of the state if no
+ * Returns the seq of the last commit that changed any of the tables, or the seq of the state if no
  * commit did.
  */
 function lastChange(
@@ -302,7 +302,7 @@ function lastChange(
   return newest === 0 ? seq : newest;
 }
 
-/** Returns the next moment at which the result at a seq may change. */
+/** Returns the next time at which the result as of a seq may change. */
 async function nextChangeMs(
   deps: FollowedRowsDeps,
   { nextChanges, principal, slots, text: { namespace } }: WholeQuery,
@@ -324,7 +324,7 @@ async function nextChangeMs(
       atSeq: () => seq,
     });
     const [text] = rows?.[0] ?? [];
-    // If no value lies in the future, only a commit can change the comparison.
+    // If no value lies ahead of the clock, only a commit can change the comparison.
     if (typeof text !== "string") continue;
     const value = valueOf(text);
     const ms = firstMsAfter(nowMs, (atMs) => isOver(clockAt(atMs), value));
@@ -334,7 +334,7 @@ async function nextChangeMs(
 }
 
 /**
- * Returns the seq of the state that was current at an earlier seq.
+ * Returns the seq of the last commit up to `at`, whose state is read.
  *
  * @throws {DatabaseError} HISTORY_TOO_OLD
  */

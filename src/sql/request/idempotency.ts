@@ -1,23 +1,22 @@
 /**
- * Ensures that requests with the same key run at most once. The response is stored in an internal
- * table. The commit that writes the request's changes also writes the response, so that after a
- * crash either both or neither of them exists.
+ * Makes sure that requests with the same idempotency key run at most once. The response is stored
+ * in an internal table, by the same commit as the request's changes. After a crash, either both or
+ * neither of them exists.
  *
  *     no record ──run──► record ──same body──► the kept response
  *                                ──another body──► IDEMPOTENCY_CONFLICT
  *                                ──older than the TTL──► as if there were none
  *
- * - A key belongs to its user: the record is a row of that owner.
+ * - A key belongs to its user: the record is a row with that owner.
  * - A user who has lost the right to run the request does not get its response again.
- * - A repeated request waits while the first one runs. A request that fails or changes no row
+ * - A repeated request waits while the first one runs. A request that fails or changes no rows
  *   leaves no record, so it may run again.
  * - The records of a user take at most `idempotencyBytesMax` bytes; a request that would exceed
  *   this limit fails.
- * - The record is the last row of its commit, so the `_seq` of the record is the `last_seq` of the
- *   commit.
+ * - The record is the last row of its commit, so its `_seq` is the `last_seq` of the commit.
  * - The store removes expired records, including those of inactive owners. If a segment with
- *   records is damaged, requests of owners who may have a record in the segment are refused until
- *   the last record in it has expired.
+ *   records is damaged, requests of owners who may have a record in it are refused until its last
+ *   record has expired.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -31,15 +30,18 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { expectedFailure } from "./at_statement.ts";
 
 /**
- * The memory that a record takes in addition to its response, in bytes: the key, the digest, and
- * overhead in the store.
+ * The memory that a record takes beyond its response, in bytes: the key, the digest, and overhead
+ * in the store.
  */
 const RECORD_BYTES = 512;
 
-/** The maximum length of a stored response. A longer response is reduced to its counts. */
+/** The maximum length of a stored response. A longer one is reduced to its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 
-/** Creates the writes that record a response, in the tick in which its changes are committed. */
+/**
+ * Creates the writes that record a response. It is called in the tick in which the changes are
+ * committed.
+ */
 export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
 
 export interface KeptAnswer {
@@ -51,11 +53,11 @@ export interface KeptAnswer {
   readonly commitIndex?: number;
 }
 
-/** A request with a key, and the operations on it. */
+/** A request with an idempotency key, and the operations on it. */
 export interface KeyedRequest {
-  /** Runs the request. Its commit must include the writes of the recorder. */
+  /** Runs the request. Its commit must include the writes that the recorder returns. */
   readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
-  /** Whether the caller still has the rights that the request requires. */
+  /** Whether the caller still has the rights required by the request. */
   readonly isStillAllowed: () => Promise<boolean>;
 }
 
@@ -68,7 +70,7 @@ type AnswerDeps = Pick<SqlEnvironment, "catalog" | "clock" | "limits" | "store">
 
 export class IdempotentRequests {
   readonly #deps: AnswerDeps;
-  /** Running requests, by owner and key. */
+  /** The running requests, keyed by owner and idempotency key. */
   readonly #running = new Map<string, Running>();
   readonly #kept: KeptBytes;
 
@@ -115,7 +117,7 @@ export class IdempotentRequests {
   }
 
   /**
-   * Returns the stored response to an earlier request with the key, if there is one.
+   * Returns the stored response to an earlier request with this key, if there is one.
    * @throws {DatabaseError} IDEMPOTENCY_CONFLICT
    */
   #keptAnswer(owner: number, key: string, digest: string): readonly StatementResult[] | undefined {
@@ -149,7 +151,7 @@ export class IdempotentRequests {
   }
 
   /**
-   * Replaces the error about damage, because its usual advice does not apply: users cannot drop
+   * Replaces an error about damage, because its usual advice does not apply: users cannot drop
    * this table.
    */
   #damaged({ message }: DatabaseError): DatabaseError {
@@ -164,8 +166,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Whether a record has expired. The store may still contain it, because a row whose `_seq` is
-   * ahead of the clock is removed later.
+   * Whether a record has expired. The store may still contain it, because rows with a `_seq` ahead
+   * of the clock are removed later.
    */
   #isExpired(createdAtMs: unknown): boolean {
     const { clock, limits } = this.#deps;
@@ -184,7 +186,7 @@ export class IdempotentRequests {
     return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
   }
 
-  /** Counts the bytes of a stored response. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /** Counts the size of a stored response. @throws {DatabaseError} LIMIT_EXCEEDED */
   #count(owner: number, bytes: number): void {
     const { idempotencyBytesMax: bytesMax, idempotencyTtlMs } = this.#deps.limits;
     if (bytesMax === 0) return;
@@ -232,12 +234,12 @@ interface KeptBytesPart {
 }
 
 /**
- * Counts the bytes of stored responses by owner. Only responses that this process wrote are
+ * Counts the bytes of stored responses for each owner. Only responses written by this process are
  * counted; older ones expire by themselves.
  *
- * Expiry times are rounded up to a fraction of the time to live, so only a few numbers are kept for
- * each owner, however many responses there are. An owner without responses is removed at the next
- * check.
+ * Expiry times are rounded up to a fraction of the time to live, so only a few numbers are kept
+ * for each owner, however many responses there are. An owner without responses is removed at the
+ * next check.
  */
 class KeptBytes {
   readonly #clock: Clock;
@@ -250,7 +252,7 @@ class KeptBytes {
     this.#ttlMs = ttlMs;
   }
 
-  /** Returns the bytes of an owner's responses that have not expired. */
+  /** Returns the total size of an owner's unexpired responses, in bytes. */
   of(owner: number): number {
     return this.#standing(owner).reduce((sum, { bytes }) => sum + bytes, 0);
   }

@@ -1,6 +1,6 @@
 /**
  * Opens transactions that span requests, returns their state, and lets requests continue them.
- * `activity/open_transactions.ts` decides how long such a transaction lives.
+ * `activity/open_transactions.ts` decides how long such a transaction may live.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -15,7 +15,7 @@ import { RequestTransaction } from "./request_transaction.ts";
 /** An open transaction that a request continues. */
 export interface ContinuedTransaction {
   readonly held: RequestTransaction;
-  /** The namespace for requests of a transaction that do not name one. */
+  /** The namespace for requests of the transaction that do not name one. */
   readonly namespace: string | undefined;
 }
 
@@ -51,14 +51,14 @@ export class InteractiveTransactions {
     return this.ended(principal, id) ?? this.#infoOf(this.#transactions.find(principal, id));
   }
 
-  /** Returns a transaction that a request may continue. @throws {DatabaseError} */
+  /** Returns a transaction for a request to continue. @throws {DatabaseError} */
   find(principal: Principal, id: string): ContinuedTransaction {
     const { held, namespace } = this.#transactions.find(principal, id);
     assert(held instanceof RequestTransaction, "transactions must be opened here");
     return { held, namespace };
   }
 
-  /** Returns how a transaction has ended; undefined if it is open or unknown. */
+  /** Returns how a transaction ended; undefined if it is open or unknown. */
   ended(principal: Principal, id: string): TransactionInfo | undefined {
     const ended = this.#transactions.endedOf(principal, id);
     if (ended === undefined) return undefined;
@@ -82,7 +82,7 @@ export class InteractiveTransactions {
   }
 }
 
-/** Returns the ledger of a transaction before its first request; it has no deadline. */
+/** Returns the ledger that a transaction has before its first request, without a deadline. */
 function ledgerAt(startMs: number): RequestLedger {
   return newLedger(startMs, { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 });
 }

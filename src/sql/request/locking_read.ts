@@ -1,10 +1,10 @@
 /**
  * Runs SELECT … FOR UPDATE, NO KEY UPDATE, SHARE and KEY SHARE.
  *
- * The query also selects the `_seq` of each row that it locks. Within a transaction, these versions
- * are its locks: the commit fails if one of the rows has been changed in the meantime, and another
- * transaction that tries to lock one of them fails or, with SKIP LOCKED, skips it. Rows that the
- * transaction has written itself need no lock.
+ * The query also selects the `_seq` of each row that it locks. Within a transaction, these row
+ * versions are its locks: the commit fails if one of the rows has been changed in the meantime.
+ * Another transaction that tries to lock one of them fails or, with SKIP LOCKED, skips it. Rows
+ * that the transaction has written itself need no lock.
  */
 import { type Principal, requireWrite } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -24,14 +24,14 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 
 /**
- * The maximum number of attempts of SKIP LOCKED. The query is repeated if other transactions have
- * locked rows that it found.
+ * The maximum number of attempts with SKIP LOCKED. The query is repeated if other transactions
+ * have locked rows that it found.
  */
 const ATTEMPTS_MAX = 10;
 
 /** A table whose rows are locked. */
 interface LockedTable {
-  /** The name by which the query refers to the table. */
+  /** The name under which the query refers to the table. */
   readonly alias: string;
   readonly table: TableEntry;
 }
@@ -41,14 +41,14 @@ export interface LockingReadOptions {
   readonly locks: RowLocks;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The transaction; absent for a standalone statement, whose locks would end with it. */
+  /** The transaction; absent for a standalone statement, whose locks would end immediately. */
   readonly transaction: Transaction | undefined;
   /** Runs a query on the event loop. */
   readonly run: (query: SelectFromStatement) => Promise<StatementResult>;
 }
 
 /**
- * Runs SELECT … FOR UPDATE: reads rows, and locks them.
+ * Runs SELECT … FOR UPDATE: reads rows and locks them.
  * @throws {DatabaseError} SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE, INVALID_OPERATION …
  */
 export async function readAndLock(
@@ -140,8 +140,8 @@ export function lockedTables(
 }
 
 /**
- * Returns the query with the `_seq` of each locked row after its columns, and without the rows to
- * be skipped. Rows that the transaction has written have no `_seq` yet.
+ * Returns the query with the `_seq` of each locked row after its own columns, and without rows to
+ * skip. Rows written by the transaction have no `_seq` yet.
  */
 function withSeqs(
   { query }: SelectForStatement,
@@ -169,7 +169,7 @@ function both(left: Expr | undefined, right: Expr | undefined): Expr | undefined
   return { type: "binary", op: "AND", left, right, _location: left._location };
 }
 
-/** Removes the columns with the seqs from the rows, and returns the seqs. */
+/** Removes the seq columns from the rows, and returns the seqs. */
 function withoutSeqs(
   { rows = [], schema = [], ...rest }: StatementResult,
   count: number,
@@ -190,8 +190,8 @@ interface RowsToLock {
 }
 
 /**
- * Locks rows for the transaction. Called in a tick in which no other transaction has a conflicting
- * lock.
+ * Locks rows for the transaction. Must be called in a tick in which no other transaction holds a
+ * conflicting lock.
  */
 function lockAll(
   { strength }: SelectForStatement,

@@ -1,5 +1,5 @@
 /**
- * Finishes a change that takes more than a tick of the event loop. Outside a transaction, the
+ * Completes a change that takes more than a tick of the event loop. Outside a transaction, the
  * change is run again if its rows have been changed in the meantime.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -10,7 +10,7 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
-/** The maximum number of attempts. During the last attempt, other writers of the table wait. */
+/** The maximum number of attempts. During the last one, other writers of the table wait. */
 const ATTEMPTS_MAX = 3;
 
 export interface FinishOptions {
@@ -18,13 +18,13 @@ export interface FinishOptions {
   readonly store: Pick<Store, "appliedSeq" | "durable">;
   readonly gates: WriteGates;
   readonly tableIds: readonly number[];
-  /** Waits for a reader; returns undefined if the statement reads on the event loop. */
+  /** Waits for a reader. Returns undefined if the statement reads on the event loop. */
   place(): Promise<ReadingPlace | undefined>;
-  /** Runs the statement again with the definitions and rows of this tick. */
+  /** Runs the statement again with the definitions and rows as of this tick. */
   readonly begin: (place: ReadingPlace | undefined) => DmlOutcome | Promise<DmlOutcome>;
   /**
-   * Whether the change is repeated after a conflict. In a transaction, the caller receives the
-   * conflict and repeats the whole transaction.
+   * Whether the change is repeated after a conflict. In a transaction, it is not: the caller
+   * receives the conflict and has to repeat the whole transaction.
    */
   readonly isRepeatable: boolean;
 }
@@ -40,8 +40,8 @@ export async function finishChange(
     let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
-        // Wait for the reader before the gate is closed, so that the statements blocked by the gate
-        // do not wait for the reader as well.
+        // Wait for the reader before closing the gate, so that statements blocked by the gate do
+        // not wait for the reader, too.
         place = await options.place();
         open = await readyAgain(attempt, options);
         begun = options.begin(place);
@@ -58,7 +58,7 @@ export async function finishChange(
 }
 
 /**
- * Waits until a statement may be run again. Returns a function that opens the gate if it was
+ * Waits until a statement may be run again. Returns a function that reopens the gate, if it was
  * closed.
  */
 async function readyAgain(
@@ -67,7 +67,7 @@ async function readyAgain(
 ): Promise<(() => void) | undefined> {
   const open = attempt === ATTEMPTS_MAX ? await gates.close(tableIds, ledger) : undefined;
   // A reader reads durable data, and would not see the change that caused the conflict. If that
-  // change does not become durable, there is no conflict any longer.
+  // change does not become durable, the conflict disappears.
   await Promise.allSettled([store.durable(store.appliedSeq)]);
   return open;
 }
@@ -80,7 +80,7 @@ async function finished(
     return await begun;
   } catch (error) {
     if (error !== READ_HERE) throw error;
-    // The rows that were staged in an earlier attempt have been discarded.
+    // The rows staged in an earlier attempt have been discarded.
     return await begin(undefined);
   }
 }

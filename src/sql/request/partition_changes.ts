@@ -2,8 +2,8 @@
  * Runs the definitions of partitions that move or delete rows: ATTACH PARTITION, DETACH PARTITION
  * and DROP TABLE of a partition. Definitions and rows change in one commit.
  *
- * Outside a transaction, other statements that write the tables wait meanwhile. A statement that
- * began to write earlier may still commit first; the change is then repeated.
+ * Outside a transaction, other statements that write to the tables wait until it is done. A
+ * statement that began to write earlier may still commit first; the change is then repeated.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -35,7 +35,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { hasEveryRow } from "../rights/row_policies.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 
-/** The parts of a request that a change of partitions uses. */
+/** The operations of a request that changing partitions requires. */
 export interface PartitionSteps {
   readonly deps: () => NameDeps;
   readonly principal: Principal;
@@ -45,8 +45,8 @@ export interface PartitionSteps {
   readonly define: (node: DefiningStatement) => Promise<StatementResult>;
   readonly change: (node: DeleteStatement | InsertStatement) => Promise<StatementResult>;
   /**
-   * Does work in one transaction: that of the request, if one is open. Otherwise, other statements
-   * that write the tables wait, and work that meets a conflict is repeated.
+   * Does work in one transaction: that of the request, if one is open. If none is, other
+   * statements that write to the tables have to wait, and work that meets a conflict is repeated.
    */
   readonly atomically: (
     tableIds: readonly number[],
@@ -80,7 +80,10 @@ export function changePartitions(
   }
 }
 
-/** Makes the table a partition, copies its rows through the new name, and drops it. */
+/**
+ * Makes the table a partition: copies its rows through the partition's new name, and drops the
+ * table.
+ */
 async function attach(
   node: AttachPartitionStatement,
   steps: PartitionSteps,
@@ -89,7 +92,7 @@ async function attach(
   const tableIds = [found.parent.tableId, found.table.tableId];
   requireAllRows(found.table, node, steps);
   requireAllRows(found.parent, node, steps);
-  // Objects that depend on the table would lose it.
+  // Dropping the table would take it from the objects that depend on it, so that is checked first.
   steps.check({ type: "drop table", names: [node.partition], _location: node._location });
   return await steps.atomically(tableIds, async () => {
     const { table } = attachedTable(node, steps, steps.deps());
@@ -108,7 +111,7 @@ async function attach(
   });
 }
 
-/** Makes a table with the definition of the partition, and moves the rows there. */
+/** Creates a table with the definition of the partition, and moves the rows there. */
 async function detach(
   node: DetachPartitionStatement,
   steps: PartitionSteps,
@@ -139,7 +142,7 @@ async function detach(
   });
 }
 
-/** Deletes the rows of the partitions that a DROP TABLE names, and their names. */
+/** Deletes the partitions named in a DROP TABLE, with their rows. */
 async function drop(node: DropTableStatement, steps: PartitionSteps): Promise<StatementResult> {
   const found = droppedPartitions(node, steps);
   for (const { table } of found) requireAllRows(table, node, steps);
@@ -160,8 +163,8 @@ async function drop(node: DropTableStatement, steps: PartitionSteps): Promise<St
   } catch (error) {
     const isLarge = error instanceof DatabaseError && error.code === "TRANSACTION_LIMIT";
     if (!isLarge || steps.isInside) throw error;
-    // A transaction cannot hold so many rows. Each DELETE is one commit of any length, after which
-    // the partition is empty.
+    // A transaction cannot hold that many rows. A DELETE on its own may commit any number of rows,
+    // and leaves the partition empty.
     await deleteRows();
     return await steps.atomically(tableIds, dropNow);
   }
@@ -172,7 +175,7 @@ interface NamedPartition {
   readonly table: TableEntry;
 }
 
-/** Returns the partitions whose tables are not dropped in the same statement. */
+/** Returns the named partitions whose tables are not dropped in the same statement. */
 function droppedPartitions(
   node: DropTableStatement,
   { deps, namespace, principal }: StepCaller,
@@ -188,7 +191,9 @@ function droppedPartitions(
   );
 }
 
-/** Requires that no policy hides rows from the caller, which would stay behind. */
+/**
+ * Requires that no policy hides rows from the caller, because hidden rows would be left behind.
+ */
 function requireAllRows(
   table: TableEntry,
   { _location }: AstNode,
@@ -222,7 +227,7 @@ function pathOf({
 function insertOf(text: string, node: AstNode): InsertStatement {
   const statement = parsed(text, node);
   if (statement.type !== "insert") throw new Error("the text is an INSERT");
-  // The identity columns keep their numbers.
+  // Identity columns keep their values.
   return { ...statement, overriding: "system" };
 }
 

@@ -1,9 +1,9 @@
 /**
- * Expands PREPARE, EXECUTE and DEALLOCATE within the text of one request. Before anything is bound,
+ * Expands PREPARE, EXECUTE and DEALLOCATE within the SQL of a request. Before anything is bound,
  * each EXECUTE is replaced by the prepared statement, with the given values as constants.
- * Statements run in the order of the text, so no other code needs to handle prepared statements. In
- * a transaction that spans requests, statements that earlier requests prepared can also be
- * executed.
+ * Statements run in the order in which they are written, so no other code needs to handle prepared
+ * statements. In a transaction that spans requests, statements prepared by earlier requests can be
+ * executed, too.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -19,10 +19,10 @@ import type {
 import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
 
 /**
- * Replaces each EXECUTE with the prepared statement that it names.
- * @param earlier The statements that earlier requests of the transaction have prepared.
- * @param lengthMax The maximum length of the expanded text, because a short text could otherwise
- * expand to any number of trees.
+ * Replaces each EXECUTE by the prepared statement that it names.
+ * @param earlier The statements prepared by earlier requests of the transaction.
+ * @param lengthMax The maximum length of the expanded SQL. Without it, short SQL could expand to
+ *   any number of trees.
  * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_PARAMETER, INVALID_SQL
  */
 export function withPrepared(
@@ -93,7 +93,7 @@ function preparedTwice({ _location, name }: Name, statementIndex: number): Datab
   );
 }
 
-/** Returns the prepared statement with its values, at the position of EXECUTE. */
+/** Returns the prepared statement with its values filled in, at the position of the EXECUTE. */
 function executed(
   { parameterCount, statement, types }: PrepareStatement,
   { _location, args, name }: ExecutePreparedStatement,
@@ -115,7 +115,10 @@ function executed(
   return copy;
 }
 
-/** Replaces the parameters that are direct children of a node in a copied syntax tree. */
+/**
+ * In a copied syntax tree, replaces the parameters that are direct children of a node by their
+ * values.
+ */
 function putValues(part: object, values: readonly Expr[]): void {
   for (const [key, { value }] of Object.entries(Object.getOwnPropertyDescriptors(part))) {
     const child: Partial<Expr> = typeof value === "object" && value !== null ? value : {};

@@ -1,7 +1,7 @@
 /**
- * Runs programs as statements: a call by itself, CALL and DO. Their SQL takes the ordinary ways of
- * statements, within the transaction of the caller, and may change rows and definitions. Between
- * its steps, a program lets other work run, and it ends with its request.
+ * Runs programs as statements: a call on its own, CALL and DO. Their SQL is executed like any
+ * other statement, within the caller's transaction, and may change rows and definitions. Between
+ * its steps, a program lets other work run. It ends with its request.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -44,7 +44,7 @@ import type { StatementRunner } from "./statement_runner.ts";
 /** The parts of the database that programs need. */
 export type ProgramDeps = Pick<SqlEnvironment, "history"> & StatementDeps;
 
-/** The transaction of a program. */
+/** The operations on a transaction that programs need. */
 export type ProgramTransaction = Pick<
   RequestTransaction,
   "current" | "requireUsable" | "savepoint" | "settings"
@@ -53,31 +53,31 @@ export type ProgramTransaction = Pick<
 export interface ProgramRunnerParts {
   readonly deps: () => ProgramDeps;
   readonly principal: Principal;
-  /** The namespace of a DO block. */
+  /** The namespace in which a DO block looks up names. */
   readonly namespace: string;
   /** The transaction of the request, which must be open. */
   readonly transaction: ProgramTransaction;
-  /** Returns a runner whose rows are returned instead of being streamed. */
+  /** Returns a runner that returns rows instead of streaming them. */
   readonly runner: () => StatementRunner;
   readonly ledger: RequestLedger;
-  /** The trigger that calls the program. */
+  /** The trigger that called the program. */
   readonly trigger?: TriggerFrame | undefined;
   /** Runs a statement that neither reads nor writes rows, such as a definition. */
   readonly runOther: (node: Statement, namespace: string) => Promise<StatementResult>;
 }
 
-/** The maximum number of notices in the result of one statement. */
+/** The maximum number of notices in the result of a statement. */
 const NOTICES_MAX = 100;
 
-/** The total length, in characters, from which on further notices are only counted. */
+/** Once the notices have this many characters in total, further ones are only counted. */
 const NOTICES_LENGTH_MAX = 1024 * 1024;
 
-/** The maximum number of steps of loops before other work runs. */
+/** The maximum number of loop iterations before other work may run. */
 const STEPS_PER_SLICE = 1024;
 
 const DONE: DriverAnswer = { kind: "done" };
 
-/** The steps before which a program lets other work run. */
+/** The kinds of requests before which a program lets other work run. */
 const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
 /** A call that is running. */
@@ -117,7 +117,7 @@ export class ProgramRunner {
     this.#notices.push(message);
   };
 
-  /** Runs calls one after another. Returns the slots, followed by the values of the calls. */
+  /** Runs calls one after another. Returns the slots, followed by the results of the calls. */
   async called(
     calls: readonly HoistedCall[],
     slots: readonly Value[],
@@ -151,7 +151,7 @@ export class ProgramRunner {
     return resultOf(frame);
   }
 
-  /** Runs a block of DO. @throws {DatabaseError} */
+  /** Runs the block of a DO statement. @throws {DatabaseError} */
   async block(source: string): Promise<void> {
     const body = parseBody(source, DO_CONTEXT);
     const place = this.#place(this.#parts.namespace);
@@ -180,7 +180,8 @@ export class ProgramRunner {
     while (step.done !== true) {
       let answer: DriverAnswer;
       try {
-        // A recursion may have no loop, so other work also runs before a statement or expression.
+        // A recursion may contain no loop, so other work may also run before a statement or
+        // expression.
         const pausing = TIMED.has(step.value.kind) ? this.#pause() : DONE;
         if (pausing instanceof Promise) await pausing;
         const asked = this.#answer(step.value, call);
@@ -194,7 +195,7 @@ export class ProgramRunner {
   }
 
   #answer(ask: Ask, { depth, place }: RunningCall): DriverAnswer | Promise<DriverAnswer> {
-    // The definitions that the program has changed are in force from its next statement on.
+    // Definitions changed by the program apply from its next statement on.
     const call = { depth, place: { ...place, deps: this.#parts.deps() } };
     switch (ask.kind) {
       case "value":
@@ -386,7 +387,7 @@ export class ProgramRunner {
   }
 
   #beginSavepoint(): void {
-    // No text can contain this name, so it hides no savepoint of the caller.
+    // SQL cannot contain this name, so it hides none of the caller's savepoints.
     const name = `\0${this.#savepoints.length}`;
     this.#parts.transaction.savepoint(savepointNode("savepoint", name));
     this.#savepoints.push(name);
@@ -413,7 +414,7 @@ function savepointNode(type: SavepointStatement["type"], name: string): Savepoin
   return { type, name: { name, _location }, _location };
 }
 
-/** Statements other than definitions that a program may run. */
+/** Statements, other than definitions, that a program may run. */
 const OTHERS: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "create table as",
   "reset all",
@@ -431,7 +432,7 @@ function refused(node: Statement): DatabaseError {
   );
 }
 
-/** Adds to the answer of CALL to which argument each column belongs. */
+/** Adds to the answer of a CALL which argument each column is assigned to. */
 function withOutputs(
   answer: RowsAnswer,
   { call }: Extract<Statement, { type: "call procedure" }>,

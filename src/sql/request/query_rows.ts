@@ -1,13 +1,13 @@
 /**
- * Reads the rows of a query: on the event loop if they take one tick, and in a reader in another
- * thread if they take longer.
+ * Reads the rows of a query: on the event loop if they take one tick, and in a reader thread if
+ * they take longer.
  *
  *     begun here ──ends within the first time slice──► done
  *         └──does not──► forgotten ──► waits for a reader ──► begun again in it ──► done
  *
- * Reading changes nothing, so a query that is restarted returns the same result. If a query took
- * longer than a time slice, it waits for a reader at once the next time. While a query waits, it
- * has no snapshot: it reads the newest state when it begins.
+ * Reading changes nothing, so a restarted query returns the same result. A query that has once
+ * taken longer than a time slice waits for a reader immediately the next time. While it waits, it
+ * holds no snapshot: it reads the newest state when it starts.
  */
 import type { Clock } from "../../base/clock.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
@@ -34,20 +34,21 @@ export interface QueryRowsOptions extends Readable {
   /** Controls the pace of the query on the event loop. */
   readonly slices: Pick<DrainOptions, "isEnough" | "onSlice">;
   /**
-   * Whether a definition has changed, so that the query must be bound again after a wait. Absent if
-   * it runs as it was bound. @throws {DatabaseError}
+   * Whether a definition has changed, so that the query must be bound again after a wait. Absent
+   * if the query runs as it was bound. @throws {DatabaseError}
    */
   readonly isOutdated?: () => boolean;
 }
 
-/** Thrown after a wait of a query that must be bound again. */
+/** Thrown if a query must be bound again after a wait. */
 export const OUTDATED: Error = new Error("The query must be bound again");
 
 /**
  * Reads all rows on the event loop. Returns undefined if one tick was enough.
  *
- * @param mayLeave Whether the query is restarted in a reader if one tick is not enough.
- * @throws SLICE_OVER and OUTDATED, possibly as rejections @throws {DatabaseError}
+ * @param mayLeave Whether to restart the query in a reader if one tick is not enough.
+ * @throws SLICE_OVER and OUTDATED, possibly as rejections
+ * @throws {DatabaseError}
  */
 export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<void> | undefined {
   return options.context.sleeps === undefined
@@ -55,7 +56,10 @@ export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<
     : drainedWithSleeps(options, { mayLeave, sleeps: options.context.sleeps });
 }
 
-/** The maximum total time for which a query with several sleeps may work on the event loop. */
+/**
+ * The longest total time, in milliseconds, that a query with several sleeps may work on the event
+ * loop.
+ */
 const BUSY_MS_MAX = 50;
 
 /** Runs a query that is restarted after each of its sleeps. */
@@ -71,7 +75,7 @@ function drainedWithSleeps(
     for (let error = thrown; ; ) {
       if (error !== ASLEEP) throw error;
       busyMs += clock.monotonicMs() - sinceMs;
-      // The client may disconnect in the meantime.
+      // The client may disconnect during the sleep.
       void slices.onSlice?.();
       await sleeps.over();
       if (options.isOutdated?.() === true) throw OUTDATED;
@@ -109,7 +113,7 @@ function drained(
   });
 }
 
-/** Reads all rows in the place that was chosen for the query. @throws {DatabaseError} */
+/** Reads all rows in the place chosen for the query. @throws {DatabaseError} */
 export async function readIn(place: ReadingPlace, options: QueryRowsOptions): Promise<ReadOutcome> {
   const { channel, collected, context } = options;
   const query = queryFor(options, context);

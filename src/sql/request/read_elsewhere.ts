@@ -3,7 +3,7 @@
  * for a reader.
  *
  * Every statement begins on the event loop. A statement that takes longer than a time slice is
- * discarded and restarted in a reader. The next time, it is sent to a reader immediately.
+ * abandoned and restarted in a reader. The next time, it is sent to a reader immediately.
  */
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { orderedColumnOf } from "../plan/ordered_input.ts";
@@ -18,16 +18,19 @@ export interface Readable {
   readonly prepared: Prepared;
   readonly ledger: RequestLedger;
   readonly namespace: string;
-  /** Returns the source of the bound statement; undefined if the source has been discarded. */
+  /**
+   * Returns the input from which a reader compiles the statement; undefined if it has been
+   * discarded.
+   */
   source(): QuerySource | undefined;
 }
 
-/** Statements that once took longer than a time slice. */
+/** Statements that have once taken longer than a time slice. */
 const LONG = new WeakSet<Prepared>();
 
 /**
- * Returns the readers that can read the rows of a statement; undefined if it stays on the event
- * loop.
+ * Returns the readers that can read the rows of a statement; undefined if it has to stay on the
+ * event loop.
  */
 export function readersFor(
   prepared: Prepared,
@@ -39,12 +42,13 @@ export function readersFor(
 }
 
 /**
- * Whether a statement goes to a reader without trying the event loop. A statement that may sleep
- * does not, because it occupies no reader while it sleeps on the event loop.
+ * Whether a statement goes to a reader without trying the event loop first. A statement that may
+ * sleep does not, because sleeping on the event loop does not occupy a reader.
  */
 export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean {
   if (maySleep(prepared)) return false;
-  // The first time slice may be long for other reasons, for example because the machine is busy.
+  // The first time slice may have been long for other reasons, for example because the machine was
+  // busy.
   return readers.takesAll || (LONG.has(prepared) && !readers.isShort(prepared));
 }
 
@@ -52,24 +56,24 @@ export function maySleep({ requirements }: Prepared): boolean {
   return requirements.some(({ action }) => action === "sleep");
 }
 
-/** Whether a statement may take advisory locks, which only the event loop keeps. */
+/** Whether a statement may take advisory locks, which only the event loop manages. */
 export function callsLocks({ requirements }: Prepared): boolean {
   return requirements.some(({ action }) => action === "advisory-lock");
 }
 
-/** Whether a statement calls programs, whose SQL only the event loop can bind. */
+/** Whether a statement calls programs, which contain SQL that only the event loop can bind. */
 export function callsPrograms({ requirements }: Prepared): boolean {
   return requirements.some(({ action }) => action === "call-program");
 }
 
-/** Records that a statement took longer than a time slice. */
+/** Notes that a statement took longer than a time slice. */
 export function noteLong(prepared: Prepared): void {
   if (!mayReadInOrder(prepared.plan)) LONG.add(prepared);
 }
 
 /**
- * Whether the query needs the first rows of a table in an order that only the event loop may
- * maintain.
+ * Whether a query needs the first rows of a table in an order that possibly only the event loop
+ * maintains.
  */
 function mayReadInOrder(plan: PlanNode | undefined): boolean {
   if (plan === undefined) return false;
@@ -80,7 +84,10 @@ function mayReadInOrder(plan: PlanNode | undefined): boolean {
   });
 }
 
-/** Returns the query for a reader; undefined if the source of the statement has been discarded. */
+/**
+ * Returns the query to pass to a reader; undefined if the input for compiling it has been
+ * discarded.
+ */
 export function queryFor(
   { ledger, namespace, prepared, ...readable }: Readable,
   context: StatementContext,

@@ -1,16 +1,16 @@
 /**
- * Implements REFRESH MATERIALIZED VIEW: computes the query again, and changes the rows of the
+ * Implements REFRESH MATERIALIZED VIEW: evaluates the query again, and changes the rows of the
  * materialized view to the new result.
  *
- * One statement deletes the rows that are no longer in the result and inserts the new ones, so
- * readers and live queries see one commit with the difference. Rows are compared by the texts of
- * their values, because equal values may differ, such as 1.0 and 1.00.
+ * A single statement deletes the rows that are no longer in the result and inserts the new ones,
+ * so that readers and live queries see the difference as one commit. Rows are compared by the text
+ * form of their values, because equal values may differ, such as 1.0 and 1.00.
  *
  *     unpopulated ──rows inserted──► populated ──difference──► populated
  *          ▲                             │
  *          └────────WITH NO DATA─────────┘
  *
- * Nobody can read an unpopulated view, so it may change in several commits.
+ * Nobody can read an unpopulated view, so it may be filled in several commits.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -65,7 +65,7 @@ export async function refresh(
 }
 
 /**
- * Returns the materialized view that REFRESH names, and the change to its definition that requires
+ * Returns the materialized view named in REFRESH, and the change to its definition that requires
  * the same right.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION
@@ -119,19 +119,22 @@ export function populationOf(
   };
 }
 
-/** Computes the rows of a view that is not populated, and marks it as populated. */
+/** Computes the rows of an unpopulated view, and marks it as populated. */
 export async function fill(
   node: Located,
   { change, populate, table }: RefreshSteps,
 ): Promise<StatementResult> {
-  // A REFRESH WITH NO DATA that was interrupted may have left rows.
+  // An interrupted REFRESH WITH NO DATA may have left rows behind.
   await change(deletionOf(existing(table(), node), node));
   const { lastSeq, rowCount } = await change(insertionOf(existing(table(), node), node));
   const populated = await populate(true);
   return { ...populated, rowCount, lastSeq: lastSeq ?? populated.lastSeq ?? null };
 }
 
-/** Returns the materialized view, unless another request has dropped it in the meantime. */
+/**
+ * Returns the materialized view. @throws {DatabaseError} if another request has dropped it in the
+ * meantime
+ */
 function existing(table: TableEntry | undefined, { _location }: Located): TableEntry {
   if (table !== undefined) return table;
   throw new DatabaseError(
@@ -191,7 +194,7 @@ function queryPathOf({ name, namespace }: TableEntry): string {
   return `${nameText(namespace)}.${nameText(materializedQueryName(name))}`;
 }
 
-/** Parses a change, and marks its targets, so that they may be a materialized view. */
+/** Parses a change, and marks its targets so that they may be a materialized view. */
 function asRefresh(text: string, at: RefreshStatement["_location"]): RefreshingStatement {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const node = relocated(defined(parseStatements(text, limits)[0], "one statement"), at);

@@ -1,10 +1,10 @@
 /**
- * Runs one request. All statements are first bound and authorised, and then run in order. A request
- * with an idempotency key is one transaction, which either its text or the request itself begins
- * and commits.
+ * Runs a request. All statements are bound and authorised first, and then run in order. A request
+ * with an idempotency key is a single transaction. Either its SQL begins and commits that
+ * transaction, or the request itself does.
  *
- * A statement after a definition in the same text may use the new object. If it cannot be bound at
- * first, it is bound just before it runs. Any other error is found before anything runs.
+ * A statement after a definition in the same request may use the new object. If it cannot be bound
+ * at first, it is bound just before it runs. Any other error is found before anything runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -51,20 +51,21 @@ export interface RequestOptions {
   readonly principal: Principal;
   readonly request: SqlRequest;
   /**
-   * Provides the writes that record the response to a request with an idempotency key. They are
-   * added to the commit.
+   * Returns the writes that record the response to a request with an idempotency key. They become
+   * part of the commit.
    */
   readonly recorder?: AnswerRecorder;
-  /** The transaction that an earlier request opened and this request continues. */
+  /** The transaction that the request continues, opened by an earlier request. */
   readonly held?: RequestTransaction | undefined;
-  /** The entry of the request in the list of running requests. */
+  /** The request's entry in the list of running requests. */
   readonly running: RunningRequest;
-  /** Receives rows if there are too many to keep in memory. If it is absent, all rows are kept. */
+  /** Receives rows if there are too many to keep in memory. If absent, all rows are kept. */
   readonly channel?: AnswerChannel | undefined;
 }
 
 /**
- * Statements that end a transaction, so that a later ROLLBACK TO cannot undo an earlier failure.
+ * Statements that end a transaction. A ROLLBACK TO after one of them cannot undo a failure before
+ * it.
  */
 const ENDS_TRANSACTION: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "begin",
@@ -90,9 +91,9 @@ export class RequestRunner {
   readonly #settings: RequestSettings;
   readonly #transaction: RequestTransaction;
   readonly #isHeld: boolean;
-  /** The format of a COPY TO, once the text is parsed. */
+  /** The format of a COPY TO; set once the SQL has been parsed. */
   copyFormat: CopyFormat | undefined;
-  /** The index of the statement that is being bound or run. */
+  /** The index of the statement being bound or run. */
   #statementIndex = 0;
 
   constructor({ channel, held, principal, recorder, request, running, deps }: RequestOptions) {
@@ -136,7 +137,7 @@ export class RequestRunner {
     });
   }
 
-  /** The result entries of the statements that have ended. */
+  /** The result entries of the completed statements. */
   get completed(): readonly StatementResult[] {
     return this.#results;
   }
@@ -173,7 +174,7 @@ export class RequestRunner {
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
-      // Results that were undone with their transaction are omitted.
+      // Results that were undone with their transaction are left out.
       const results = this.#results.slice(0, this.#transaction.beginIndex);
       return { results, error: atStatement(placed, this.#statementIndex) };
     }
@@ -191,7 +192,8 @@ export class RequestRunner {
     const nodes = statementsOf(this.#request, options);
     requireCopyBodies(nodes, this.#request);
     this.copyFormat = nodes[0] && copyToNode(nodes[0])?.options.format;
-    // EXECUTE runs a statement whose text stands in a PREPARE, perhaps of an earlier request.
+    // EXECUTE runs a statement written in a PREPARE, perhaps in an earlier request, so its text is
+    // not that of this request.
     const isWritten = nodes.length === 1 && this.#transaction.prepared.size === 0;
     return nodes.map((node) => unboundUnit(node, isWritten ? this.#request.sql : undefined));
   }
@@ -205,7 +207,8 @@ export class RequestRunner {
       const steps = this.#binding.bind(unit, { isAlone });
       while (steps.next().done !== true) await this.#pause();
     }
-    // Errors in parameters concern the whole text, so they are reported for its first statement.
+    // Errors in parameters concern the whole request, so they are reported for its first
+    // statement.
     this.#statementIndex = 0;
     this.#binding.requireNoGap(parameterCount);
   }
@@ -241,7 +244,7 @@ export class RequestRunner {
 
   /**
    * Returns the index of the ROLLBACK TO that undoes a failed statement; undefined if the failure
-   * ends the text. Rows that a client has received cannot be taken back.
+   * ends the request. Rows that a client has received cannot be taken back.
    */
   #undoingIndex(
     units: readonly BoundUnit[],
@@ -258,7 +261,7 @@ export class RequestRunner {
     return undefined;
   }
 
-  /** Returns the result entries of a failed statement and of the statements skipped after it. */
+  /** Returns the result entries for a failed statement and for those skipped after it. */
   #undoneResults({ message }: DatabaseError, count: number): StatementResult[] {
     const { userId } = this.#principal;
     return Array.from({ length: count }, (_, index) =>
@@ -283,8 +286,9 @@ export class RequestRunner {
     const limitMs = this.#settings.statementTimeoutMs;
     const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
-    // Time that the statement spends waiting for its client is added to the deadline meanwhile, and
-    // must stay added afterwards, so the difference between the two deadlines is added.
+    // While the statement waits for its client, that time is added to its deadline. The deadline
+    // of the request must be extended as well, so the difference between the two deadlines is
+    // added back afterwards.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;
     try {
@@ -321,10 +325,10 @@ export class RequestRunner {
   }
 
   /**
-   * Commits the open transaction. Returns the last seq, or null if nothing had to be written.
+   * Commits the open transaction. Returns the last seq, or null if there was nothing to write.
    *
    * @param entry The result entry of COMMIT, without its `last_seq`; absent if the request has no
-   * COMMIT.
+   *   COMMIT.
    */
   #commit(entry?: StatementResult): Promise<number | null> {
     return this.#transaction.commit(
@@ -333,7 +337,7 @@ export class RequestRunner {
     );
   }
 
-  /** Commits a request without a COMMIT. The entry of its last change gets the `last_seq`. */
+  /** Commits a request that has no COMMIT. The entry of its last change gets the `last_seq`. */
   async #commitWhole(): Promise<void> {
     const lastSeq = await this.#commit();
     const index = this.#lastChangeIndex();
@@ -341,16 +345,13 @@ export class RequestRunner {
     if (lastSeq !== null && entry !== undefined) this.#results[index] = { ...entry, lastSeq };
   }
 
-  /**
-   * Returns the index of the last statement that changed rows, or a negative number if there is
-   * none.
-   */
+  /** Returns the index of the last statement that changed rows; negative if there is none. */
   #lastChangeIndex(): number {
     return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
   }
 
   /**
-   * Returns the writes that record the response to a request with a key; empty if no row changes.
+   * Returns the writes that record the response to a request with a key; empty if no rows change.
    */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
     if (this.#recorder === undefined || !changesRows) return [];
@@ -373,7 +374,7 @@ export class RequestRunner {
   }
 }
 
-/** Creates a transaction that is not open yet. */
+/** Creates a transaction that has not been opened yet. */
 export function newTransaction(deps: RequestDeps, ledger: RequestLedger): RequestTransaction {
   return new RequestTransaction({ deps, ledger, settings: new RequestSettings(deps) });
 }

@@ -1,8 +1,8 @@
 /**
- * Binds the statements of one request. Each statement is bound and authorised before any statement
+ * Binds the statements of a request. Each statement is bound and authorised before any statement
  * runs, and again just before it runs if definitions or rights have changed.
  *
- * Only a limited number of statements are kept bound at a time, however many the text contains.
+ * However many statements there are, only a limited number are kept bound at a time.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -46,26 +46,28 @@ import { rowsOf, tableOf } from "./table_as.ts";
 import { deletesOf } from "./truncation.ts";
 
 /**
- * The maximum number of statements that are kept bound until they run; later ones are bound again.
- * Each of them takes 10 KB, and a text of a megabyte may contain a hundred thousand statements.
+ * The maximum number of statements to keep bound until they run; later ones are bound again. Each
+ * of them takes 10 KB, and a megabyte of SQL may contain a hundred thousand statements.
  */
 const KEPT_MAX = 1000;
 
-/** A statement of the text, between binding and execution. */
+/** A statement of the request, between binding and execution. */
 export interface BoundUnit {
   readonly node: Statement;
-  /** The text of the request, if this statement makes up the whole text. */
+  /** The SQL of the request, if it consists of only this statement. */
   readonly text?: string | undefined;
-  /** Whether the rows of the statement are not read, so views that it reads may be unpopulated. */
+  /**
+   * Set if the rows of the statement are not read, so that the views it names may be unpopulated.
+   */
   readonly isUnread?: true | undefined;
-  /** The prepared form of a statement that reads or writes rows, while it is kept. */
+  /** The prepared form of a statement that reads or writes rows, as long as it is kept. */
   prepared: Prepared | undefined;
-  /** The catalog version and the namespace for which the statement was bound. */
+  /** The catalog version for which the statement was bound, and then the namespace. */
   catalogVersion: number;
   namespace: string;
 }
 
-/** Returns a statement that is not bound yet. */
+/** Creates a unit for a statement that has not been bound yet. */
 export function unboundUnit(node: Statement, text?: string): BoundUnit {
   return { node, text, prepared: undefined, catalogVersion: -1, namespace: "" };
 }
@@ -92,13 +94,13 @@ export interface RequestBindingOptions {
 }
 
 export class RequestBinding {
-  /** The namespace that is in effect, which USE changes. */
+  /** The current namespace, which USE changes. */
   namespace: string = DEFAULT_NAMESPACE;
   readonly #options: RequestBindingOptions;
   #parameterTypes: readonly DataType[] = [];
   #parameters: readonly Value[] = [];
   readonly #usedParameters = new Set<number>();
-  /** The names that earlier statements of the text define. */
+  /** The names defined by earlier statements of the request. */
   readonly #defined = new DefinedNames();
   #keptCount = 0;
   #takesParameters = false;
@@ -108,12 +110,14 @@ export class RequestBinding {
     this.leaveNamespaces();
   }
 
-  /** Restores the namespace in which the request began. */
+  /** Switches back to the namespace in which the request began. */
   leaveNamespaces(): void {
     this.namespace = this.#options.request.namespace ?? DEFAULT_NAMESPACE;
   }
 
-  /** Returns the parameters of the request for the next statements. @throws {DatabaseError} */
+  /**
+   * Returns the parameters of the request for the statements that follow. @throws {DatabaseError}
+   */
   readParameters(): readonly Value[] {
     const { request, scope } = this.#options;
     const { deps } = scope;
@@ -124,20 +128,21 @@ export class RequestBinding {
   }
 
   /**
-   * Requires that some statement uses each parameter.
-   * @throws {DatabaseError} INVALID_PARAMETER if no statement uses a parameter.
+   * Requires that each parameter is used by some statement.
+   * @throws {DatabaseError} INVALID_PARAMETER if a parameter is unused.
    */
   requireNoGap(parameterCount: number): void {
-    // A definition reports parameters itself, because it accepts none.
+    // A definition accepts no parameters and reports any itself.
     if (this.#takesParameters) requireNoGap(this.#usedParameters, parameterCount);
   }
 
   /**
-   * Binds and authorises a statement before anything runs, in small steps. A statement that cannot
-   * be bound yet is bound just before it runs, if it uses a name that an earlier statement defines.
+   * Binds and authorises a statement before anything runs, in small steps. A statement that uses a
+   * name defined by an earlier statement may not be bindable yet; it is then bound just before it
+   * runs.
    *
-   * @param options.isAlone Whether the statement is the whole text; a definition is then bound only
-   * when it runs.
+   * @param options.isAlone Whether the request consists of only this statement; a definition is
+   *   then bound only when it runs.
    * @throws {DatabaseError}
    */
   *bind(unit: BoundUnit, { isAlone }: { isAlone: boolean }): Generator<void, void> {
@@ -156,21 +161,21 @@ export class RequestBinding {
     if (unit.prepared === undefined) return;
     this.#takesParameters = true;
     this.#keptCount += 1;
-    // If the request is only checked, every statement counts as finished once it is bound.
+    // If the request is only checked, nothing will run, so a bound statement is finished.
     if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
   }
 
   /**
-   * Whether a statement's error may disappear once the earlier definitions have run.
+   * Whether a statement's error may disappear once earlier definitions have run.
    *
-   * @param runsAs The principal the statement runs as; undefined if the caller may not act for that
-   * user.
+   * @param runsAs The principal that the statement runs as; undefined if the caller may not act
+   *   for that user.
    */
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
     const { code } = error;
-    // A definition may give a user access to a table, and therefore mend a statement that runs as
-    // that user. The caller's own role does not change.
+    // A definition may give a user access to a table, so that a statement running as that user
+    // succeeds. The caller's own role does not change.
     const runsRows = actedForIn(node) !== undefined && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;
@@ -205,7 +210,7 @@ export class RequestBinding {
 
   /**
    * Binds a statement again if necessary, in small steps. If definitions change between these
-   * steps, {@linkcode renewed} binds the statement once more, in one tick.
+   * steps, {@linkcode renewed} binds the statement once more, in a single tick.
    *
    * @throws {DatabaseError}
    */
@@ -215,7 +220,7 @@ export class RequestBinding {
   }
 
   /**
-   * Returns a statement that reads or writes rows, bound to the definitions of this tick, and
+   * Returns a statement that reads or writes rows, bound with the definitions as of this tick;
    * undefined for any other statement. Rights are checked again, because an earlier statement or
    * another caller may have changed them.
    */
@@ -228,7 +233,7 @@ export class RequestBinding {
     return prepared;
   }
 
-  /** Binds and authorises a query that the server derived from the text. */
+  /** Binds and authorises a query that the server has derived from the request. */
   prepareNow(node: SelectStatement): Prepared {
     return defined(this.renewed(unboundUnit(node)), "a query must read rows");
   }
@@ -239,7 +244,8 @@ export class RequestBinding {
   }
 
   /**
-   * Returns the source of a statement that reads or writes rows; undefined for any other statement.
+   * Returns the input from which a reader compiles a statement; undefined for a statement that
+   * neither reads nor writes rows.
    */
   sourceOf({ node }: BoundUnit): QuerySource | undefined {
     const rows = rowsNode(node);
@@ -260,7 +266,7 @@ export class RequestBinding {
     unit.prepared = undefined;
   }
 
-  /** Returns the user a statement runs as. */
+  /** Returns the user that a statement runs as. */
   principalOf(node: Statement): Principal {
     const { principal, scope } = this.#options;
     const { deps } = scope;
@@ -320,7 +326,7 @@ export class RequestBinding {
     const dmlDeps = dmlDepsOf(deps, { namespace, principal: runsAs, statement });
     const { catalog } = deps;
     // The binding may have missed definitions that changed between two steps, so the statement
-    // counts as bound to the version before the first step.
+    // counts as bound with the version before the first step.
     const { version } = catalog;
     const prepared = yield* boundInSteps(
       { catalog, principal: runsAs, statement },
@@ -338,8 +344,8 @@ export class RequestBinding {
   }
 
   /**
-   * Returns the text of a query or change with the other values that its plan depends on; undefined
-   * for a statement whose plan is not kept.
+   * Returns the SQL of a query or change, with everything else that its plan depends on; undefined
+   * for a statement whose plan is not cached.
    */
   #wholeTextOf({ node, text }: BoundUnit): WholeText | undefined {
     const { copy, files } = this.#options.request;
@@ -351,8 +357,8 @@ export class RequestBinding {
   }
 
   /**
-   * Uses the cached plan of a statement if the caller has the rights for it. Otherwise the
-   * statement is bound, to find the correct error.
+   * Uses the cached plan of a statement if the caller has the necessary rights. If not, the
+   * statement has to be bound to find the correct error.
    */
   #takePlan(unit: BoundUnit, whole: WholeText): boolean {
     const { principal, scope } = this.#options;

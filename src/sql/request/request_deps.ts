@@ -1,10 +1,10 @@
-/** The dependencies of a request. */
+/** Defines the dependencies of a request. */
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import type { PlanCache } from "../prepare/plan_cache.ts";
 import type { StatementDeps } from "./run_options.ts";
 
-/** The dependencies of an engine, with the system views that all its requests share. */
+/** The dependencies of an engine, including the system views, which all its requests share. */
 export type RequestDeps = SqlEnvironment &
   NameDeps &
   Pick<StatementDeps, "readers"> & { readonly plans: PlanCache };

@@ -1,5 +1,6 @@
 /**
- * Ends a request, whether it succeeded or not: releases its resources, and logs it if it was slow.
+ * Ends a request, whether it succeeded or failed: releases its resources, and logs it if it was
+ * slow.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -15,13 +16,13 @@ interface EndedRequest {
   readonly principal: Principal;
   readonly request: Pick<SqlRequest, "origin" | "sql">;
   readonly ledger: RequestLedger;
-  /** Set if the request appears in the list of running requests. */
+  /** Set if the request is in the list of running requests. */
   readonly running?: RunningRequest | undefined;
 }
 
 type ClosingDeps = Pick<SqlEnvironment, "activity" | "clock" | "limits" | "log">;
 
-/** Releases the resources of a request, however it ended. Returns the time at which it ended. */
+/** Releases the resources of a request, however it ended. Returns when it ended. */
 export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
   const { activity, clock, limits } = deps;
   const atMs = clock.monotonicMs();
@@ -37,8 +38,7 @@ export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
 }
 
 /**
- * Logs a slow request. The statements are printed from their syntax trees, so that no password is
- * logged.
+ * Logs a slow request. The statements are printed from their syntax trees, which masks passwords.
  */
 function logSlow(
   { limits: sqlLimits, log }: ClosingDeps,

@@ -1,6 +1,6 @@
 /**
- * The parts of a request that depend on definitions. Within a transaction that has changed
- * definitions, they use those of the transaction.
+ * Provides the parts of a request that depend on definitions. Within a transaction that has
+ * changed definitions, they use the changed ones.
  */
 import { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -19,10 +19,10 @@ interface ScopeParts {
 
 export interface RequestScopeOptions {
   readonly ledger: RequestLedger;
-  /** Returns the dependencies that are in force. */
+  /** Returns the dependencies currently in force. */
   readonly deps: () => RequestDeps;
   readonly runner: RunnerOptions;
-  /** The options of a runner whose rows are returned to the request instead of being streamed. */
+  /** The options for a runner that returns rows to the request instead of streaming them. */
   readonly lockingRunner: RunnerOptions;
 }
 

@@ -1,9 +1,9 @@
 /**
  * Implements SET, RESET, SHOW, set_config and current_setting, which change and read settings for
- * the later statements of one request.
+ * the later statements of the same request.
  *
  * Invariant: the effect of SET LOCAL ends with its transaction, and ROLLBACK restores the settings
- * at BEGIN.
+ * as of BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { excerpt } from "../../types/mod.ts";
@@ -14,19 +14,22 @@ import { fixedSettings, isOwnName, SETTING_KINDS, settingKind } from "./setting_
 
 type SettingStatement = SetStatementVariable | SetTimezone;
 
-/** The limits on settings, and the configuration, whose names a request must not use. */
+/**
+ * The limits on settings, and the configuration, whose names a request must not use for its own
+ * settings.
+ */
 export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
 
 /** The maximum number of settings that a request may define under its own names. */
 const OWN_SETTINGS_MAX = 100;
 
-/** A change to a setting, as requested by a statement or a function call. */
+/** A change to a setting, requested by a statement or a function call. */
 interface AskedChange {
   readonly name: string;
   /** The new value of the setting; undefined for DEFAULT. */
   readonly value: string | undefined;
   readonly isLocal: boolean;
-  /** The position in the text; undefined for a function call. */
+  /** The position in the SQL; undefined for a function call. */
   readonly position?: number;
 }
 
@@ -37,10 +40,10 @@ interface SettingChange {
   readonly isLocal: boolean;
 }
 
-/** The settings that differ from those at the beginning of the request. */
+/** The settings that have changed since the beginning of the request. */
 type Changed = ReadonlyMap<string, string>;
 
-/** A state of the settings within a transaction. */
+/** A snapshot of the settings within a transaction. */
 export interface SettingsMark {
   readonly changed: Changed;
   readonly lasting: Changed;
@@ -51,7 +54,7 @@ export class RequestSettings {
   #changed: Changed = new Map();
   /** The values of the settings at BEGIN. */
   #before: Changed | undefined;
-  /** The settings that remain after COMMIT. They exclude those set for the transaction only. */
+  /** The settings that will remain after COMMIT, which excludes those of SET LOCAL. */
   #lasting: Changed = new Map();
 
   constructor(deps: SettingDeps) {
@@ -64,13 +67,17 @@ export class RequestSettings {
     return text === undefined || text === "0" ? undefined : Number(text);
   }
 
-  /** The maximum wait for one advisory lock, set by SET; undefined if there is no limit. */
+  /** The longest wait for an advisory lock, set by SET; undefined if there is no limit. */
   get lockTimeoutMs(): number | undefined {
     const text = this.#changed.get("lock_timeout");
     return text === undefined || text === "0" ? undefined : Number(text);
   }
 
-  /** Returns all settings. `namespace` is that of unqualified names. */
+  /**
+   * Returns all settings.
+   *
+   * @param namespace The namespace in which unqualified names are looked up.
+   */
   rows({
     namespace,
     version,
@@ -124,7 +131,7 @@ export class RequestSettings {
     return { name, value: this.#valueOf(name) };
   }
 
-  /** Returns the value of a setting; undefined if the request has no setting of this name. */
+  /** Returns the value of a setting; undefined if the request has no setting by this name. */
   current(name: string): string | undefined {
     const kind = settingKind(name);
     return kind === undefined ? this.#changed.get(name.toLowerCase()) : this.#valueOf(kind.name);
@@ -144,7 +151,7 @@ export class RequestSettings {
     return { changed: this.#changed, lasting: this.#lasting };
   }
 
-  /** Undoes each SET since a mark of the open transaction. */
+  /** Undoes every SET since a mark in the open transaction. */
   returnTo({ changed, lasting }: SettingsMark): void {
     this.#changed = changed;
     this.#lasting = lasting;

@@ -1,5 +1,5 @@
 /**
- * Parses the text of a request and checks that its statements may be combined. This happens before
+ * Parses the SQL of a request, and checks that its statements may be combined. This happens before
  * anything is bound, and does not need the catalog.
  */
 import { counted } from "../../base/counted.ts";
@@ -18,14 +18,14 @@ export interface RequestTextOptions {
   readonly isRepeatable: boolean;
   /** Set for a request that continues a transaction. */
   readonly isHeld: boolean;
-  /** The statements that earlier requests of the transaction have prepared. */
+  /** The statements prepared by earlier requests of the transaction. */
   readonly prepared: ReadonlyMap<string, PrepareStatement>;
   readonly parameterCount: number;
 }
 
 /**
- * Parses the text of a request.
- * @throws {DatabaseError} If the text does not parse, or its statements cannot be combined.
+ * Parses the SQL of a request.
+ * @throws {DatabaseError} if it does not parse, or its statements cannot be combined
  */
 export function statementsOf(
   { files, sql, sqlUtf8 }: SqlRequest,
@@ -76,8 +76,8 @@ export function statementsOf(
 }
 
 /**
- * Requires that a request with an idempotency key that continues a transaction consists of the
- * COMMIT, because only the COMMIT has a lasting effect.
+ * Requires that a request with an idempotency key that continues a transaction is a COMMIT,
+ * because only a COMMIT has a lasting effect.
  *
  * @throws {DatabaseError} INVALID_INPUT
  */
@@ -97,8 +97,8 @@ const SAVEPOINTS: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
 ]);
 
 /**
- * Requires that statements with an idempotency key form one transaction.
- * @throws {DatabaseError} INVALID_INPUT if the statements cannot be one transaction.
+ * Requires that the statements of a request with an idempotency key form a single transaction.
+ * @throws {DatabaseError} INVALID_INPUT if they cannot.
  */
 function requireRepeatable(statements: readonly Statement[], isTransaction: boolean): void {
   const last = statements.length - 1;
@@ -115,7 +115,7 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
   }
 }
 
-/** Returns the error for a statement that is not allowed within EXECUTE AS. */
+/** Creates the error for a statement that is not allowed within EXECUTE AS. */
 export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",

@@ -1,6 +1,5 @@
 /**
- * Manages the transaction of a request: tracks whether one is open, and carries out its beginning
- * and end.
+ * Manages the transaction of a request: tracks whether one is open, and begins and ends it.
  *
  *     idle ──begin──► open ──commit──► idle
  *                      ├──rollback──► idle
@@ -10,10 +9,10 @@
  *                       └──commit, rollback──► idle
  *
  * - A failed commit leaves the transaction open, so that `fail` can still undo the uploads.
- * - A request that ends while the transaction is open has failed, unless the transaction spans
- *   requests, in which case it is called held. A held transaction survives a failed statement, but
- *   it cannot be committed until ROLLBACK TO has undone that statement.
- * - Changes by SET are kept or undone with the rows.
+ * - A transaction that spans requests is called held. A request that ends with an open transaction
+ *   has failed, unless the transaction is held. A held transaction survives a failed statement,
+ *   but cannot be committed until ROLLBACK TO has undone that statement.
+ * - Changes by SET are kept or undone together with the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -50,18 +49,18 @@ import { TransactionDefinitions } from "./transaction_definitions.ts";
 
 export interface RequestTransactionOptions {
   readonly deps: RequestDeps;
-  /** The ledger of the request that is running. */
+  /** The ledger of the running request. */
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
 }
 
-/** Runs the constraint triggers that wait for the commit, or the chosen ones of them. */
+/** Runs the constraint triggers deferred to the commit, or chosen ones of them. */
 export type RunDeferred = (
   transaction: Transaction,
   isChosen?: (trigger: NamedConstraint) => boolean,
 ) => Promise<void>;
 
-/** A constraint that SET CONSTRAINTS may name. */
+/** A constraint that SET CONSTRAINTS can name. */
 interface NamedConstraint {
   readonly name: string;
 }
@@ -71,32 +70,30 @@ export interface OpeningOptions {
   readonly isReadOnly: boolean;
   /** The index of the BEGIN in the response; absent for a held transaction. */
   readonly entryIndex?: number;
-  /**
-   * The time for which the transaction may stay open; `limits.transaction_timeout_secs` if absent.
-   */
+  /** How long the transaction may stay open; `limits.transaction_timeout_secs` if absent. */
   readonly timeoutMs?: number | undefined;
   readonly onGrow?: ((bytes: number) => void) | undefined;
-  /** The tables whose write gates the request has closed for the transaction. */
+  /** The tables whose write gates the request has closed for this transaction. */
   readonly gatedIds?: readonly number[];
 }
 
-/** Returns the writes to be added to a commit. They depend on whether the commit changes rows. */
+/** Returns the writes to add to a commit, which depend on whether it changes rows. */
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 
 /** The result of ending a transaction. */
 interface Written {
   readonly changesRows: boolean;
-  /** The commit of a transaction; undefined if there was nothing to write. */
+  /** The commit; undefined if there was nothing to write. */
   readonly commit: Commit | undefined;
 }
 
 export class RequestTransaction implements HeldTransaction {
-  /** The dependencies outside the transaction. */
+  /** The dependencies as seen from outside the transaction. */
   readonly #base: RequestDeps;
   #ledger: RequestLedger;
   readonly settings: RequestSettings;
   #current: Transaction | undefined;
-  /** The definitions that the open transaction has changed; undefined if there are none. */
+  /** The definitions changed by the open transaction; undefined if there are none. */
   #definitions: TransactionDefinitions | undefined;
   #acks: TransactionAcks;
   #beginIndex: number | undefined;
@@ -104,9 +101,7 @@ export class RequestTransaction implements HeldTransaction {
   readonly #savepoints = new Savepoints();
   #isHeld = false;
   #isFailed = false;
-  /**
-   * Whether the last step was a commit. If the commit fails, there is no transaction to continue.
-   */
+  /** Whether a commit was attempted. If it fails, there is no transaction left to continue. */
   #isEnding = false;
   #outcome: TransactionOutcome | undefined;
   /** The statements named by PREPARE, for later requests of a held transaction. */
@@ -120,7 +115,9 @@ export class RequestTransaction implements HeldTransaction {
     this.#acks = new TransactionAcks(deps.topics);
   }
 
-  /** The dependencies of its statements, which see the definitions that it has changed. */
+  /**
+   * The dependencies for the transaction's statements, which see the definitions it has changed.
+   */
   get deps(): RequestDeps {
     return this.#definitions?.deps ?? this.#base;
   }
@@ -133,7 +130,7 @@ export class RequestTransaction implements HeldTransaction {
    * Runs a definition, which takes effect with the commit.
    *
    * @throws {DatabaseError} INVALID_OPERATION if the transaction is READ ONLY,
-   * SERIALIZATION_FAILURE, and the errors of `run`.
+   *   SERIALIZATION_FAILURE, and the errors of `run`.
    */
   async define<T>(node: Statement, run: (deps: DefinitionDeps) => Promise<T>): Promise<T> {
     const transaction = this.#required(node.type.toUpperCase());
@@ -155,7 +152,7 @@ export class RequestTransaction implements HeldTransaction {
     this.#isHeld = true;
   }
 
-  /** The statements from earlier requests that EXECUTE can use. */
+  /** The statements from earlier requests that EXECUTE can run. */
   get prepared(): ReadonlyMap<string, PrepareStatement> {
     return this.#prepared;
   }
@@ -163,8 +160,8 @@ export class RequestTransaction implements HeldTransaction {
   /**
    * Called when PREPARE or DEALLOCATE runs.
    *
-   * @throws {DatabaseError} TRANSACTION_LIMIT if the total text of all prepared statements would be
-   *   too long.
+   * @throws {DatabaseError} TRANSACTION_LIMIT if the total length of all prepared statements would
+   *   be too long.
    */
   notePrepared(node: PrepareStatement | DeallocateStatement): void {
     if (!this.#isHeld) return;
@@ -195,7 +192,7 @@ export class RequestTransaction implements HeldTransaction {
     this.#ledger = ledger;
   }
 
-  /** Whether a statement of the held transaction has failed and was not undone. */
+  /** Whether a statement of the held transaction has failed and has not been undone. */
   get isFailed(): boolean {
     return this.#isFailed;
   }
@@ -205,7 +202,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#outcome;
   }
 
-  /** The transaction that is open; undefined if there is none. */
+  /** The open transaction; undefined if there is none. */
   get current(): Transaction | undefined {
     return this.#current;
   }
@@ -222,7 +219,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#current?.bytes ?? 0;
   }
 
-  /** The index of the BEGIN whose changes have not been committed yet. */
+  /** The index of the BEGIN of the uncommitted changes. */
   get beginIndex(): number | undefined {
     return this.#beginIndex;
   }
@@ -245,7 +242,7 @@ export class RequestTransaction implements HeldTransaction {
     this.open({ isReadOnly: node.writeable === "read only", entryIndex });
   }
 
-  /** Opens the transaction of a request that is a single transaction but contains no BEGIN. */
+  /** Opens the transaction of a request that forms a single transaction without a BEGIN. */
   open({ entryIndex, gatedIds, isReadOnly, onGrow, timeoutMs }: OpeningOptions): void {
     this.#beginIndex = entryIndex;
     const { clock, limits, storageQuota, store } = this.#deps;
@@ -285,8 +282,8 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Sets when foreign keys are checked and constraint triggers run. If they become immediate, they
-   * do so at once.
+   * Sets when foreign keys are checked and constraint triggers run. If they become immediate,
+   * pending ones are checked or run immediately.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION, FOREIGN_KEY_VIOLATION
    */
@@ -312,7 +309,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Requires an open transaction to which SET TRANSACTION can apply.
+   * Requires an open transaction that SET TRANSACTION can change.
    * @throws {DatabaseError} TRANSACTION_REQUIRED, INVALID_OPERATION, TRANSACTION_FAILED
    */
   requireOpen({ writeable, _location }: SetTransactionStatement): void {
@@ -326,7 +323,7 @@ export class RequestTransaction implements HeldTransaction {
     );
   }
 
-  /** Whether ROLLBACK TO can undo the statement that has just failed. */
+  /** Whether ROLLBACK TO this savepoint can undo the statement that has just failed. */
   mayReturnTo({ name: { name } }: SavepointStatement): boolean {
     return this.#current !== undefined && this.#savepoints.has(name);
   }
@@ -340,7 +337,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called before a statement that may run inside a transaction. An open transaction must not have
+   * Called before a statement that may run in a transaction. An open transaction must not have
    * timed out, and its tables must be unchanged.
    */
   requireUsable(): void {
@@ -367,7 +364,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#acks.add(request, node);
   }
 
-  /** Commits the open transaction. @returns The last seq; null if nothing had to be written. */
+  /** Commits the open transaction. @returns The last seq; null if there was nothing to write. */
   async commit(record: RecordedWrites, runDeferred: RunDeferred): Promise<number | null> {
     const transaction = this.#required("COMMIT");
     this.#isEnding = true;
@@ -426,7 +423,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called when a statement has failed. Ends the open transaction, if any, unless it is held.
+   * Called when a statement has failed. Ends the open transaction, unless it is held.
    *
    * @returns The error to report.
    */
@@ -464,7 +461,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Commits once no other writer blocks the commit. After that, only the disk can delay it, and
+   * Commits once no other writer blocks the commit. From then on, only the disk can delay it, and
    * only a conflict can make it fail.
    */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
@@ -518,14 +515,14 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Checks in the tick of the commit that no locked row has changed.
+   * Checks, in the tick of the commit, that no locked row has changed.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   #requireUnchanged({ locked }: Transaction): void {
     const { catalog, store } = this.#deps;
     for (const { key, owner, seq, tableId } of locked) {
       const table = catalog.tableById(tableId);
-      // Nobody else can have dropped a table if the definitions of this transaction are current.
+      // If this transaction's definitions are current, nobody else can have dropped a table.
       if (table === undefined && this.#definitions !== undefined) continue;
       const options = { owner, key, upTo: store.appliedSeq, columnIds: [SEQ_COLUMN_ID] };
       if (table !== undefined && store.lookup(tableId, options)?.[0] === seq) continue;
@@ -538,7 +535,7 @@ export class RequestTransaction implements HeldTransaction {
     }
   }
 
-  /** Checks foreign keys in the tick of the commit. @throws {DatabaseError} */
+  /** Checks foreign keys, in the tick of the commit. @throws {DatabaseError} */
   #requireReferences(transaction: Transaction): void {
     const context = this.#contextOf(transaction);
     checkDeferred(context);
@@ -556,7 +553,7 @@ export class RequestTransaction implements HeldTransaction {
     });
   }
 
-  /** Makes a commit in this tick that includes the rows which acknowledge messages. */
+  /** Commits in this tick, including the rows that acknowledge messages. */
   #withAcks(commit: (writes: readonly TableWrite[]) => Written): Written {
     const acks = this.#acks.prepare();
     let written: Written;
@@ -579,8 +576,8 @@ export class RequestTransaction implements HeldTransaction {
       staged.add(write);
     }
     const changesRows = staged.rowCount > 0;
-    // If another consumer acknowledges messages between the preparation of the offsets and the
-    // commit, the commit fails with a conflict. To keep that time short, most rows are settled
+    // If another consumer acknowledges messages after these offsets were prepared and before the
+    // commit, the commit fails with a conflict. To keep that window short, most rows are settled
     // before the offsets are prepared.
     const settled = async (): Promise<void> => {
       while (!staged.settle()) await pause();
@@ -607,7 +604,7 @@ export class RequestTransaction implements HeldTransaction {
     }
   }
 
-  /** Makes the commit, and lists the uploads in the same tick. */
+  /** Adds the uploads to the catalog, and then commits, in the same tick. */
   #made(transaction: Transaction, make: () => Commit): Commit {
     const { clock, storageQuota } = this.#deps;
     const makeAll = (): Commit => {
@@ -648,7 +645,9 @@ export class RequestTransaction implements HeldTransaction {
   }
 }
 
-/** Removes the uploads of a transaction that will not commit. @returns The error to report. */
+/**
+ * Removes the uploads of a transaction that will not be committed. @returns The error to report.
+ */
 function failUploads({ uploads }: Transaction, error: unknown): unknown {
   let reported = error;
   for (const each of uploads) {

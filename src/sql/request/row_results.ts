@@ -24,7 +24,7 @@ const VERBS = {
   select: "Selected",
 } as const;
 
-/** The messages about changes to one row. They are so frequent that their strings are reused. */
+/** The messages for changes to a single row. They are so frequent that the strings are reused. */
 const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",
@@ -52,8 +52,8 @@ export function changeResult(
 }
 
 /**
- * Builds the result entry of a durable change to many rows, over several ticks. The commit has been
- * made, so the work cannot be cancelled.
+ * Builds the result entry of a durable change to many rows, over several ticks. The change has
+ * been committed, so this cannot be cancelled.
  */
 export async function changeResultInTicks(
   prepared: PreparedDml,

@@ -27,33 +27,36 @@ export interface RunOptions {
   /** The values of the parameters, followed by those of lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
-  /** The data of a COPY FROM. They can be read only once, so the statement cannot be run again. */
+  /**
+   * The data for a COPY FROM. They can be read only once, so the statement cannot be run again.
+   */
   readonly copyInput?: CopyInput | undefined;
-  /** The options with which COPY TO writes rows. */
+  /** The output options of a COPY TO. */
   readonly copyTo?: CopySettings | undefined;
   /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /**
-   * Returns the seq at which an attempt reads. If this is absent, the newest visible seq is used.
-   */
+  /** Returns the seq at which an attempt reads; if absent, the newest visible seq. */
   atSeq?(): Seq;
   /** The time of the statement; the current time if absent. */
   readonly nowMicros?: number;
-  /** Receives the notices of programs that the statement calls. */
+  /** Receives the notices raised by programs that the statement calls. */
   readonly onNotice?: ((message: string) => void) | undefined;
-  /** Returns the source of the statement; absent if it has to run on the event loop. */
+  /**
+   * Returns the input from which a reader compiles the statement; absent if it has to run on the
+   * event loop.
+   */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
   renewed?(): Prepared;
-  /** Set for a statement that the function of a trigger runs. */
+  /** Set for a statement run by a trigger function. */
   readonly trigger?: TriggerFrame | undefined;
 }
 
-/** The trigger within which a statement runs. */
+/** The trigger for which a statement runs. */
 export interface TriggerFrame {
-  /** The number of triggers within which the statement runs. */
+  /** The nesting depth of triggers at which the statement runs. */
   readonly depth: number;
-  /** The rows that the statement reads by the names of REFERENCING. */
+  /** The rows that the statement reads by the names in REFERENCING. */
   readonly transition: ReadonlyMap<BoundRecursion, MaterialisedRows> | undefined;
 }
 
@@ -61,11 +64,13 @@ export interface RunnerOptions {
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
   /**
-   * Whether the client receives rows while the statement runs if there are too many to keep in
-   * memory. Otherwise, all rows are in the result.
+   * Whether the client may receive rows while the statement runs, if there are too many to keep in
+   * memory. If not, all rows are in the result.
    */
   readonly isStreamed: boolean;
-  /** Returns the channel for these rows. Called once a query takes longer than a time slice. */
+  /**
+   * Returns the channel for these rows. Called once a query has taken longer than a time slice.
+   */
   channelFor(): AnswerChannel;
 }
 

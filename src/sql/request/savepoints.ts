@@ -1,9 +1,9 @@
 /**
  * Keeps the savepoints of an open transaction, each with the state that it restores: staged rows,
- * row locks, advisory locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements,
+ * row locks, advisory locks, foreign key claims, SET CONSTRAINTS, uploads, acknowledgements,
  * settings, open cursors and definitions.
  *
- * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
+ * - As in PostgreSQL, a later savepoint hides an earlier one with the same name.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -26,7 +26,7 @@ interface Savepoint {
   readonly advisory: number;
   readonly settings: SettingsMark;
   readonly cursors: CursorsMark;
-  /** The definitions at the savepoint; undefined if none were changed before it. */
+  /** The definitions at the savepoint; undefined if none had been changed before it. */
   readonly definitions: DefinitionsMark | undefined;
 }
 
@@ -74,7 +74,7 @@ export class Savepoints {
   }
 
   /**
-   * Releases a savepoint, and the savepoints created after it.
+   * Releases a savepoint and all later ones.
    * @throws {DatabaseError} OBJECT_NOT_FOUND
    */
   release(node: SavepointStatement, { transaction }: RestoredParts): void {
@@ -83,7 +83,7 @@ export class Savepoints {
   }
 
   /**
-   * Returns to a savepoint, and returns the definitions that remain changed.
+   * Returns to a savepoint. The result is the definitions that remain changed, if any.
    * @throws {DatabaseError} OBJECT_NOT_FOUND
    */
   rollbackTo(node: SavepointStatement, parts: RestoredParts): TransactionDefinitions | undefined {

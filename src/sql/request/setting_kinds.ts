@@ -1,14 +1,14 @@
 /**
  * Defines the settings that a request may change: the values that each accepts, and its default.
  *
- * Most of them exist for programs that were written for PostgreSQL and that begin by setting
- * options which already apply here. Such a setting accepts only the values that describe this
- * server, so that no request of a program is silently ignored. The settings that only advise
- * PostgreSQL's planner accept any value that PostgreSQL accepts, because they change no result.
+ * Most of them exist for programs written for PostgreSQL, which begin by setting options that
+ * already apply here. Such a setting accepts only values that describe this server, so that
+ * nothing a program asks for is silently ignored. Settings that only advise PostgreSQL's planner
+ * accept any value that PostgreSQL accepts, because they change no result.
  */
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** The reason why a value cannot be set, and what to do instead. */
+/** Why a value cannot be set, and what to do instead. */
 export interface Refusal {
   readonly why: string;
   readonly hint?: string;
@@ -17,9 +17,9 @@ export interface Refusal {
 export interface SettingKind {
   readonly name: string;
   readonly description: string;
-  /** Returns the value that applies without SET. */
+  /** Returns the value that applies unless SET changes it. */
   defaultOf(limits: SqlLimits): string;
-  /** Returns the value in the form in which it is stored, or the reason why it is refused. */
+  /** Returns the value in the form in which it is stored, or why it is refused. */
   read(text: string, limits: SqlLimits): string | Refusal;
 }
 
@@ -36,7 +36,7 @@ const NO_LENGTH: Refusal = {
   hint: "write milliseconds, or a number with ms, s, min, h or d",
 };
 
-/** Matches a number, followed by a unit of memory or time if it has one. */
+/** Matches a number with an optional unit of memory or time. */
 const AMOUNT = /^-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?\s*(?:B|kB|MB|GB|TB|us|ms|s|min|h|d)?$/;
 
 const BOOLEANS: ReadonlyMap<string, string> = new Map([
@@ -58,7 +58,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
   read(text, { timeoutMs }) {
     const ms = readMs(text);
     if (ms === undefined) return NO_LENGTH;
-    // If a program removes its time limit, the limit of the server applies.
+    // If a program turns off its time limit, the server's limit applies.
     if (ms === 0) return String(timeoutMs);
     if (timeoutMs > 0 && ms > timeoutMs) {
       return {
@@ -70,7 +70,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
   },
 };
 
-/** The settings of PostgreSQL's planner that are on or off. */
+/** The PostgreSQL planner settings that are either on or off. */
 const PLANNER_FLAGS = [
   "enable_async_append",
   "enable_bitmapscan",
@@ -97,7 +97,7 @@ const PLANNER_FLAGS = [
   "parallel_leader_participation",
 ] as const;
 
-/** The settings of PostgreSQL's planner that are numbers, with PostgreSQL's defaults. */
+/** The numeric PostgreSQL planner settings, with PostgreSQL's defaults. */
 const PLANNER_NUMBERS = [
   ["cpu_index_tuple_cost", "0.005"],
   ["cpu_operator_cost", "0.0025"],
@@ -230,15 +230,15 @@ export function settingKind(name: string): SettingKind | undefined {
   return BY_NAME.get(name.toLowerCase());
 }
 
-/** The name of a custom setting, which contains a dot, such as app.user_id. */
+/** Matches the name of a custom setting, which contains a dot, such as app.user_id. */
 const OWN_NAME = /^[a-z_][\w$]*(?:\.[a-z_][\w$]*)+$/;
 
-/** The maximum length of the name of a custom setting. */
+/** The maximum length of a custom setting's name. */
 const OWN_NAME_LENGTH_MAX = 128;
 
 /**
- * Whether a program may define a custom setting of this name. Names of the configuration also
- * contain dots, so their first parts are reserved.
+ * Whether a program may define a custom setting with this name. Names in the configuration contain
+ * dots as well, so their first parts are reserved.
  */
 export function isOwnName(name: string, configured: readonly { readonly name: string }[]): boolean {
   if (name.length > OWN_NAME_LENGTH_MAX || !OWN_NAME.test(name)) return false;
@@ -247,12 +247,12 @@ export function isOwnName(name: string, configured: readonly { readonly name: st
 }
 
 /**
- * The version of PostgreSQL whose SQL dialect this server supports. Programs use it to decide which
+ * The PostgreSQL version whose SQL dialect this server supports. Programs use it to decide which
  * statements to send.
  */
 const POSTGRES_VERSION = "15.0";
 
-/** Returns the values that programs request with SHOW, and that cannot be set. */
+/** Returns the settings that programs read with SHOW and cannot set. */
 export function fixedSettings(version: string): readonly { name: string; value: string }[] {
   return [
     { name: "server_version", value: `${POSTGRES_VERSION} (Tidemark ${version})` },
@@ -273,7 +273,8 @@ function anyText(name: string, description: string): SettingKind {
 }
 
 /**
- * Defines a setting that has a single value with several spellings. The first spelling is shown.
+ * Defines a setting with a single value, which may be spelt in several ways. The first spelling is
+ * shown.
  */
 function only(name: string, spellings: readonly string[], description: string): SettingKind {
   const [shown = ""] = spellings;
@@ -299,7 +300,7 @@ function flag(name: string, description: string, initial: string): SettingKind {
   };
 }
 
-/** Defines a setting that is a number, possibly with a unit. */
+/** Defines a setting whose value is a number, possibly with a unit. */
 function amount(name: string, description: string, initial: string): SettingKind {
   return {
     name,

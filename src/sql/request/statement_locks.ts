@@ -1,13 +1,13 @@
 /**
- * Takes and releases advisory locks for one statement on the event loop.
+ * Takes and releases advisory locks for a statement on the event loop.
  *
  *     on the event loop ──not free──► forgotten ──has the lock──► begun again
  *
- * - A restarted query makes the same calls in the same order, so it receives the answers of its
- *   earlier attempt again. A call that differs, because of RANDOM() for example, is a new call.
- * - Inside a transaction, the locks belong to the transaction, and otherwise to the request.
- * - A transaction that has not read or changed anything yet moves its snapshot to the time at which
- *   it has the lock. Otherwise, it would not see the changes of the holder for which it has waited.
+ * - A restarted query makes the same calls in the same order, so its earlier calls get the same
+ *   answers again. A call that differs, because of RANDOM() for example, is a new call.
+ * - Inside a transaction, locks belong to the transaction; otherwise, they belong to the request.
+ * - A transaction that has not read or changed anything yet moves its snapshot to the time at
+ *   which it gets the lock. Otherwise, it would not see the changes of the holder it waited for.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
@@ -29,12 +29,15 @@ import type { Prepared } from "../prepare/prepared.ts";
 import type { AttemptLocks } from "../prepare/statement_context.ts";
 import type { RequestSettings } from "./request_settings.ts";
 
-/** The maximum number of calls in one query, whose answers are kept while it may begin again. */
+/**
+ * The maximum number of lock calls in a query. Their answers are kept as long as the query may be
+ * restarted.
+ */
 const CALLS_MAX = 100_000;
 
 /**
- * The maximum time for which one statement may wait for locks, whatever the timeout of its request,
- * because its snapshot is kept for that time.
+ * The longest that a statement may wait for locks, whatever the timeout of its request, because
+ * its snapshot is kept while it waits.
  */
 const WAIT_MS_MAX = HOUR_MS;
 
@@ -50,13 +53,13 @@ export interface StatementLocksOptions {
   readonly sleeps: Sleeps | undefined;
 }
 
-/** A call of a function, and its answer. */
+/** A call to a lock function, and its answer. */
 interface AnsweredCall {
   readonly call: string;
   readonly answer: boolean;
 }
 
-/** A time at which a wait ends, with the error of the statement. */
+/** A time at which a wait ends, and the error with which the statement then fails. */
 interface WaitLimit {
   readonly endMs: number;
   readonly error: DatabaseError;
@@ -71,7 +74,7 @@ export function locksOnly({ kind, requirements }: Prepared): boolean {
 export class StatementLocks implements AttemptLocks {
   readonly #options: StatementLocksOptions;
   readonly #answers: AnsweredCall[] = [];
-  /** The number of calls since the statement was last started. */
+  /** The number of calls since the statement was last started or restarted. */
   #askedCount = 0;
   readonly #startMs: number;
 
@@ -120,7 +123,9 @@ export class StatementLocks implements AttemptLocks {
     return this.#options.transaction ?? this.#options.ledger;
   }
 
-  /** Returns the answer of the earlier attempt to a call, or else makes the call. */
+  /**
+   * Returns the answer that a call got in an earlier attempt. If there is none, makes the call.
+   */
   #answered(call: string, make: () => boolean): boolean {
     const index = this.#askedCount;
     this.#askedCount += 1;
@@ -143,7 +148,7 @@ export class StatementLocks implements AttemptLocks {
     this.#answers.push(answered);
   }
 
-  /** Users of role user have keys of their own, so they cannot stop the work of others. */
+  /** Users with the role user have keys of their own, so they cannot block the work of others. */
   #keyOf(text: string): AdvisoryKey {
     const { role, userId } = this.#options.principal;
     return { userId: role === "user" ? userId : undefined, text };
@@ -208,7 +213,9 @@ export class StatementLocks implements AttemptLocks {
     }
   }
 
-  /** Returns the monotonic times at which a wait ends without the lock, with their errors. */
+  /**
+   * Returns the monotonic times at which a wait ends without the lock, and the resulting errors.
+   */
   #limitsOf({ key: { text } }: AdvisoryRequest): readonly WaitLimit[] {
     const { clock, settings, transaction } = this.#options;
     const { lockTimeoutMs } = settings;
@@ -245,7 +252,7 @@ export class StatementLocks implements AttemptLocks {
   }
 }
 
-/** Returns a text that identifies a call with its arguments. */
+/** Returns a string that identifies a call with its arguments. */
 function callOf(verb: string, text: string, { isOfSession, mode }: AdvisoryForm): string {
   return `${verb} ${text} ${mode}${isOfSession ? " of the session" : ""}`;
 }
@@ -261,7 +268,7 @@ function noSession(text: string): DatabaseError {
 }
 
 /**
- * Returns the error for a lock function that may wait, but is called while rows are being changed,
+ * Creates the error for a lock function that may wait, but is called while rows are being changed,
  * by a default or another expression of a definition.
  */
 function mustNotWait({ key: { text } }: AdvisoryRequest): DatabaseError {

@@ -1,5 +1,5 @@
 /**
- * Runs a prepared statement for one caller and builds its result entry.
+ * Runs a prepared statement for a caller, and builds its result entry.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -64,7 +64,7 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the work that `run` has started can still be ended, because it is not merely waiting
+   * Whether the work that `run` has started can still be cancelled, because it is not just waiting
    * for the disk.
    */
   get isUnderWay(): boolean {
@@ -72,16 +72,16 @@ export class StatementRunner {
   }
 
   /**
-   * The time by which a statement that starts now must move from the event loop to a reader thread;
-   * undefined if it cannot move.
+   * The time by which a statement that starts now must move from the event loop to a reader
+   * thread; undefined if it cannot move.
    */
   #sliceEndMs(mayLeave: boolean): number | undefined {
     return mayLeave ? this.#deps.clock.monotonicMs() + FIRST_SLICE_MS_MAX : undefined;
   }
 
   /**
-   * Returns the readers that can read the rows of a statement; undefined if it runs on the event
-   * loop.
+   * Returns the readers that can read the rows of a statement; undefined if it has to run on the
+   * event loop.
    */
   #readersFor(prepared: Prepared): QueryReaders | undefined {
     return readersFor(prepared, this.#deps.readers);
@@ -131,7 +131,7 @@ export class StatementRunner {
     return this.#change({ prepared, options, uploads: Uploads.none });
   }
 
-  /** Runs a query. @param sleeps The sleeps of an earlier attempt. */
+  /** Runs a query. @param sleeps What is left of an earlier attempt that slept. */
   #query(
     prepared: PreparedQuery,
     options: RunOptions,
@@ -176,8 +176,8 @@ export class StatementRunner {
   }
 
   /**
-   * Runs a query by key, which reads few rows and so never takes long. Returns undefined if the
-   * query has to be run by operators.
+   * Runs a query by key, which reads few rows and thus never takes long. Returns undefined if the
+   * query needs operators.
    */
   #queryByKey(
     prepared: PreparedQuery,
@@ -190,7 +190,7 @@ export class StatementRunner {
     return queryResult(prepared, cells, options);
   }
 
-  /** Waits for a reader, and then begins with the definitions and rows of that tick. */
+  /** Waits for a reader, and then starts with the definitions and rows as of that tick. */
   async #queryInPlace(
     readers: QueryReaders,
     given: PreparedQuery,
@@ -242,7 +242,7 @@ export class StatementRunner {
     });
   }
 
-  /** Returns a runner for the statements of triggers, whose rows are returned to the triggers. */
+  /** Returns a runner for the statements of triggers, which returns rows to the triggers. */
   #inner(): StatementRunner {
     const { ledger, settings } = this.#options;
     const channelFor = noChannel;
@@ -251,7 +251,7 @@ export class StatementRunner {
   }
 
   /**
-   * Runs the constraint triggers that wait for the end of a transaction.
+   * Runs the constraint triggers deferred to the end of a transaction.
    *
    * @throws {DatabaseError}
    */
@@ -274,14 +274,15 @@ export class StatementRunner {
     const { clock, limits } = this.#deps;
     const { ledger } = this.#options;
     const isMeasured = options.profile !== undefined;
-    // Rows that have been sent cannot be revoked when a query restarts after a sleep.
+    // Rows that have been sent cannot be taken back when a query is restarted after a sleep.
     const isStreamed = this.#options.isStreamed && !isMeasured && context.sleeps === undefined;
     const { copyTo } = options;
     const collected = new CollectedRows({
       cells: prepared.cells,
       copy: copyTo === undefined ? undefined : new CopyText(copyFieldsOf(prepared), copyTo),
       head: { schema: prepared.fields ?? [], asUser: options.principal.userId },
-      // The client receives rows before there are many of them, so they need no memory budget.
+      // Streamed rows are sent before many have accumulated, so they need no memory budget of
+      // their own.
       memory: isStreamed ? context.memory.elastic() : context.memory,
       rowsMax: limits.resultRowsMax,
       isCounted: isMeasured,
@@ -313,8 +314,8 @@ export class StatementRunner {
   }
 
   /**
-   * Begins a change in the tick in which the statement was bound, because definitions may change in
-   * later ticks.
+   * Starts a change in the tick in which the statement was bound, because definitions may change
+   * in later ticks.
    *
    * @param place The place where the rows are read; absent to read them in the first time slice.
    */
@@ -339,7 +340,10 @@ export class StatementRunner {
     return lastSeq === undefined ? result : this.#deps.store.durable(lastSeq).then(() => result);
   }
 
-  /** Whether a change may also change rows of other tables, or further rows of the same table. */
+  /**
+   * Whether a change may cause changes to rows of other tables, or to further rows of the same
+   * table.
+   */
   #takesOthersAlong({ options, prepared }: RunningChange): boolean {
     if (options.transaction !== undefined) return false;
     const { catalog } = this.#deps;
@@ -347,7 +351,7 @@ export class StatementRunner {
     return prepared.isOfParts || prepared.changes.some((each) => needsTransaction(each, { to }));
   }
 
-  /** Runs a change in its own transaction, which begins in this tick. */
+  /** Runs a change in a transaction of its own, which begins in this tick. */
   async #changeTogether(change: RunningChange): Promise<StatementResult> {
     const { clock, store } = this.#deps;
     const { options, prepared: given } = change;
@@ -388,9 +392,9 @@ export class StatementRunner {
   }
 
   /**
-   * Returns the readers that can read the rows of a change; undefined if it runs on the event loop.
-   * A measured statement with several parts runs there, because a reader can measure only a single
-   * plan.
+   * Returns the readers that can read the rows of a change; undefined if it has to run on the
+   * event loop. A measured statement with several parts has to, because a reader can measure only
+   * a single plan.
    */
   #readersOf({ options, prepared }: RunningChange): QueryReaders | undefined {
     if (prepared.isOfParts && options.profile !== undefined) return undefined;
@@ -400,7 +404,8 @@ export class StatementRunner {
   /** Whether the caller's rows in the table may be changed in this tick. */
   #isReady({ options, prepared }: RunningChange): boolean {
     const { storageQuota, writeGates } = this.#deps;
-    // The statement around a trigger may itself have closed the gate, and waits before its commit.
+    // The statement that fired the trigger may have closed the gate itself, and waits before its
+    // commit.
     if (options.trigger !== undefined) return true;
     if (writeGates.areClosed(gatesOf(prepared, options))) return false;
     if (storageQuota === undefined || options.transaction !== undefined) return true;
@@ -423,7 +428,7 @@ export class StatementRunner {
     }
   }
 
-  /** Waits for a reader; returns undefined if the change reads its rows on the event loop. */
+  /** Waits for a reader. Returns undefined if the change reads its rows on the event loop. */
   async #placeOf(change: RunningChange): Promise<ReadingPlace | undefined> {
     const readers = this.#readersOf(change);
     if (readers === undefined) return undefined;
@@ -431,8 +436,8 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the statement should run again, because it was refused for lack of space that may have
-   * become free in the meantime.
+   * Whether the statement should be run again, because it was refused for lack of space that may
+   * have been freed in the meantime.
    */
   #isRunAgain(error: unknown, { copyInput, principal, transaction }: RunOptions): boolean {
     const { storageQuota } = this.#deps;
@@ -539,7 +544,7 @@ function noChannel(): AnswerChannel {
   throw new TypeError("the rows of a statement in a trigger are not streamed");
 }
 
-/** Returns those options of a context that depend on the trigger around the statement. */
+/** Returns the context options that depend on the trigger for which the statement runs. */
 function frameOf({
   trigger,
 }: RunOptions): Pick<Parameters<typeof newContext>[1], "transition" | "triggerDepth"> {
@@ -548,27 +553,29 @@ function frameOf({
     : { transition: trigger.transition, triggerDepth: trigger.depth };
 }
 
-/** Returns the statement to run after a wait. @throws {DatabaseError} */
+/** Returns the query to run after a wait, bound again if necessary. @throws {DatabaseError} */
 function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery {
   const prepared = options.renewed?.() ?? given;
   assert(prepared.kind === "query", "binding a text again must yield the same kind of statement");
   return prepared;
 }
 
-/** Returns the change to run after a wait. @throws {DatabaseError} */
+/** Returns the change to run after a wait, bound again if necessary. @throws {DatabaseError} */
 function renewedChange(change: RunningChange): RunningChange {
   const prepared = change.options.renewed?.() ?? change.prepared;
   assert(prepared.kind !== "query", "binding a text again must yield the same kind of statement");
   return { ...change, prepared };
 }
 
-/** Returns the caller with an owner number. The first write of a user assigns the number. */
+/** Returns the caller with an owner number, which is assigned at a user's first write. */
 function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.accounts.ownerNumber(principal.userId, { create: true }) };
 }
 
-/** Returns the tables whose write gates a change passes, except for those closed on its behalf. */
+/**
+ * Returns the tables whose write gates a change has to pass, excluding those closed on its behalf.
+ */
 function gatesOf({ tableIds }: PreparedDml, { transaction }: RunOptions): readonly number[] {
   const own = transaction?.gatedIds ?? [];
   return own.length === 0 ? tableIds : tableIds.filter((id) => !own.includes(id));

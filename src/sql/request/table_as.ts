@@ -1,9 +1,9 @@
 /**
  * Implements CREATE TABLE … AS and SELECT … INTO. The table is first created with the columns of
- * the query; its rows are then inserted in one commit, and may be read in a reader thread.
+ * the query; then its rows are inserted in one commit. A reader thread may read them.
  *
- * If the INSERT fails, the table is dropped again. Other users see the table without rows until the
- * commit.
+ * If the INSERT fails, the table is dropped again. Until the commit, other users see an empty
+ * table.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -25,7 +25,7 @@ import type { Prepared } from "../prepare/prepared.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 import { fill, populationOf, type RefreshingStatement } from "./refresh.ts";
 
-/** Returns the definition of the table without its columns. */
+/** Returns the CREATE TABLE statement for the table, without columns. */
 export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
   const { _location, ifNotExists, kind, materialized, name, options, temporary } = node;
   const columns: CreateTableStatement["columns"] = [];
@@ -42,7 +42,9 @@ export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
   };
 }
 
-/** Returns the query without the system columns that `*` would include in a separate statement. */
+/**
+ * Returns the query without the system columns, which `*` would include in a separate statement.
+ */
 export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStatement {
   const around = parsed("SELECT * FROM (SELECT 1) AS rows", "select");
   const [item] = around.from ?? [];
@@ -75,7 +77,7 @@ export async function createTableAs(
   const found = (): TableEntry | undefined => steps.table(path);
   const isThere = found() !== undefined;
   const created = await define(definitionOf(node, prepare(node)));
-  // The table may already exist only if the statement says IF NOT EXISTS.
+  // The table can exist already only if the statement has IF NOT EXISTS.
   if (isThere || !withData) return created;
   const tableId = found()?.tableId;
   try {
@@ -113,7 +115,7 @@ function fillRows(
   return fill({ _location }, { change, populate, table });
 }
 
-/** Returns the definition of a table for the rows of a query. @throws {DatabaseError} */
+/** Returns a table definition that fits the rows of a query. @throws {DatabaseError} */
 function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateTableStatement {
   const { _location, columnNames = [] } = node;
   if (prepared.kind !== "query") throw new Error("CREATE TABLE … AS reads a query");
@@ -135,7 +137,7 @@ function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateT
   return { ...tableOf(node), columns: relocated(table, _location).columns };
 }
 
-/** Parses SQL text that the server has generated, of any length. */
+/** Parses SQL of any length that the server has generated. */
 function parsed<Type extends "create table" | "insert" | "select">(
   text: string,
   type: Type,

@@ -1,23 +1,23 @@
 /**
- * The acknowledgements of a transaction. The commit of the transaction writes them, so that either
- * both the effects of a message and its acknowledgement exist or neither of them does.
+ * Keeps the acknowledgements of a transaction until its commit writes them. Thus, either both the
+ * effects of a message and its acknowledgement exist, or neither does.
  *
  * - Other consumers of a group may acknowledge messages in the meantime. The rows to write are
- *   therefore created in the tick of the commit, regardless of the snapshot of the transaction.
+ *   therefore created in the tick of the commit, regardless of the transaction's snapshot.
  * - If another consumer has acknowledged a message, the transaction fails, because the effects of
- *   the message are already committed.
+ *   the message have already been committed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import type { AckStatement } from "../parse/ast/ast.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../ports/ports.ts";
 
-/** The acknowledgements in the form in which a commit writes them. */
+/** Acknowledgements in the form in which a commit writes them. */
 export interface CommittedAcks {
   readonly writes: readonly TableWrite[];
-  /** Called in the tick in which the acknowledgements are committed. */
+  /** To be called in the tick in which the acknowledgements are committed. */
   done(): void;
-  /** Called in place of `done` if there is no commit. */
+  /** To be called instead of `done` if there is no commit. */
   abandoned(): void;
 }
 
@@ -26,7 +26,7 @@ export type AcksMark = ReadonlyMap<string, TopicAckRequest>;
 
 export class TransactionAcks {
   readonly #topics: () => TopicAccess;
-  /** The requests to acknowledge, by topic, partition and group. */
+  /** The acknowledgement requests, keyed by topic, partition and group. */
   #requests = new Map<string, TopicAckRequest>();
 
   constructor(topics: () => TopicAccess) {
@@ -34,8 +34,8 @@ export class TransactionAcks {
   }
 
   /**
-   * Checks an acknowledgement and keeps it for the commit. Returns the committed offset (exclusive)
-   * that the group will then have.
+   * Checks an acknowledgement, and keeps it for the commit. Returns the committed offset
+   * (exclusive) that the group will then have.
    *
    * @throws {DatabaseError} ALREADY_ACKNOWLEDGED, INVALID_OPERATION, and errors of the topic
    */
@@ -62,7 +62,7 @@ export class TransactionAcks {
     return this.#requests.size === 0;
   }
 
-  /** Creates the writes from the state of this tick. @throws {DatabaseError} */
+  /** Creates the writes from the state as of this tick. @throws {DatabaseError} */
   prepare(): CommittedAcks {
     const prepared: PreparedTopicAck[] = [];
     const abandoned = (): void => {

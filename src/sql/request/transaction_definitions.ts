@@ -1,19 +1,19 @@
 /**
- * The definitions that a transaction has changed: a draft of the catalog, the definitions of its
- * tables for the store, and the work to be done once they are published.
+ * Keeps the definitions that a transaction has changed: a draft of the catalog, the definitions of
+ * its tables for the store, and the work to do once they have been published.
  *
  *     first definition ──► draft ──more definitions──► draft ──COMMIT──► published with the rows
  *                            └──ROLLBACK: dropped. Nothing of it has left this object.
  *
- * - A savepoint keeps the draft as it is. The next definition continues in a copy.
- * - The commit takes one tick, in which no other commit is on its way. The rows are in the log
- *   before the definitions are in the catalog, and the catalog decides about both (see
+ * - A savepoint keeps the draft as it is. The next definition continues with a copy.
+ * - The commit takes one tick, in which no other commit is in progress. The rows reach the log
+ *   before the definitions reach the catalog, and the catalog decides about both (see
  *   `catalog/undone_definitions.ts`).
  * - A definition may depend on the rows of a table, as SET NOT NULL does. If anybody else has
- *   written such a table since the snapshot, the commit fails.
+ *   written to such a table since the snapshot, the commit fails.
  * - An index on a table with rows is built after the commit. Until a unique index is ready, nobody
- *   can write its table, or a table with a foreign key to it. Whoever ends the request does not end
- *   the build, because the transaction has committed the index.
+ *   can write to its table, or to a table with a foreign key to it. Ending the request does not
+ *   end the build, because the transaction has committed the index.
  */
 import { defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -45,28 +45,28 @@ import type { RequestDeps } from "./request_deps.ts";
 interface DefinitionsState {
   readonly draft: DraftedCatalog;
   readonly tables: DraftedTables;
-  /** The tables whose live queries have to examine their definitions again. */
+  /** The tables whose live queries have to re-examine their definitions. */
   readonly notified: Set<number>;
   /** The tables whose stored rows a definition depends on. */
   readonly inspected: Set<number>;
-  /** The work that definitions have left to the time after the commit. */
+  /** Work that definitions have deferred until after the commit. */
   readonly later: ((deps: DroppedFileDeps) => Promise<void>)[];
   hasViewChanges: boolean;
   hasTopicChanges: boolean;
   hasWebhookChanges: boolean;
 }
 
-/** A state to which ROLLBACK TO returns. */
+/** A state that ROLLBACK TO can restore. */
 export type DefinitionsMark = DefinitionsState;
 
-/** Makes the commit of rows, if there are any, in the tick in which definitions are published. */
+/** Commits rows, if there are any, in the tick in which definitions are published. */
 export type MakeCommit = (apply: (batch: WriteBatch) => Commit) => Commit | undefined;
 
 export class TransactionDefinitions {
   readonly #base: RequestDeps;
   readonly #transaction: Transaction;
   #state: DefinitionsState;
-  /** Whether a savepoint refers to the state, which then stays as it is. */
+  /** Whether a savepoint refers to the state, which then must not be modified. */
   #isKept = false;
   #deps: RequestDeps;
 
@@ -103,14 +103,14 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Requires that no other transaction has changed a definition meanwhile.
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if anybody else has changed a definition.
+   * Requires that no other transaction has changed a definition in the meantime.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   requireCurrent(): void {
     this.#state.draft.requireCurrent();
   }
 
-  /** Runs a definition, which sees the definitions and rows of the transaction. */
+  /** Runs a definition, which sees the transaction's definitions and rows. */
   async define<T>(run: (deps: DefinitionDeps) => Promise<T>): Promise<T> {
     this.requireCurrent();
     if (this.#isKept) this.#continueInCopy();
@@ -156,7 +156,7 @@ export class TransactionDefinitions {
       ...environment,
       systemViews: systemViewsOf(environment),
       plans: new PlanCache(draft, this.#base.limits.planBytes),
-      // Only the event loop has the definitions of the transaction.
+      // Only the event loop has the transaction's definitions.
       readers: undefined,
     };
   }
@@ -172,7 +172,7 @@ export class TransactionDefinitions {
     } = this.#depsWith(this.#storeFor((tableId) => state.inspected.add(tableId)));
     return {
       ...deps,
-      // Other statements can write until the commit, which checks whether they did.
+      // Other statements may write until the commit, which checks whether they did.
       writeGates: new WriteGates(clock),
       live: () => ({
         tableChanged: (tableId) => void state.notified.add(tableId),
@@ -197,8 +197,8 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Drops the temporary tables, which end with the transaction. Returns whether other definitions
-   * have to be published.
+   * Drops temporary tables, which end with the transaction. Returns whether there are other
+   * definitions to publish.
    *
    * @throws {DatabaseError}
    */
@@ -214,7 +214,7 @@ export class TransactionDefinitions {
    * Publishes the definitions, and commits rows with them.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE, and the errors of `make` and of the commit. In
-   *   these cases, nothing has changed.
+   *   all of these cases, nothing has changed.
    */
   async commit(ledger: RequestLedger, make: MakeCommit): Promise<Commit | undefined> {
     const { jobs, store, writeGates } = this.#base;
@@ -228,13 +228,13 @@ export class TransactionDefinitions {
       return commit;
     } finally {
       held.release();
-      // If the server stops, the build continues after the next startup. No statement may write in
-      // between.
+      // If the server is stopping, the build continues after the next startup, and no statement
+      // may write before that.
       if (!jobs.isClosing) open?.();
     }
   }
 
-  /** Returns the tables that existed before the transaction and that it has changed. */
+  /** Returns the tables that existed before the transaction and were changed by it. */
   #storedIds(): readonly number[] {
     return [...this.#state.tables].flatMap(([id, { stored }]) => (stored === undefined ? [] : id));
   }
@@ -263,7 +263,7 @@ export class TransactionDefinitions {
       if (commit === undefined) publish();
     } catch (error) {
       if (isAnnounced) this.#undo();
-      // The log may still have the rows, which recovery has to ignore.
+      // The log may still contain the rows, and recovery has to ignore them.
       if (isAnnounced && !isLogged) this.#withdraw(prepared);
       throw error;
     }
@@ -286,8 +286,8 @@ export class TransactionDefinitions {
 
   /**
    * Gives the store definitions with which rows can be written. They still have the columns and
-   * indexes that will be dropped, because the store would discard their values. A dropped unique
-   * index refuses no row.
+   * indexes to be dropped, because the store would otherwise discard their values. A unique index
+   * to be dropped rejects no row.
    */
   #defineForWriting(prepared: PreparedDraft): void {
     for (const [tableId, { definition, stored }] of this.#state.tables) {
@@ -305,7 +305,7 @@ export class TransactionDefinitions {
     }
   }
 
-  /** Returns rows with a value for each column that will be dropped. */
+  /** Returns rows that have a value for each column to be dropped. */
   #withDropped(batch: WriteBatch): WriteBatch {
     const writes = batch.writes.map((write): TableWrite => {
       const table = this.#state.tables.get(write.tableId);
@@ -317,7 +317,7 @@ export class TransactionDefinitions {
     return { ...batch, writes };
   }
 
-  /** Returns the store to its definitions before the commit. */
+  /** Restores the store's definitions from before the commit. */
   #undo(): void {
     const { store } = this.#base;
     try {
@@ -334,7 +334,7 @@ export class TransactionDefinitions {
     try {
       prepared.withdraw();
     } catch (error) {
-      // This is safe: no row was written under the seq, and it is never issued again.
+      // Safe to ignore: no row was written under this seq, and it is never issued again.
       if (!isExpected(error)) throw error;
       this.#base.log.warn("cannot forget definitions that were not published", {
         error: error.message,
@@ -343,7 +343,7 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Requires that nobody else has written the rows on which definitions depend.
+   * Requires that nobody else has written to the tables whose rows the definitions depend on.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
@@ -364,7 +364,10 @@ export class TransactionDefinitions {
     }
   }
 
-  /** Returns a table as it is published. New indexes of a table with rows are built afterwards. */
+  /**
+   * Returns a table in the form in which it is published. New indexes on tables with rows are
+   * built afterwards.
+   */
   #published(table: TableEntry): TableEntry {
     const { catalog, store } = this.#base;
     const before = catalog.tableById(table.tableId);
@@ -379,7 +382,10 @@ export class TransactionDefinitions {
     return { ...table, indexes };
   }
 
-  /** Returns the tables that nobody can write until unique indexes are built after the commit. */
+  /**
+   * Returns the tables that nobody can write to until unique indexes have been built after the
+   * commit.
+   */
   #gatedIds(): readonly number[] {
     const built = [...this.#state.tables.keys()].filter((id) => this.#isBuiltLater(id));
     return withReferring(built, this.#state.draft.tables());
@@ -404,7 +410,7 @@ export class TransactionDefinitions {
     if (hasWebhookChanges) webhooks().webhooksChanged();
   }
 
-  /** Builds new indexes, and does the work that was left to the time after the commit. */
+  /** Builds new indexes, and does the work deferred until after the commit. */
   async #finish(): Promise<void> {
     const { catalog, log } = this.#base;
     for (const tableId of this.#storedIds()) {
@@ -414,7 +420,8 @@ export class TransactionDefinitions {
       try {
         await finishIndexes(this.#base, tableId, { made });
       } catch (error) {
-        // This is safe: the transaction has committed, and the job shows why it has no index.
+        // Safe to ignore: the transaction has committed, and the job shows why the index is
+        // missing.
         if (!isExpected(error)) throw error;
         log.error("cannot build an index", { table: nameOf(table), error: error.message });
       }

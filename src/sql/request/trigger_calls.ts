@@ -1,7 +1,7 @@
 /**
- * Calls the functions of triggers within the transaction of the statement that fires them. A
- * function runs with the rights of the user whose statement fires the trigger. Its statements run
- * on the event loop, because only there are the transition tables.
+ * Calls trigger functions within the transaction of the statement that fires the trigger. A
+ * function runs with the rights of the user who runs that statement. Its own statements run on the
+ * event loop, because the transition tables exist only there.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -25,7 +25,7 @@ import { type ProgramDeps, ProgramRunner, type ProgramTransaction } from "./prog
 import type { RequestSettings } from "./request_settings.ts";
 import type { StatementRunner } from "./statement_runner.ts";
 
-/** The maximum number of triggers that run within each other. */
+/** The maximum nesting depth of triggers. */
 const TRIGGER_DEPTH_MAX = 32;
 
 export interface TriggerCallOptions {
@@ -34,9 +34,9 @@ export interface TriggerCallOptions {
   readonly settings: RequestSettings;
   readonly principal: Principal;
   readonly transaction: Transaction;
-  /** The number of triggers around the statement that fires the trigger. */
+  /** The nesting depth of triggers at which the firing statement runs. */
   readonly depth: number;
-  /** Returns a runner for the statements of a function, which reads rows on the event loop. */
+  /** Returns a runner that reads rows on the event loop, for the statements of a function. */
   readonly runner: () => StatementRunner;
   readonly onNotice: ((message: string) => void) | undefined;
 }
@@ -113,10 +113,10 @@ interface KeptTrigger {
   readonly compiled: CompiledBody;
 }
 
-/** The compiled bodies of a function, for each table. */
+/** The compiled bodies of each function, by table. */
 const compiledTriggers = new WeakMap<FunctionEntry, WeakMap<TableEntry, KeptTrigger>>();
 
-/** Returns the body of a function with the rows of a table. @throws {DatabaseError} */
+/** Returns the body of a function, compiled for the rows of a table. @throws {DatabaseError} */
 function compiledTrigger(
   entry: FunctionEntry,
   table: TableEntry,
@@ -143,8 +143,8 @@ function compiledTrigger(
 }
 
 /**
- * Returns a body for the rows of one table. The arguments of a trigger are counted from 0, as in
- * PostgreSQL, whereas all arrays here begin at 1.
+ * Returns the body of a trigger function, with subscripts of TG_ARGV increased by one. As in
+ * PostgreSQL, trigger arguments are counted from 0, but all arrays here start at 1.
  */
 function bodyFor({ routine, sql }: FunctionEntry): ProcedureBody {
   return rewritten(bodyOf({ routine, sql }), (part) => {
@@ -206,7 +206,7 @@ function returnedRow(
   });
 }
 
-/** The transition tables of a call, as entries of WITH. */
+/** The transition tables of a call, as WITH entries. */
 interface TransitionTables {
   readonly ctes: CteList;
   readonly rows: ReadonlyMap<BoundRecursion, MaterialisedRows>;
@@ -221,7 +221,9 @@ interface TransitionNames {
 
 const transitionNames = new WeakMap<object, TransitionNames>();
 
-/** Returns the names of transition tables. The statements of the function are bound to them. */
+/**
+ * Returns the names of the transition tables, with which the statements of the function are bound.
+ */
 function namesOf({ table, trigger }: TriggerCall): TransitionNames | undefined {
   const known = transitionNames.get(trigger);
   if (known?.table === table) return known;
@@ -269,7 +271,7 @@ function transitionOf(
 
 const ROWS_PER_STEP = 1024;
 
-/** The transaction of a statement, as a function that a trigger calls sees it. */
+/** The transaction of a statement, as seen by a function that a trigger calls. */
 class TriggerTransaction implements ProgramTransaction {
   readonly #options: TriggerCallOptions;
   readonly #marks: { readonly rows: TransactionMark; readonly advisory: number }[] = [];
@@ -290,7 +292,9 @@ class TriggerTransaction implements ProgramTransaction {
     this.current.requireUnaltered(this.#options.deps.catalog);
   }
 
-  /** Begins or ends a block with handlers. Blocks are nested, so the last mark is meant. */
+  /**
+   * Begins or ends a block with handlers. Blocks are nested, so the end refers to the latest mark.
+   */
   savepoint({ type }: SavepointStatement): void {
     const { advisory, locks } = this.#options.deps.activity;
     const transaction = this.current;

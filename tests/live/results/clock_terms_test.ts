@@ -1,7 +1,7 @@
 /**
- * Tests materialised queries that compare columns with the current time. Rows must appear and
- * disappear at the exact moment at which the SELECT would return a different result, without a
- * commit and without checking the clock repeatedly.
+ * Tests materialised queries that compare columns with the current time. Without a commit, and
+ * without polling the clock, rows must appear and disappear at the exact time at which the SELECT
+ * would return a different result.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ import { until } from "../../support/until.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** The initial time of the clock: ten o'clock on the third day. */
+/** The clock's initial time: ten o'clock on the third day. */
 const START_MS = SEQ_EPOCH_MS + 58 * HOUR;
 
 let directory: string;
@@ -60,12 +60,12 @@ function follow(sql: string, from?: number): ResultFollower {
   return follower;
 }
 
-/** Runs all work that is due. */
+/** Runs all pending work. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await clock.yield();
 }
 
-/** Restores the tables to their state at the beginning of each test, at ten o'clock. */
+/** Restores the initial state of the tables at ten o'clock, for the next test. */
 async function begin(): Promise<void> {
   const nextMs = START_MS + 24 * HOUR * Math.ceil((clock.nowMs() + HOUR - START_MS) / (24 * HOUR));
   clock.advance(nextMs - clock.nowMs());
@@ -132,7 +132,10 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ["a parameter as the interval", "SELECT id FROM posts WHERE at > now() - '45 minutes'::INTERVAL"],
 ];
 
-/** The length of the test in minutes. A thorough run covers two hours, and then three days. */
+/**
+ * The duration of the test in minutes, and then in hours. A thorough run covers two hours, and
+ * then three days.
+ */
 const MINUTES = amountOf({ usual: 6, thorough: 120 });
 const HOURS = amountOf({ usual: 25, thorough: 72 });
 
@@ -166,7 +169,7 @@ describe("rows change as time passes", () => {
   }
 });
 
-/** Returns a follower's rows, sorted, with only those cells that the SELECT also returns. */
+/** Returns a follower's rows, sorted, with only the cells that the SELECT returns, too. */
 function cellsOf(follower: ResultFollower, rows: readonly (readonly unknown[])[]): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.slice(0, rows[0]?.length);

@@ -1,6 +1,6 @@
 /**
- * Verifies that live queries deliver geometric values, and follow conditions on them, as the SELECT
- * returns them after each commit.
+ * Verifies that live queries deliver geometric values, and evaluate conditions on them, just as
+ * the SELECT does after each commit.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -39,7 +39,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** A box with the same area counts as equal, although it is another box. */
+/** A different box with the same area counts as equal. */
 const QUERIES: readonly string[] = [
   "SELECT a.id, b.id AS other, a.at, b.area FROM geo.places a JOIN geo.places b ON b.id = a.id WHERE a.at <@ circle '<(0,0),5>'",
   "SELECT a.id, b.id AS other FROM geo.places a JOIN geo.places b ON a.area = b.area AND a.id < b.id",

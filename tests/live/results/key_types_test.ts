@@ -1,6 +1,6 @@
 /**
- * Verifies that queries that are joined and grouped by keys of each type are maintained, and have
- * the same rows as the SELECT after each commit.
+ * Verifies that queries joined and grouped by keys of each type are maintained, and have the same
+ * rows as the SELECT after each commit.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -34,7 +34,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** Follows a query, and requires that it is maintained. */
+/** Follows a query, and asserts that it is maintained. */
 function follow(sql: string): ResultFollower {
   const follower = new ResultFollower();
   const spec = { id: "q", sql, options: { way: "maintained" as const } };

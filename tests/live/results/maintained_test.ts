@@ -29,7 +29,7 @@ test("changes are applied without an evaluation", async () => {
   }
   const [after = 0, followed = 0] = await shop.stepsOf(sql);
   expect([before, after]).toEqual([1, 1]);
-  // Two of the orders have no customer.
+  // Two of the ten orders have no customer.
   expect(followed - followedBefore).toBe(8);
 });
 
@@ -123,7 +123,10 @@ test("rows whose floats differ only within an array or by the sign of zero diffe
   await shop.run("DROP TABLE shop.floats");
 });
 
-/** Returns cells as a client sees them: JSON has one zero, and writes other floats as strings. */
+/**
+ * Returns cells as a client sees them: JSON has a single zero, and writes special floats as
+ * strings.
+ */
 function cellsText(cells: readonly unknown[]): string {
   return JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "number" && !Number.isFinite(cell) ? String(cell) : cell,
@@ -156,7 +159,7 @@ test("a zero that changes its sign is sent where the SELECT shows it, and condit
         expect([way, value, sql, shown.toSorted()]).toEqual([way, value, sql, selected.toSorted()]);
       }
     }
-    // JSON has one zero, so only the changes to and from NaN are sent.
+    // JSON has a single zero, so only the changes to and from NaN are sent.
     expect(followers[0]?.follower.changes.length).toBe(2);
     expect(followers[1]?.follower.changes.length).toBe(4);
     for (const { follower } of followers) follower.subscription?.close();

@@ -63,13 +63,13 @@ function follow(
   return follower;
 }
 
-/** Resolves once a follower has received everything that is visible now. */
+/** Resolves once a follower has received everything that is visible at the time of the call. */
 async function current(follower: ResultFollower): Promise<ResultFollower> {
   await follower.reaches(database.store.visibleSeq);
   return follower;
 }
 
-/** Returns the rows of a follower as lists of cells, without `_key` and `_seq`, sorted. */
+/** Returns a follower's rows as sorted lists of cells, without `_key` and `_seq`. */
 function cellsOf(follower: ResultFollower): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.filter((name) => name !== "_key" && name !== "_seq");

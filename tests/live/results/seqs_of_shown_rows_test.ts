@@ -1,7 +1,7 @@
 /**
- * Tests the `_seq` of rows that a materialised query begins to show although they have not changed
- * themselves, because a policy or a window lets them appear. Each must have a seq after the state
- * before, so that a client that drops old rows loses none.
+ * Tests the `_seq` of rows that a materialised query begins to show because of a policy or a
+ * window, although they have not changed themselves. Each must have a seq after the previous
+ * state, so that a client that drops old rows does not lose any.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -76,7 +76,7 @@ async function current(follower: ResultFollower): Promise<ResultFollower> {
   return follower;
 }
 
-/** Returns the seqs of a follower's rows by their ids. */
+/** Returns the seqs of a follower's rows, keyed by id. */
 function seqsOf({ rows }: ResultFollower): Record<string, number> {
   return Object.fromEntries(rows.map(({ _seq, id }) => [String(id), Number(_seq)]));
 }
@@ -113,7 +113,7 @@ describe.each([
 
 test("rows have the seq of the membership, even if they changed just before", async () => {
   const follower = await current(follow("SELECT id, body FROM notes", "maintained"));
-  // The feed follows the commits together, because they become visible before its next turn.
+  // The feed processes these commits together, because they become visible before its next turn.
   const seqs = await Promise.all([
     run("UPDATE notes SET body = 'zwei' WHERE id = 2"),
     run("INSERT INTO members VALUES (2, 'bob')"),

@@ -1,6 +1,6 @@
 /**
- * Verifies that equal row shapes are shared, and different ones are not. A single row has the same
- * form as one among many.
+ * Verifies that equal row shapes are shared, and different ones are not. A single row must be
+ * encoded like one among many.
  */
 import { expect, test } from "bun:test";
 import { rowShapeOf } from "../../../src/live/mod.ts";
@@ -16,7 +16,7 @@ import {
 interface FieldOf {
   readonly name: string;
   readonly type: DataType;
-  /** The number of a column of the batch, or a function of the value in its first column. */
+  /** The index of a batch column, or a function of the value in the first column. */
   readonly from: number | ((value: Value) => Value);
 }
 

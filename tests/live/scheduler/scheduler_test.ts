@@ -1,7 +1,6 @@
 /**
- * Verifies that the scheduler does a bounded amount of work between two checks of the sockets,
- * however many clients make requests. The tests use tasks that each cost a batch, and control the
- * ticks.
+ * Verifies that the scheduler does a bounded amount of work between two socket checks, however
+ * many clients make requests. The tests use tasks of one batch each, and control the ticks.
  */
 import { expect, test } from "bun:test";
 import { type ScheduledFeed, Scheduler } from "../../../src/live/scheduler/scheduler.ts";
@@ -25,9 +24,9 @@ class BatchTask {
 
 function pumpWithTurns(): {
   scheduler: Scheduler;
-  /** Runs the work that comes before the next check of the sockets. */
+  /** Runs the work due before the next socket check. */
   giveSoon: () => void;
-  /** Checks the sockets, and runs the later work. Returns how many tasks ran. */
+  /** Checks the sockets, and runs the remaining work. Returns how many tasks ran. */
   giveLater: () => number;
 } {
   let soon: (() => void)[] = [];
@@ -118,12 +117,12 @@ interface CountingOptions {
   readonly readUnits?: number;
 }
 
-/** A feed that counts its requests. */
+/** A feed that counts how often it is asked to read. */
 class CountingFeed implements ScheduledFeed {
   readCount = 0;
   failCount = 0;
   reviewCount = 0;
-  /** The number of ticks left in the feed's review. */
+  /** The number of ticks until the feed's review is complete. */
   reviewsLeft: number;
   readonly isSlow: boolean;
   readonly #readUnits: number;
@@ -165,7 +164,7 @@ test("a feed with changes is read alongside any number of reviews", () => {
   const reviewed = Array.from({ length: 1000 }, () => new CountingFeed({ reviews: 3 }));
   for (const feed of reviewed) scheduler.review(feed);
   giveSoon();
-  // Feeds under review also receive changes, and keep their place in the order.
+  // Feeds under review receive changes, too, and keep their place in the order.
   for (const feed of reviewed) scheduler.mark(feed);
   const quick = new CountingFeed({});
   for (let tick = 1; tick <= 5; tick += 1) {

@@ -1,6 +1,6 @@
 /**
- * Verifies that the snapshot is the result at the boundary, with each row once, in the requested
- * batches. The engine runs over the model store, and rows are written between the batches.
+ * Verifies that a snapshot is the result at its boundary, with each row exactly once, in the
+ * requested batches. The engine runs on the model store, and rows are written between the batches.
  */
 import { expect, test } from "bun:test";
 import type { Row } from "../../../src/types/mod.ts";

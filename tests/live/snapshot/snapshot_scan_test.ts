@@ -1,7 +1,7 @@
 /**
- * Verifies that a snapshot of a table in which nearly all versions were replaced yields to other
- * work repeatedly, examines each version once, and is correct. The tests use a store in which each
- * batch takes time, whether or not it contains visible rows.
+ * Verifies that a snapshot of a table in which nearly all versions have been replaced yields to
+ * other work repeatedly, examines each version once, and is correct. The tests use a store in
+ * which each batch takes time, whether or not it contains visible rows.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";
@@ -25,7 +25,7 @@ const BATCH_MS = 1;
 
 interface Slow {
   readonly fixture: LiveFixture;
-  /** The number of batches that were read, and of the scans that read them. */
+  /** The number of batches read, and of the scans that read them. */
   readonly counts: { batches: number; scans: number };
 }
 
@@ -79,7 +79,7 @@ function readerOf(
   return { reader, replan };
 }
 
-/** Reads to the end. Returns the values of `n`, and the number of ticks. */
+/** Reads to the end. Returns the values of `n`, and the number of ticks it took. */
 function readAll(reader: SnapshotReader, onTurn: () => void = () => undefined) {
   for (let ticks = 1; ; ticks += 1) {
     const step = reader.next(tickOf(2 * 1000 * BATCH_MS));
@@ -101,8 +101,8 @@ test.each([
   const { n, ticks } = readAll(reader);
   expect(n).toEqual([0, HIDDEN, 0]);
   expect(ticks).toBeGreaterThan(HIDDEN / 7 / 4);
-  // The search for the last rows examines each version once, and reading the rows examines each
-  // once more.
+  // The search for the last rows examines each version once, and reading these rows examines each
+  // version once more.
   expect(counts.batches).toBeLessThan((HIDDEN / 7 + 5) * (lastRows === undefined ? 1 : 2));
   expect(counts.scans).toBeLessThan(6);
   expect(fixture.store.openScanCount).toBe(0);

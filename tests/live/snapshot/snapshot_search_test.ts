@@ -1,7 +1,7 @@
 /**
- * Verifies that a snapshot whose rows another thread finds equals a snapshot that this thread
- * reads, whatever happens while rows are in transit. The searches return their rows when the test
- * asks for them.
+ * Verifies that a snapshot whose rows another thread finds equals one that this thread reads,
+ * whatever happens while rows are in transit. The searches return rows only when the test lets
+ * them.
  */
 import { expect, test } from "bun:test";
 import type { SearchRange } from "../../../src/sql/mod.ts";
@@ -22,7 +22,7 @@ const COMPUTED = "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5";
 interface Searched {
   readonly fixture: LiveFixture;
   readonly searches: PromptedSearch[];
-  /** Delivers the requested pieces until none is left. */
+  /** Delivers the requested pieces until none are left. */
   readonly arrive: () => Promise<void>;
   readonly ranges: () => SearchRange[];
   readonly openCount: () => number;

@@ -1,7 +1,7 @@
 /**
- * Verifies that each client request is served once and that batches are numbered. A client that
- * stops requesting batches is disconnected in time, but never while it is being served or after all
- * of its rows were sent.
+ * Verifies that each client request is served once, and that batches are numbered. A client that
+ * stops requesting batches is disconnected in time, but never while it is being served, nor after
+ * all of its rows have been sent.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

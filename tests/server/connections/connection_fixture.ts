@@ -1,6 +1,6 @@
 /**
- * Provides the parts that connection tests share: a simulated socket and clock, the real identity
- * component, and the real live engine over the model store.
+ * Provides what connection tests share: a simulated socket and clock, the real identity component,
+ * and the real live engine on the model store.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -35,7 +35,8 @@ const PASSWORDS = { ada: "correct horse 9", root: "battery staple 7" } as const;
 const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 
 /**
- * A socket that stores the frames sent to it. Bytes beyond `capacity` wait until `take` is called.
+ * A socket that records the frames sent to it. Bytes beyond `capacity` wait until `take` is
+ * called.
  */
 class SimulatedSocket implements OutboxSocket {
   readonly frames: (string | Uint8Array)[] = [];
@@ -45,7 +46,7 @@ class SimulatedSocket implements OutboxSocket {
   corkCount = 0;
   /** The number of bytes that the network accepts at once. */
   capacity: number = Infinity;
-  /** If true, drops everything, as the runtime does above its own limit. */
+  /** If true, drops all frames, as the runtime does beyond its own limit. */
   isDropping = false;
   #buffered = 0;
 
@@ -80,7 +81,7 @@ class SimulatedSocket implements OutboxSocket {
     this.isTerminated = true;
   }
 
-  /** Lets the client read, so that no bytes wait. */
+  /** Lets the client read everything, so that no bytes are waiting. */
   take(): void {
     this.#buffered = 0;
   }
@@ -99,7 +100,7 @@ class SimulatedSocket implements OutboxSocket {
   }
 }
 
-/** Returns a subscribe message. */
+/** Creates a subscribe message. */
 export function subscribe(
   id: string,
   options?: object | null,
@@ -118,13 +119,13 @@ export interface OpenOptions {
 export interface Opened {
   readonly connection: Connection;
   readonly socket: SimulatedSocket;
-  /** Sends a text frame as the client. */
+  /** Sends a text frame on behalf of the client. */
   readonly say: (message: object) => void;
 }
 
 /**
- * Password hashing is slow on purpose, so all tests share one identity component with its own
- * clock.
+ * All tests share one identity component with its own clock, because password hashing is slow on
+ * purpose.
  */
 export class Identity {
   readonly auth: Auth;
@@ -149,7 +150,7 @@ export class Identity {
   }
 
   /**
-   * Returns an Auth with the same users at another time. By default, each address may make any
+   * Returns an Auth with the same users and a different clock. By default, addresses may make any
    * number of attempts.
    */
   at(clock: ManualClock, attemptsPerSecond = 0): Auth {
@@ -241,7 +242,7 @@ export class ConnectionFixture {
     return opened;
   }
 
-  /** Writes messages of ada with the ids `from`, `from` + 1 and so on, each in its own commit. */
+  /** Writes messages of ada with the ids `from`, `from` + 1 and so on, in one commit each. */
   async insert(from: number, count: number, body = ""): Promise<void> {
     const { owner } = this.#identity;
     for (let id = from; id < from + count; id += 1) {

@@ -1,4 +1,4 @@
-/** Sends random client frames to the state machine of a connection. */
+/** Sends random client frames to a connection's state machine. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { settle } from "../../support/live_fixture.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
@@ -49,7 +49,7 @@ function randomFrame(random: SeededRandom, token: string): string | Uint8Array {
   return JSON.stringify(message);
 }
 
-/** Replaces or removes one member, at any depth. */
+/** Replaces or removes a member, at any depth. */
 function spoil(target: Record<string, unknown>, random: SeededRandom): void {
   const key = random.pick(Object.keys(target));
   const value = target[key];
@@ -91,7 +91,7 @@ test("any sequence of frames leaves the connection either open or closed", async
     connection.closed();
     expect(fixture.live.countOfUser("ada")).toBe(0);
   }
-  // The generator must reach all of these; otherwise this test proves nothing.
+  // The generator must reach all of these. Otherwise, this test proves nothing.
   for (const word of [
     "auth_success",
     "auth_error",

@@ -1,6 +1,6 @@
 /**
- * Tests the state machine of a connection on a simulated socket and clock, with the real identity
- * component and the real live engine: every event in every state.
+ * Tests a connection's state machine, with every event in every state. The socket and the clock
+ * are simulated; the identity component and the live engine are real.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../../src/protocol/mod.ts";
@@ -46,7 +46,7 @@ test("a connection authenticates by message, and again with a newer token of the
   const protocol = { serialization: "json", compression: "none" };
   say({ type: "authenticate", method: "jwt", token, protocol });
   expect(connection.state).toBe("authenticated");
-  // The new token does not change the protocol of the connection.
+  // The new token does not change the connection's protocol.
   const newer = await identity.logIn();
   say({ type: "authenticate", token: newer, protocol: { serialization: "msgpack" } });
   const success = { type: "auth_success", user: "ada", role: "dba", protocol } as const;
@@ -92,7 +92,7 @@ test("a connection ends a minute after its token has expired, unless a newer tok
   say(subscribe("m1"));
   renewed.say(subscribe("m1"));
   await settle();
-  // The connection stays open for the token's lifetime of an hour, the leeway of a minute, and a
+  // The connection stays open for the token's lifetime of an hour, a leeway of a minute, and a
   // grace period of another minute.
   fixture.clock.advance(3_600_000 + 120_000 - 1);
   for (const each of [connection, renewed.connection]) {
@@ -148,7 +148,7 @@ test.each<[string, object]>([
     const [answer] = socket.messages();
     return answer?.type === "auth_error" ? answer.code : answer?.type;
   });
-  // The bucket starts with five times the rate.
+  // The bucket initially holds five times the rate.
   const expected = Array.from({ length: 10 }, () => "INVALID_CREDENTIALS");
   expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });
@@ -319,7 +319,7 @@ test("messages wait while the server is busy, in order and without loss", async 
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { limits: { messages_per_sec: 0 } },
   });
-  // Another connection has used up the messages that its user may send.
+  // A different connection has used up its user's message allowance.
   const busy = {
     serveNow: () => fixture.clock.advance(10),
     serveWaiting: () => false,

@@ -1,7 +1,7 @@
 /**
  * Verifies that every open connection is checked once a second, and that a session's connections
  * end with it, however many there are, without long ticks of the event loop. The tests count the
- * checks of each connection, and control the clock and the ticks in between.
+ * checks of each connection, and control the clock and the ticks.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -10,10 +10,10 @@ import type { OpenConnection } from "../../../src/server/connections/open_connec
 import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 
-/** The number of connections, which need several ticks. */
+/** A number of connections that takes several ticks. */
 const MANY = 300;
 
-/** The duration of a check unless a test sets another one: 64 checks fit into a tick. */
+/** How long a check takes unless a test sets another duration: 64 checks fit into a tick. */
 const VISIT_MS = 1 / 16;
 
 const BOB: Principal = {
@@ -26,7 +26,7 @@ const BOB: Principal = {
   sessionId: "s1",
 };
 
-/** A clock that also advances while work is done. */
+/** A clock that also advances while work is being done. */
 class WorkClock extends ManualClock {
   workMs = 0;
 
@@ -92,12 +92,15 @@ function ticked(all: readonly Counted[], count: number): number {
   return all.filter(({ tickCount }) => tickCount === count).length;
 }
 
-/** Waits repeatedly until everything queued on the event loop has run. */
+/** Waits, several times over, until everything queued on the event loop has run. */
 async function ticks(): Promise<void> {
   for (let tick = 0; tick < 10; tick += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Advances the clock in steps of a tenth of a second, and waits for the ticks after each. */
+/**
+ * Advances the clock in steps of a tenth of a second, and waits for the resulting ticks after each
+ * step.
+ */
 async function tenths(clock: WorkClock, count: number): Promise<void> {
   for (let tenth = 0; tenth < count; tenth += 1) {
     clock.advance(100);

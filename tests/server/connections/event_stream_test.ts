@@ -1,6 +1,6 @@
 /**
- * Verifies that a client that has lost its permission to listen is disconnected within a second,
- * whether or not it reads, and that a client that reads receives everything that was sent before.
+ * Verifies that a client that loses its permission to listen is disconnected within a second,
+ * whether or not it reads, and that a client that reads receives everything sent before.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -47,7 +47,7 @@ test.each(["revoke", "kill"] as const)("%s ends an unread stream within a second
   const body = stream.body();
   stream[end]();
   expect(told).toEqual(["unsubscribed", "ending"]);
-  // The stream counts as a connection as long as it exists, and is listed with the others.
+  // The stream counts as a connection as long as it exists, and is listed along with the others.
   expect(stream.row()?.subscriptions).toBe(0);
   clock.advance(999);
   expect(told).toEqual(["unsubscribed", "ending", "closed"]);

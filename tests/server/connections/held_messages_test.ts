@@ -1,6 +1,6 @@
 /**
- * Verifies that sockets with too many unfinished messages are closed, based on the system's count
- * of received bytes.
+ * Verifies that sockets with too many unfinished messages are closed, based on the operating
+ * system's count of received bytes.
  */
 import { expect, test } from "bun:test";
 import type { Peer, ReceivedBytes } from "../../../src/base/received_bytes.ts";
@@ -9,12 +9,12 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-/** The size of the largest header of a request. */
+/** The size of the largest request header. */
 const HEAD_BYTES = 16 * 1024;
 
 /**
- * A system that counts the bytes received on each connection. The descriptor of a connection is the
- * port of its peer.
+ * A stand-in for the operating system that counts the bytes received on each connection. A
+ * connection's descriptor is the port of its peer.
  */
 class CountingSystem implements ReceivedBytes {
   readonly #bytes = new Map<number, number>();
@@ -86,7 +86,8 @@ interface Watch {
   readonly held: HeldMessages;
   readonly open: (count: number, userId?: string) => FakeSocket[];
   /**
-   * Makes the next check cover all sockets. New sockets are searched for at least once a second.
+   * Makes the next check cover all sockets. The list of sockets is refreshed at least once a
+   * second.
    */
   readonly lookAtAll: () => void;
 }
@@ -189,7 +190,7 @@ test("the overhead of fragments and TLS no longer counts after the message ends"
     socket?.arrive(10);
     socket?.finish(5);
     lookAtAll();
-    // Only the bytes that have arrived since the previous check may remain.
+    // At most the bytes that have arrived since the previous check may remain.
     expect(held.heldBytes).toBeLessThanOrEqual(10);
   }
 });

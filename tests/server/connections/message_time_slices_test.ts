@@ -1,6 +1,6 @@
 /**
- * Tests how the messages of many connections share the event loop: they are served at once while
- * there is time, and in rotation when there is none.
+ * Tests how the messages of many connections share the event loop: they are served immediately
+ * while there is time, and in rotation when there is none.
  */
 import { expect, test } from "bun:test";
 import {
@@ -9,7 +9,7 @@ import {
 } from "../../../src/server/connections/message_time_slices.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
-/** Serves messages that each take a while, and records the times. */
+/** Serves messages that each take a while, and records when. */
 class SlowConnection implements MessageServer {
   readonly waiting: string[] = [];
   readonly #name: string;
@@ -38,7 +38,7 @@ class SlowConnection implements MessageServer {
   }
 }
 
-/** A connection whose waiting messages each cause a bug when they are served. */
+/** A connection for which serving a waiting message always hits a bug. */
 class BuggyConnection extends SlowConnection {
   override serveWaiting(): boolean {
     throw new TypeError("an injected bug");

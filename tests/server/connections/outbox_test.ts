@@ -1,6 +1,6 @@
 /**
- * Verifies that an outbox knows when its socket is full without querying the socket for each frame.
- * The tests use a socket that counts these queries, and accepts as many bytes as the test
+ * Verifies that an outbox knows when its socket is full without querying the socket for each
+ * frame. The tests use a socket that counts these queries and accepts as many bytes as the test
  * specifies.
  */
 import { expect, test } from "bun:test";
@@ -20,7 +20,7 @@ class NarrowSocket implements OutboxSocket {
   #corked = 0;
   #isCorked = false;
 
-  /** Corked bytes count as sent until the socket is uncorked, as they do in the runtime. */
+  /** Like in the runtime, corked bytes count as sent until the socket is uncorked. */
   send(frame: string | Uint8Array): number {
     this.frames.push(frame);
     if (this.#isCorked) {

@@ -1,5 +1,5 @@
 /**
- * Verifies that all queues together stay within their memory limit, and that each keeps its
+ * Verifies that all queues together stay within their memory limit, and that each may have its
  * configured size until they reach it.
  */
 import { expect, test } from "bun:test";

@@ -1,7 +1,6 @@
 /**
- * Verifies that a change to many sockets is written in slices, and that later changes are added in
- * order to the frames of the sockets that are still waiting. The test controls the ticks of the
- * clock.
+ * Verifies that a change for many sockets is written in slices, and that later changes are
+ * appended in order for sockets that are still waiting. The test controls the ticks of the clock.
  */
 import { expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/clock.ts";
@@ -80,7 +79,7 @@ test("frames of later changes share the write to sockets that are still waiting"
   await Promise.resolve();
   const early = sockets.filter(({ frames }) => frames.length > 0).length;
   // Only a few sockets are written to at first, because the response to the author of the change
-  // follows them.
+  // comes next.
   expect(early).toBe(32);
 
   sendAll("b");

@@ -1,6 +1,6 @@
 /**
- * Verifies that the subscriptions of a connection, whether one or many, are kept in the order of
- * arrival.
+ * Verifies that a connection's subscriptions are kept in order of arrival, whether there is one or
+ * many.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

@@ -1,4 +1,4 @@
-/** Tests frames: round trips of every message, and the refusal of all malformed ones. */
+/** Tests frames: every message survives a round trip, and every malformed frame is refused. */
 import { expect, test } from "bun:test";
 import { Packr, Unpackr } from "msgpackr";
 import type { SharedMessage } from "../../../src/live/mod.ts";
@@ -34,8 +34,7 @@ const CHANGE: DataMessage = {
 };
 
 /**
- * Reads the names in a map exactly as they were written, because the server's decoder renames one
- * of them.
+ * Reads the names in a map exactly as written, because the server's decoder renames one of them.
  */
 function decodeMap(bytes: Uint8Array): Map<string, unknown> | undefined {
   return new Unpackr({ useRecords: false, mapsAsObjects: false }).unpack(bytes);
@@ -55,8 +54,7 @@ test("Every whole number is encoded as an integer: 0xcb occurs only for 0.1 and 
   const decoded = valueFromMsgpack(bytes)?.value as typeof CHANGE;
   expect(decoded.rows[0]).toEqual(CHANGE.rows[0]);
   expect(decoded).toEqual(CHANGE);
-  // Whole numbers are encoded as integers, so the head 0xcb of a double occurs only for 0.1 and
-  // 0.5.
+  // Whole numbers are encoded as integers, so only 0.1 and 0.5 have the head 0xcb of a double.
   const doubles = [...bytes.keys()].filter((at) => bytes[at] === 0xcb);
   expect(doubles.length).toBe(2);
 });

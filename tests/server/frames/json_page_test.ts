@@ -1,9 +1,9 @@
 /**
  * Tests batches that are written to JSON directly from their columns.
  *
- * The text must equal JSON.stringify of the rows as objects, whatever the vectors contain. The test
- * uses random vectors of every kind and type, with every character that is escaped, in pages of
- * several parts. To repeat a failure: SEED=<n> bun test tests/server/frames/json_page_test.ts
+ * The output must equal JSON.stringify of the rows as objects, whatever the vectors contain. The
+ * test uses random vectors of every kind and type, with every character that is escaped, in pages
+ * of several parts. To repeat a failure: SEED=<n> bun test tests/server/frames/json_page_test.ts
  */
 import { expect, test } from "bun:test";
 import type { PagedBatch, ShapedRows } from "../../../src/live/mod.ts";
@@ -67,7 +67,7 @@ function batchOf(rows: RowPage, subscriptionId = "s"): PagedBatch {
   return { subscriptionId, rows, control };
 }
 
-/** Returns the expected JSON text of the message, whose rows are objects. */
+/** Returns the JSON text expected for the message, with its rows as objects. */
 function expectedText({ control, rows, subscriptionId }: PagedBatch): string {
   return jsonFromMessage({
     type: "initial_data_batch",

@@ -1,6 +1,6 @@
 /**
- * Tests the bodies of `POST /v1/api/sql`: accepted bodies, in which every digit is kept, and
- * refused bodies.
+ * Tests bodies of `POST /v1/api/sql`: those that are accepted, in which every digit is preserved,
+ * and those that are refused.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -128,7 +128,7 @@ test("an INVALID_PARAMETER error counts positions from 1", () => {
 const nested = (levels: number, inside = ""): string =>
   `${"[".repeat(levels)}${inside}${"]".repeat(levels)}`;
 
-/** Returns an object with this many members, which makes one part more than that. */
+/** Returns an object with `count` members, which has one part more than that. */
 const members = (count: number): string =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])));
 
@@ -160,7 +160,7 @@ test("sqlRequestFromJson keeps the digits of the last of several equal members",
 
 const TYPE = 'multipart/form-data; boundary="b1"';
 
-/** Returns a form whose parts have these headers and contents, with CRLF line ends. */
+/** Returns a multipart form with the given part headers and contents, with CRLF line ends. */
 function form(...parts: string[]): Uint8Array {
   return encode(`${parts.map((part) => `--b1\r\n${part}\r\n`).join("")}--b1--\r\n`);
 }

@@ -1,4 +1,6 @@
-/** Verifies that the log shows which configuration line would admit a page that was refused. */
+/**
+ * Verifies that, when a page is refused, the log shows the configuration line that would admit it.
+ */
 import { expect, test } from "bun:test";
 import type { LogFields } from "../../../src/base/log.ts";
 import { parseConfig } from "../../../src/config/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that the pieces of a compressed body can be decompressed one by one, and that together
- * they are valid gzip.
+ * Verifies that the pieces of a compressed body can be decompressed one by one, and together form
+ * valid gzip.
  */
 import { expect, test } from "bun:test";
 import { constants, gunzipSync } from "node:zlib";

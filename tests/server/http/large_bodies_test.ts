@@ -1,6 +1,6 @@
 /**
  * Verifies that the memory for large bodies is limited per user and in total. Requests wait in
- * order. They wait for another user only if the bodies of all users are too large together, and
+ * order. They wait for other users only if the bodies of all users together are too large, and
  * never for a request that has ended.
  */
 import { expect, test } from "bun:test";
@@ -8,7 +8,7 @@ import { type BodyAdmission, LargeBodies } from "../../../src/server/http/large_
 
 const BYTES_MAX = 100;
 
-/** Returns functions that start bodies by name, and the list of bodies that have started. */
+/** Returns functions that start named bodies, and the list of bodies started so far. */
 function setUp(): {
   bodies: LargeBodies;
   begun: string[];

@@ -1,6 +1,6 @@
 /**
- * Verifies that parameters decoded directly from a message have the same form as parameters read
- * from text.
+ * Verifies that parameters decoded directly from a message have the same form as those parsed from
+ * text.
  */
 import { expect, test } from "bun:test";
 import { checkedValues } from "../../../src/server/http/parameters.ts";

@@ -27,7 +27,7 @@ function setUp(serveMs: number): { clock: ManualClock; batches: RequestBatches; 
   return { clock, batches, served };
 }
 
-/** Sends so many requests that the requests of the next tick have to wait. */
+/** Sends enough requests that those of the next tick have to wait. */
 async function crowd(batches: RequestBatches, clock: ManualClock): Promise<void> {
   for (let index = 0; index < 8; index += 1) await batches.serve(requestOf("crowd"));
   await clock.yield();

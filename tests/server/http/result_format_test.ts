@@ -1,4 +1,7 @@
-/** Tests results as JSON, NDJSON and CSV: the bytes are the same in one piece or in many. */
+/**
+ * Verifies that results in JSON, NDJSON and CSV have the same bytes whether they are written in
+ * one piece or in many.
+ */
 import { expect, spyOn, test } from "bun:test";
 import type { SchemaField } from "../../../src/protocol/mod.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Verifies that long SQL text is read from a body exactly as JSON.parse reads it. The test compares
- * both on bodies of every shape around a long text.
+ * Verifies that long SQL is read from a body exactly as JSON.parse would read it. The test
+ * compares the two on bodies of every shape around long SQL.
  */
 import { expect, test } from "bun:test";
 import { parseJson } from "../../../src/server/http/request_body.ts";
@@ -12,7 +12,7 @@ function parsed(text: string): ReturnType<typeof parseSqlBody> {
   return parseSqlBody(text, new TextEncoder().encode(text));
 }
 
-/** Bodies in which the SQL text has different positions. */
+/** Bodies that have the SQL at different positions. */
 const SHAPES: readonly string[] = [
   '{"sql":"%"}',
   ' \t\r\n{ "sql" \n: "%" \r} \t',
@@ -45,7 +45,7 @@ const SHAPES: readonly string[] = [
   '{,"sql":"%"}',
 ];
 
-/** Characters that parsing changes, or that make the text malformed. */
+/** Texts that parsing changes, or that make the body malformed. */
 const TEXTS: readonly string[] = [
   LONG,
   `${LONG}é`,

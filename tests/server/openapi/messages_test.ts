@@ -1,6 +1,6 @@
 /**
- * Verifies that the schemas of the messages on `/v1/ws` are correct. A client sends every kind of
- * message, and each message from both sides is validated against its schema.
+ * Verifies the schemas of the messages on `/v1/ws`. A client sends every kind of message, and each
+ * message from either side is validated against its schema.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ClientMessage } from "../../../src/protocol/mod.ts";
@@ -120,7 +120,7 @@ test("openapi.json describes the messages of a socket, including refusals", asyn
   for (const message of sent) {
     check(message);
     client.send(message);
-    // There is no table of rows here, so the only batch of the snapshot is empty.
+    // There is no table of rows here, so the snapshot consists of one empty batch.
     if (message.type === "subscribe" && message.subscription.id === "m") {
       for (const type of ["auth_success", "subscription_ack", "initial_data_batch"]) {
         const came = await client.next();

@@ -1,7 +1,7 @@
 /**
- * Verifies that the description of the endpoints is correct. The tests compare it with the server's
- * route table, check its structure by the rules of OpenAPI 3.1, and validate real responses against
- * its schemas.
+ * Verifies the description of the endpoints. The tests compare it with the server's route table,
+ * check its structure by the rules of OpenAPI 3.1, and validate real responses against its
+ * schemas.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { endpointsServed } from "../../support/endpoint_list.ts";
@@ -215,7 +215,7 @@ test("a body whose schema names all its members is refused if it has any other m
   for (const [path, { post }] of Object.entries(document.paths)) {
     const name = post?.requestBody?.content["application/json"]?.schema.$ref?.split("/").at(-1);
     if (document.components.schemas[name ?? ""]?.additionalProperties !== false) continue;
-    // A server that is already set up does not read the body of a setup request.
+    // A server that has been set up does not read the body of a setup request.
     if (path.endsWith("/setup")) continue;
     const headers = { "Content-Type": "application/json" };
     const answer = await server.fetch(path, { method: "POST", headers, body: '{"surplus":1}' });

@@ -22,7 +22,7 @@ let server: TestServer;
 let directory: string;
 let blobs: LocalBlobStore;
 let adaOwner: number;
-/** Rows in the store refer to the files. */
+/** Rows in this store refer to the files. */
 let store: ModelStore;
 
 beforeAll(async () => {
@@ -87,7 +87,10 @@ function table(change: Pick<TableEntry, "tableId" | "name" | "kind" | "options">
   };
 }
 
-/** Stores a file and its row as an upload does, by default as ada's in `chat.notes`. */
+/**
+ * Stores a file and its catalog entry as an upload would; by default, the file is ada's in
+ * `chat.notes`.
+ */
 async function add(
   change: Partial<FileEntry> & Pick<FileEntry, "fileId" | "storedName">,
   content: string = CONTENT,
