@@ -1,6 +1,6 @@
 /**
- * Tests the rows that a change writes against the policies of the table before anything is written;
- * a row that no policy permits makes the statement fail.
+ * Tests the rows that a change writes against the policies of the table before anything is
+ * written. A row that no policy permits makes the statement fail.
  *
  * These tests precede every check that reads other rows (unique keys, foreign keys), so that a
  * refused row reveals nothing about other rows.
@@ -23,7 +23,7 @@ import { placeOf, referencedKeyOf, valuesIn } from "./referenced_key.ts";
 import { noParent, refersAnew } from "./references.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** Tests the rows of one statement. */
+/** Tests the rows of a statement. */
 export interface RowGuard {
   readonly evaluations: readonly Evaluation[];
   readonly holdsQuery: boolean;
@@ -35,7 +35,7 @@ export interface RowGuard {
   require(changes: readonly RowChange[], place: EvaluationPlace): void | Promise<void>;
 }
 
-/** A test that throws an error if one of the given rows fails it. */
+/** A compiled test. It throws an error if one of the given rows fails it. */
 interface CompiledTest {
   readonly evaluation: Evaluation;
   readonly rowsOf: (changes: readonly RowChange[]) => readonly Row[];
@@ -146,7 +146,7 @@ function replacedRows(changes: readonly RowChange[]): readonly Row[] {
 }
 
 /**
- * Returns the rows that refer to a key for the first time, except those whose parent is among the
+ * Returns the rows that reference a key for the first time, except those whose parent is among the
  * rows of the same step.
  */
 function referring(

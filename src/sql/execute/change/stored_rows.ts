@@ -1,4 +1,4 @@
-/** Reads stored rows by their keys while a statement changes them. */
+/** Reads stored rows by key while a statement changes them. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import type { Row } from "../../../types/mod.ts";
@@ -10,8 +10,8 @@ import { readRow } from "../operators/scan.ts";
 import type { RowChange } from "./row_changes.ts";
 
 /**
- * Returns the live row with a key, as the statement sees it: all declared columns, followed by
- * `_seq`.
+ * Returns the live row with a given key as the statement sees it: all declared columns, followed
+ * by `_seq`.
  */
 export function storedRowWithSeq(
   runtime: TableRuntime,
@@ -23,7 +23,7 @@ export function storedRowWithSeq(
 }
 
 /**
- * Requires that the row that a change replaces is still the row that the statement has read.
+ * Requires that the row being replaced is still the row that the statement has read.
  * @throws {DatabaseError} INVALID_OPERATION if a BEFORE trigger of the statement has changed it.
  */
 export function requireCurrent(

@@ -1,15 +1,16 @@
 /**
- * Makes the changes of a statement whose table has triggers. The statement always has a
+ * Makes the changes of a statement when its table has triggers. The statement always has a
  * transaction, which commits everything that the statement and its triggers change at once.
  *
  *     read all rows ─► BEFORE STATEMENT ─► each row: BEFORE ROW ─► checks ─► staged
  *                      ─► foreign keys followed ─► AFTER ROW ─► AFTER STATEMENT
  *
- * - All rows are read before the first trigger runs, so that the statement does not see the changes
- *   of its triggers.
- * - Constraints, generated columns, policies and keys are checked on the rows that the BEFORE
- *   triggers have returned.
- * - If a table has BEFORE ROW triggers, each row is staged before the triggers of the next one run.
+ * - All rows are read before the first trigger runs, so that the statement does not see the
+ *   changes made by its triggers.
+ * - Constraints, generated columns, policies and keys are checked on the rows returned by the
+ *   BEFORE triggers.
+ * - If a table has BEFORE ROW triggers, each row is staged before the triggers run for the next
+ *   one.
  */
 import { assert } from "../../../base/assert.ts";
 import { FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
@@ -36,20 +37,23 @@ import {
 import type { RowGuard } from "./row_guard.ts";
 import { requireCurrent } from "./stored_rows.ts";
 
-/** The number of rows that are checked and staged in one step if no trigger may change them. */
+/** How many rows are checked and staged in one step if no trigger may change them. */
 const ROWS_PER_STEP = 256;
 
 export interface TriggeredOptions extends EvaluationPlace {
   readonly triggers: FiredTriggers;
-  /** The events of the statement, which fire its triggers even if it changes no rows. */
+  /** The events of the statement. They fire its triggers even if it changes no rows. */
   readonly events: readonly StatementEvent[];
   readonly returning: Returning | undefined;
   readonly guard: RowGuard | undefined;
-  /** The ON CONFLICT of an INSERT. */
+  /** The ON CONFLICT clause of an INSERT. */
   readonly conflict?: Conflict | undefined;
 }
 
-/** Reads the rows from a source, and makes the changes. @throws SLICE_OVER */
+/**
+ * Reads the rows from a source, and makes the changes.
+ * @throws SLICE_OVER
+ */
 export function writeTriggered(
   source: ChangeSource,
   change: TriggeredChange,
@@ -63,7 +67,7 @@ export class TriggeredChange {
   readonly #context: ExecutionContext;
   readonly #touched = new TouchedKeys();
   readonly #sliceEndMs: number;
-  /** The changes of the statement, whose rows no trigger has seen yet. */
+  /** The changes of the statement, before any trigger has seen their rows. */
   #given: RowChange[] = [];
 
   constructor(runtime: TableRuntime, options: TriggeredOptions) {
@@ -74,7 +78,7 @@ export class TriggeredChange {
     requireStageable(runtime, options.context);
   }
 
-  /** Adds changes. Their rows have the defaults of the table, but no generated columns yet. */
+  /** Adds changes. Their rows have the table's defaults, but no generated columns yet. */
   add(changes: readonly RowChange[]): void {
     this.#context.effort.beginRows();
     for (const change of changes) this.#given.push(change);
@@ -91,7 +95,8 @@ export class TriggeredChange {
     } finally {
       source.close();
     }
-    // A trigger cannot be undone on its own, so the statement can no longer begin again elsewhere.
+    // A trigger cannot be undone on its own, so the statement can no longer be restarted
+    // elsewhere.
     context.stay();
     context.requireUnaltered(this.#runtime.table);
     return yield* this.#run();
@@ -102,7 +107,8 @@ export class TriggeredChange {
     const { events, returning, triggers } = this.#options;
     assert(context.transaction !== undefined, "a change with triggers must have a transaction");
     for (const event of events) yield* triggers.fireStatement("before", event, context);
-    // The queries of RETURNING read the state before the statement.
+    // Queries in RETURNING read the state before the statement, so rows must not be staged one by
+    // one.
     const stagesEach =
       this.#changesRows && context.parts === undefined && returning?.evaluation.holdsQuery !== true;
     const changes: RowChange[] = [];
@@ -137,7 +143,7 @@ export class TriggeredChange {
     return events.some(({ event }) => triggers.mayChangeRows(event));
   }
 
-  /** Fires the BEFORE triggers of some rows, and checks the rows that they return. */
+  /** Fires the BEFORE triggers for some rows, and checks the rows that they return. */
   *#prepared(given: readonly RowChange[]): WaitingSteps<readonly RowChange[]> {
     const { conflict, elsewhere, guard } = this.#options;
     const context = this.#context;
@@ -156,8 +162,8 @@ export class TriggeredChange {
   }
 
   /**
-   * Returns the changes that BEFORE triggers leave to make.
-   * @param only The operation whose triggers fire; all of them if absent.
+   * Returns the changes that remain to be made after the BEFORE triggers.
+   * @param only The operation for which triggers fire; all operations if absent.
    */
   *#changed(
     given: readonly RowChange[],
@@ -177,7 +183,7 @@ export class TriggeredChange {
     return left;
   }
 
-  /** The event of the statement to which a row belongs; undefined for TRUNCATE. */
+  /** Returns the statement event to which a row belongs; undefined for TRUNCATE. */
   #eventOf({ operation }: RowChange): StatementEvent | undefined {
     return this.#options.events.find(({ event }) => event === operation);
   }
@@ -209,7 +215,7 @@ export class TriggeredChange {
     return seqs;
   }
 
-  /** Requires that no BEFORE trigger has changed a row that the statement changes. */
+  /** Requires that no BEFORE trigger has changed a row that the statement is about to change. */
   #requireCurrent(changes: readonly RowChange[]): void {
     const { events, triggers } = this.#options;
     const runs = (["row", "statement"] as const).some((level) =>
@@ -236,7 +242,7 @@ export class TriggeredChange {
     return batches;
   }
 
-  /** Carries out the actions of foreign keys, and fires the AFTER triggers. */
+  /** Carries out foreign key actions, and fires the AFTER triggers. */
   *#follow(changes: readonly RowChange[]): WaitingSteps<void> {
     const { events, triggers } = this.#options;
     const context = this.#context;

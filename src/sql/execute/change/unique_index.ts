@@ -1,7 +1,7 @@
 /**
- * Reads the unique indexes of a table for statements that write to the table. This module computes
- * the key of a row, and finds the row with a given key among the stored rows and the staged rows of
- * the transaction.
+ * Reads a table's unique indexes for statements that write to the table. This module computes the
+ * key of a row, and finds the row with a given key among the stored rows and the transaction's
+ * staged rows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -25,15 +25,15 @@ export interface UniqueIndex {
   readonly parts: readonly IndexPart[];
   readonly types: readonly DataType[];
   /**
-   * Returns the key of a row, or undefined if the key equals no other key, because it contains
-   * NULL. If a partial index excludes a row, the row's key contains NULL.
+   * Returns the key of a row; undefined if the key contains NULL and therefore equals no other
+   * key. This is also the case if a partial index excludes the row.
    */
   readonly keyOf: (row: Row) => Row | undefined;
 }
 
 const indexesOf = new WeakMap<TableRuntime, readonly UniqueIndex[]>();
 
-/** Returns the unique indexes of a table that are ready. */
+/** Returns those unique indexes of a table that are ready. */
 export function uniqueIndexesOf(runtime: TableRuntime): readonly UniqueIndex[] {
   let indexes = indexesOf.get(runtime);
   if (indexes === undefined) {
@@ -73,13 +73,13 @@ function compileKey(table: TableEntry, entry: IndexEntry): UniqueIndex["keyOf"] 
   };
 }
 
-/** A key for which a unique index is searched. */
+/** A key to be looked up in a unique index. */
 export interface AskedKey {
   readonly index: UniqueIndex;
   readonly key: Row;
-  /** The primary key, as text, of a row that the search ignores. */
+  /** The primary key, as text, of a row to be ignored. */
   readonly except?: string;
-  /** The owner of the row; absent if the owner is the caller. */
+  /** The owner of the row; absent if it is the caller. */
   readonly owner?: number;
 }
 
@@ -87,7 +87,7 @@ export interface AskedKey {
  * Returns the row that has a key: all declared columns, followed by `_seq`, which is NULL for a
  * staged row.
  *
- * @throws {DatabaseError} SERIALIZATION_FAILURE if the snapshot of the transaction is too old.
+ * @throws {DatabaseError} SERIALIZATION_FAILURE if the transaction's snapshot is too old.
  */
 export function rowHolding(
   runtime: TableRuntime,
@@ -122,8 +122,8 @@ export function rowHolding(
   const [row] = found;
   if (row === undefined || (staged === undefined && except === undefined)) return row;
   const primary = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
-  // The transaction has staged a row with this primary key which has another index key or is
-  // deleted.
+  // The transaction has staged a row with this primary key. That row is deleted or has a different
+  // index key.
   return primary === except || staged?.has(primary) === true ? undefined : row;
 }
 
@@ -146,7 +146,7 @@ export function requireFreeKeys(
   }
 }
 
-/** Returns the error about a primary key that another row of the table has. */
+/** Returns the error for a primary key that another row of the table already has. */
 export function duplicateKey(
   { keyPositions, table }: TableRuntime,
   key: Row,
@@ -160,7 +160,7 @@ export function duplicateKey(
   );
 }
 
-/** Returns the same error that the store would raise for the key. */
+/** Returns the error that the store would raise for the key. */
 export function duplicateIn(
   { table }: TableRuntime,
   { index, key }: AskedKey,

@@ -3,38 +3,38 @@
  * values that calls produce is counted.
  *
  * An expression is evaluated over many rows without a pause, so every call is recorded here. After
- * a number of calls, or after long values, the run checks the time. The check ends a statement that
- * was cancelled, has timed out, or must move to a reader thread. An operator whose expressions may
- * produce long values evaluates fewer rows at a time (`paced_rows.ts`).
+ * a number of calls, or after long values, the time is checked. This check ends a statement that
+ * was cancelled, has timed out, or must move to a reader thread. An operator with expressions that
+ * may produce long values evaluates fewer rows at a time (`paced_rows.ts`).
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 
-/** Values with fewer characters are not counted, because a batch of them is small. */
+/** Values with fewer characters are not counted, because even a whole batch of them is small. */
 const COUNTED_CHARACTERS_MIN = 512;
 
-/** The number of calls between two time checks. A time check costs as much as a short call. */
+/** How many calls are made between two time checks. A time check costs as much as a short call. */
 const CALLS_PER_LOOK = 16;
 
-/** A numeric loop processes this many rows in the time of a short call. */
+/** How many rows a numeric loop processes in the time of a short call. */
 const ROWS_PER_CALL = 64;
 
-/** An ordinary call processes this many characters or array items. */
+/** How many characters, or array items, an ordinary call processes. */
 const CHARACTERS_PER_CALL = 4096;
 const ITEMS_PER_CALL = 64;
 
-/** A call that is expected to take at least this long gets its own time check. */
+/** A call expected to take at least this long gets a time check of its own. */
 const LONG_CALL_MS = 0.1;
 
 export interface EffortOptions {
   readonly context: Pick<ExecutionContext, "checkTime" | "monotonicMs">;
-  /** The maximum number of bytes that one evaluation may produce. */
+  /** The maximum number of bytes that an evaluation may produce. */
   readonly bytesMax: number;
 }
 
-/** The effort of one statement, which all of its runs share. */
+/** The effort of a statement, shared by all of its runs. */
 export class Effort {
   readonly #options: EffortOptions;
   #madeBytes = 0;
@@ -45,20 +45,23 @@ export class Effort {
     this.#options = options;
   }
 
-  /** The bytes of long values produced since the last `beginRows`. */
+  /** How many bytes of long values have been produced since the last `beginRows`. */
   get madeBytes(): number {
     return this.#madeBytes;
   }
 
   /**
-   * Restarts the count of produced bytes, because the operator that stores the earlier values
-   * counts them itself.
+   * Resets the count of produced bytes, because the operator that stores the earlier values counts
+   * them itself.
    */
   beginRows(): void {
     this.#madeBytes = 0;
   }
 
-  /** Runs another query in the middle of an evaluation, whose byte count continues afterwards. */
+  /**
+   * Runs another query in the middle of an evaluation. The byte count of the evaluation continues
+   * afterwards.
+   */
   apart<T>(work: () => T): T {
     const madeBytes = this.#madeBytes;
     try {
@@ -84,7 +87,8 @@ export class Effort {
   /**
    * Records the result of a call.
    *
-   * @throws The errors of `ExecutionContext.checkTime`. @throws {DatabaseError} MEMORY_EXCEEDED
+   * @throws The errors of `ExecutionContext.checkTime`.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   note(value: Value): void {
     if (typeof value === "string") {
@@ -96,7 +100,7 @@ export class Effort {
   }
 
   /**
-   * Records a call whose result the caller counts itself.
+   * Records a call whose caller counts the result itself.
    *
    * @throws The errors of `ExecutionContext.checkTime`.
    */
@@ -117,7 +121,7 @@ export class Effort {
 
   /** Records a value that is repeated in a number of rows. */
   noteRepeated(value: Value, rowCount: number): void {
-    // In memory, the rows share one value, but a result contains it once for each row.
+    // In memory, the rows share a single value, but a result contains it once per row.
     if (typeof value !== "number") this.#madeBytes += bytesOf(value) * rowCount;
   }
 

@@ -27,22 +27,20 @@ export interface ExecutionContext {
   readonly store: ReadStore;
   /** The store to which changes are written; absent for a query. */
   readonly writes: WriteStore | undefined;
-  /**
-   * Whether the caller may read the tombstones of a table. Other callers see only the live rows.
-   */
+  /** Whether the caller may read a table's tombstones. Other callers see only live rows. */
   mayReadHistory(table: TableEntry): boolean;
-  /** The seq at which the statement reads everything except past reads. */
+  /** The seq as of which the statement reads everything except past reads. */
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seq of a read of the past, which stays the same throughout the run. Call this
-   * immediately before each read, because history may be discarded.
+   * Returns the seq of a past read. It stays the same throughout the run. Call this immediately
+   * before each read, because history may be discarded.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
    */
   pastSeq(past: PastRead): Seq;
-  /** Receives the changes of the statement; absent in a reader. */
+  /** The transaction that receives the statement's changes; absent in a reader. */
   readonly transaction: Transaction | undefined;
-  /** The staged rows that the statement sees instead of the stored rows with the same keys. */
+  /** The staged rows that the statement sees in place of stored rows with the same keys. */
   readonly staged: StagedRows | undefined;
   /**
    * Requires that a table still has the definition with which the statement was bound.
@@ -51,32 +49,33 @@ export interface ExecutionContext {
    */
   requireUnaltered(table: TableEntry): void;
   /**
-   * The information about other tables that foreign keys need. A reader thread has none, because it
+   * What foreign keys need to know about other tables. A reader thread has none, because it
    * changes nothing.
    */
   readonly references?: References | undefined;
   readonly call: CallDeps;
-  /** The values of parameters and lifted literals, by slot number. */
+  /** The values of parameters and lifted literals, indexed by slot number. */
   readonly slots: readonly Value[];
-  /** Checks storage limits; undefined if users have no limits. */
+  /** Checks storage limits; undefined if there are none. */
   readonly storageMeter: StorageMeter | undefined;
-  /** The files that were uploaded with the statement. */
+  /** Receives the files uploaded with the statement. */
   readonly uploads?: UploadSink | undefined;
   /** The data from which COPY FROM reads rows. */
   readonly copyInput?: CopyInput | undefined;
   /**
-   * Throws if the statement has to end or to leave the event loop. Every loop that may take long
-   * calls this method.
+   * Throws if the statement has to end or to leave the event loop. Every loop that may take a long
+   * time calls this method.
    *
-   * @throws SLICE_OVER @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+   * @throws SLICE_OVER
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
   checkTime(): void;
   /**
-   * Whether the statement is still in its first time slice on the event loop, so that it may be
+   * Whether the statement is still in its first time slice on the event loop and may therefore be
    * restarted in a reader.
    */
   readonly mayLeave: boolean;
-  /** Runs the rest of the statement in this thread, without a time limit for its first slice. */
+  /** Keeps the rest of the statement in this thread, without a time limit for its first slice. */
   stay(): void;
   /**
    * Lets other work run if the time slice is over. That work may change any state.
@@ -85,7 +84,10 @@ export interface ExecutionContext {
    */
   pause(): Promise<void>;
   monotonicMs(): number;
-  /** Checks the number of rows in a result. @throws {DatabaseError} RESULT_TOO_LARGE */
+  /**
+   * Checks the number of rows in a result.
+   * @throws {DatabaseError} RESULT_TOO_LARGE
+   */
   checkResultRows(rowCount: number): void;
   /** Records that rows are read in a sort order, which only the event loop maintains. */
   noteReadInOrder(): void;
@@ -95,11 +97,11 @@ export interface ExecutionContext {
   readonly memory: MemoryBudget;
   /** The temporary files for rows that do not fit into memory. */
   readonly temporary: TemporaryFiles;
-  /** The values from the enclosing query, by the id of the outer reference. */
+  /** The values passed from the enclosing query, keyed by the id of the outer reference. */
   readonly outer: ReadonlyMap<number, Value>;
   /** The rows of the previous step of each running recursive query. */
   readonly working: ReadonlyMap<BoundRecursion, MaterialisedRows>;
-  /** Set if several readers divide the query among themselves. */
+  /** This reader's part of the query, if several readers divide the query among themselves. */
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
@@ -108,18 +110,18 @@ export interface ExecutionContext {
   readonly effort: Effort;
   /** Calls the functions of triggers; absent for a query and in a reader. */
   readonly triggers?: TriggerCalls | undefined;
-  /** The state of a statement whose WITH changes rows; absent for any other statement. */
+  /** The state of a statement with changes in WITH; absent for any other statement. */
   readonly parts?: StatementParts | undefined;
 }
 
 /** Finds foreign keys, and the owners of rows, in other tables of the catalog. */
 export interface References {
-  /** The seq of the newest state, to which a commit in this tick applies. */
+  /** The seq of the newest state, which a commit in this tick builds on. */
   readonly appliedSeq: Seq;
   tableById(tableId: number): TableEntry | undefined;
   /** Returns whether the caller may read a table, so that messages may name it. */
   mayName(table: TableEntry): boolean;
-  /** Returns the foreign keys that refer to a table. */
+  /** Returns the foreign keys that reference a table. */
   to(tableId: number): readonly IncomingReference[];
   /** Returns the owners whose rows a table may contain. */
   owners(tableId: number): readonly number[];
@@ -131,9 +133,9 @@ export interface IncomingReference {
   readonly key: ForeignKeyEntry;
 }
 
-/** The part of a divided query that one reader executes. */
+/** The part of a divided query that a single reader executes. */
 export interface QueryShare {
-  /** The row groups that one part of a divided query scans. */
+  /** The row groups that this part scans. */
   readonly share: ScanShare;
   /** The rows of all parts, for the reader that runs the rest of the query over them. */
   gathered: readonly Batch[];
@@ -142,7 +144,8 @@ export interface QueryShare {
 /**
  * Checks the number of rows in a result.
  *
- * @throws {DatabaseError} RESULT_TOO_LARGE above `rowsMax`; 0 means no limit.
+ * @param rowsMax 0 for no limit.
+ * @throws {DatabaseError} RESULT_TOO_LARGE if the result has more rows than `rowsMax`.
  */
 export function checkResultRows(rowCount: number, rowsMax: number): void {
   if (rowsMax === 0 || rowCount <= rowsMax) return;
@@ -151,38 +154,39 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
   });
 }
 
-/** Computes the results of the subqueries of one execution, and keeps them. */
+/** Computes the results of an execution's subqueries, and keeps them. */
 export interface SubqueryAnswers {
   /**
-   * Returns the result of a subquery for each question.
+   * Returns the result of a subquery for each of `questions`.
    * @throws {DatabaseError} The errors of the query.
    */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
   /**
-   * Returns the rows of a WITH entry. The caller must give them back when it no longer reads them.
+   * Returns the rows of a WITH entry. The caller must call `giveBack` when it no longer reads
+   * them.
    */
   takeRows(cte: BoundCte, context: ExecutionContext): SharedRows;
   /**
-   * Returns the results for one step of a recursion. Subqueries that depend on the rows of the
-   * previous step get new results.
+   * Returns the results for a single step of a recursion. Subqueries that depend on the rows of
+   * the previous step are computed anew.
    */
   inStep(recursion: BoundRecursion, step: ExecutionContext): StepAnswers;
 }
 
 export interface StepAnswers extends SubqueryAnswers {
-  /** Whether any result has been kept that is valid only for this step. */
+  /** Whether any result has been kept that is valid only in this step. */
   readonly isUsed: boolean;
   /** Releases the resources of the step. */
   end(): void;
 }
 
 /**
- * Rows that several consumers read. They are computed only as far as the consumer that is furthest
- * ahead has read.
+ * Rows that several consumers read. They are computed only as far as the fastest consumer has
+ * read.
  */
 export interface SharedRows {
   /**
-   * Returns at most one batch of rows from a position on, or undefined if no more rows have been
+   * Returns at most one batch of rows, starting at `position`; undefined if no more rows have been
    * computed yet.
    */
   read(position: number): Batch | undefined;
@@ -191,7 +195,7 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** The values of the outer rows. A subquery has to be evaluated for each of them. */
+/** The values from the outer rows, for each of which a subquery has to be evaluated. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];
@@ -208,7 +212,7 @@ export interface CopyInput {
   next(): Promise<Uint8Array | undefined>;
   /** Records that COPY FROM has read a number of rows. */
   note(rowCount: number): void;
-  /** Records that COPY FROM has skipped a number of rows, each with a faulty value. */
+  /** Records that COPY FROM has skipped a number of rows because of a faulty value in each. */
   noteSkipped(rowCount: number): void;
 }
 
@@ -221,19 +225,19 @@ export interface UploadTarget {
 }
 
 /**
- * Receives the rows that a statement is about to write, in order to store the files to which they
- * refer.
+ * Receives the rows that a statement is about to write, in order to store the files that they
+ * mention.
  */
 export interface UploadSink {
   /**
-   * Assigns the uploaded files to the rows that refer to them.
+   * Assigns the uploaded files to the rows that mention them.
    *
    * @throws {DatabaseError} INVALID_INPUT
    */
   place(target: UploadTarget, rows: readonly Row[]): void;
   /** Lists the files and moves them into place, in the tick in which their rows commit. */
   list(nowMs: number): void;
-  /** The total size of the uploaded files to which rows refer. */
+  /** The total size of the uploaded files that rows mention, in bytes. */
   readonly placedBytes: number;
 }
 

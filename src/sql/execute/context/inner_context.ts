@@ -1,6 +1,6 @@
 /**
- * Creates the context of an inner query: the context of the statement, with additional values from
- * the enclosing query. The caller, the snapshot, the slots and the ledger are always those of the
+ * Creates the context of an inner query: the statement's context, with additional values from the
+ * enclosing query. The caller, the snapshot, the slots and the ledger are always those of the
  * statement.
  */
 import type { Principal } from "../../../auth/mod.ts";
@@ -18,8 +18,8 @@ import type { ExecutionContext, SubqueryAnswers } from "./execution_context.ts";
 export interface InnerContextOptions
   extends Partial<Pick<ExecutionContext, "memory" | "outer" | "working">> {
   /**
-   * Creates a context with its own cache of subquery results. If absent, the outer context's cache
-   * is used.
+   * Creates the subquery results for the new context. If absent, the outer context's results are
+   * shared.
    */
   readonly answers?: (own: ExecutionContext) => SubqueryAnswers;
 }

@@ -1,12 +1,13 @@
-/** Reads the input of an operator until rows arrive, with regular time checks. */
+/** Reads an operator's input until rows arrive, with regular time checks. */
 import type { Batch } from "../../../types/mod.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 import type { Operator } from "./operator.ts";
 
 /**
- * Returns the next batch that has rows, or undefined at the end of the input.
+ * Returns the next batch that has rows; undefined at the end of the input.
  *
- * @throws SLICE_OVER @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
+ * @throws SLICE_OVER
+ * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
  */
 export function nextRows(input: Operator, context: ExecutionContext): Batch | undefined {
   for (;;) {

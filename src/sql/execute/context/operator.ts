@@ -2,9 +2,9 @@
  * Defines the contract of every operator, and the loop that runs a tree of operators.
  *
  * Contract:
- * - `next()` returns the next batch, or undefined once the end is reached. A call runs until it has
- *   rows, and calls `ExecutionContext.checkTime` in every loop that may take long. If that call
- *   throws an error, the statement ends: the operator is closed and never called again.
+ * - `next()` returns the next batch, or undefined once the end is reached. A call runs until it
+ *   has rows, and calls `ExecutionContext.checkTime` in every loop that may take a long time. If
+ *   `checkTime` throws, the statement ends: the operator is closed and never called again.
  * - The vectors of a batch are valid until the next call; an operator that keeps rows copies them.
  * - An operator owns its input and closes it in `close()`, even if it never reached the end.
  */
@@ -21,20 +21,23 @@ export interface Operator {
   close(): void;
   /**
    * Restarts an operator that has ended, so that it reads the working tables in its context from
-   * the first row again. Returns false if a new operator has to be created instead. Absent if a
-   * restart is never possible.
+   * the first row again. Returns false if a new operator has to be created instead. Absent if the
+   * operator can never be restarted.
    */
   restart?(): boolean;
 }
 
-/** Creates the operators for one execution of a compiled plan, which many executions share. */
+/** Creates the operators for one execution of a compiled plan. Many executions share the plan. */
 export type OperatorFactory = (context: ExecutionContext) => Operator;
 
-/** The operators of the tree under construction that already hold resources. */
+/**
+ * The operators of the tree being created that already hold resources; undefined if none is being
+ * created.
+ */
 let beingMade: Operator[] | undefined;
 
 /**
- * Creates the operators of an execution. If that fails, the operators created so far are closed.
+ * Creates the operators for an execution. If that fails, the operators created so far are closed.
  */
 export function made(factory: OperatorFactory, context: ExecutionContext): Operator {
   const around = beingMade;
@@ -60,23 +63,22 @@ export interface DrainOptions {
   readonly ledger: RequestLedger;
   readonly onBatch: (batch: Batch) => void;
   /**
-   * Whether the time slice should end early, so that the rows drained so far can be delivered
+   * Returns whether to end the time slice early, so that the rows drained so far can be delivered
    * first.
    */
   readonly isEnough?: (() => boolean) | undefined;
-  /** Whether SLICE_OVER is thrown if the first time slice ends before the operator has ended. */
+  /** Whether to throw SLICE_OVER if the first time slice ends before the operator does. */
   readonly mayLeave?: boolean | undefined;
-  /** Called between two time slices. The drain of the operator awaits the result. */
+  /** Called between two time slices. Draining continues once the returned promise resolves. */
   readonly onSlice?: (() => Promise<void> | undefined) | undefined;
 }
 
 /**
  * Reads all batches of an operator, lets other work run every few milliseconds, and always closes
- * the operator. Returns undefined if one tick was sufficient, so that most statements need no
- * promise.
+ * the operator. Returns undefined if one tick was enough, so that most statements need no promise.
  */
 export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
-  // If a batch throws an error, the operator counts as ended, so that it is closed.
+  // If a batch throws an error, the operator counts as ended and is closed.
   let isAtEnd = true;
   try {
     isAtEnd = drainSlice(operator, options, FIRST_SLICE_MS_MAX);

@@ -1,36 +1,36 @@
 /**
- * Decides how many rows to evaluate at a time if a row may take long or produce long values.
+ * Decides how many rows to evaluate at a time if a row may take a long time or produce long
+ * values.
  *
  *     1 row ──took little──► twice as many ─ … ─► whole batches
  *                            ◄──took much── the share that would have fitted
  *
  * A batch in which each row matches a regular expression against 40 KB would block its thread for
  * seconds, and rows that each produce a string of 1 MB would fill the memory. The cost of a row is
- * known only after similar rows have been evaluated, so the first group is a single row, and the
- * size of each later group depends on the cost of the previous one.
+ * known only after similar rows have been evaluated. The first group is therefore a single row,
+ * and the size of each later group depends on the cost of the previous one.
  *
  * Invariant: `rowsMax` is at least 1, and at most the value with which the pace was created.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 
 /**
- * The maximum duration of one group. It is shorter than a time slice, because the rows differ in
- * cost.
+ * The maximum duration of a group. It is shorter than a time slice, because rows differ in cost.
  */
 const GROUP_MS_MAX = 2;
 
-/** The bytes of values that the rows of one group may produce together. */
+/** How many bytes of values the rows of a group may produce together. */
 const GROUP_BYTES_MAX = 8 * 2 ** 20;
 
-/** If a group used less than this share of its limit, the next group is twice as large. */
+/** If a group used less than this share of its limit, the next one is twice as large. */
 const LITTLE = 1 / 4;
 
 /** The measured cost of a group of rows. */
 export interface GroupCost {
-  /** The number of rows that were evaluated, at least 1. */
+  /** The number of rows evaluated, at least 1. */
   readonly rowCount: number;
   readonly tookMs: number;
-  /** The bytes of the produced values, or 0 if bytes are not counted. */
+  /** The total size of the values produced; 0 if bytes are not counted. */
   readonly madeBytes: number;
 }
 
@@ -39,8 +39,8 @@ export class RowPace {
   #rowsMax = 1;
 
   /**
-   * Creates a pace for rows whose cost is not known yet.
-   * @param rowsMost The maximum size of a group, used if rows cost nothing.
+   * Creates a pace for rows of unknown cost.
+   * @param rowsMost The maximum size of a group, which is reached if rows cost next to nothing.
    */
   constructor(rowsMost: number = BATCH_ROWS_MAX) {
     this.#rowsMost = rowsMost;

@@ -1,9 +1,9 @@
 /**
- * Passes rows in small groups to an operator whose expressions may produce long values or call
+ * Passes rows in small groups to an operator with expressions that may produce long values or call
  * programs.
  *
- * When the operator requests the next rows, it has evaluated the previous ones, so the bytes
- * produced in between, and the time that passed, were caused by the previous rows.
+ * An operator that requests the next group has finished evaluating the previous one. The bytes
+ * produced and the time spent between two requests are therefore the cost of the previous group.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -15,16 +15,16 @@ export class PacedRows implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
   /**
-   * Whether the time of a group limits its size. Long calls check the time themselves, but calls of
-   * programs must leave the evaluation so that other work can run.
+   * Whether the time that a group takes limits its size. Long built-in calls check the time
+   * themselves, but calls to programs must leave the evaluation so that other work can run.
    */
   readonly #isTimed: boolean;
-  /** The monotonic time at which the last group was passed on, if groups are timed. */
+  /** When the last group was passed on, on the monotonic clock, if groups are timed. */
   #passedAtMs = 0;
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;
   /**
-   * The last group that was passed on ranges from row `#start` (inclusive) to row `#end`
+   * The range of the last group that was passed on: from row `#start` (inclusive) to row `#end`
    * (exclusive).
    */
   #start = 0;

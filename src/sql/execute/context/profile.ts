@@ -1,9 +1,9 @@
 /**
- * Collects the measurements for EXPLAIN ANALYZE: for each node of a plan, the number of runs, the
- * rows and bytes that the node yielded, and the time spent in the node and below it. If several
- * readers ran the plan, their measurements are added.
+ * Collects the measurements for EXPLAIN ANALYZE. For each node of a plan, these are the number of
+ * runs, the rows and bytes that the node yielded, and the time spent in the node and below it. If
+ * several readers ran the plan, their measurements are added up.
  *
- * Without a profile, this costs only one comparison per operator that is created.
+ * Without a profile, this costs only one comparison for each operator created.
  */
 import type { Clock } from "../../../base/clock.ts";
 import type { Batch } from "../../../types/mod.ts";
@@ -17,14 +17,14 @@ export interface Measured {
   ms: number;
   bytes: number;
   /**
-   * The number of row groups that a scan has read from segments; `groupsPruned` is the number of
-   * skipped ones.
+   * The number of row groups that a scan has read from segments. `groupsPruned` counts those
+   * skipped.
    */
   groupsRead: number;
   groupsPruned: number;
-  /** The bytes that a plan node wrote to temporary files. */
+  /** The bytes that the node wrote to temporary files. */
   spilledBytes: number;
-  /** The number of rows that the parts of a divided query passed to the rest of the plan. */
+  /** The number of rows that the parts of a divided query passed on to the rest of the plan. */
   partialRows: number;
 }
 
@@ -52,13 +52,16 @@ export class Profile {
     this.#clock = clock;
   }
 
-  /** Resets all measurements, because the statement is restarted. */
+  /** Resets all measurements, because the statement is being restarted. */
   clear(): void {
     this.#byNode.clear();
     this.#readerMs.length = 0;
   }
 
-  /** The working time of each reader that ran the plan; empty if the event loop ran the plan. */
+  /**
+   * How long each reader that ran the plan has worked, in milliseconds; empty if the event loop
+   * ran the plan.
+   */
   get readerMs(): readonly number[] {
     return this.#readerMs;
   }
@@ -79,7 +82,7 @@ export class Profile {
     for (const name of MEASURES) measured[name] += elsewhere[name] ?? 0;
   }
 
-  /** Returns the measurements of a node, or undefined if the node never ran. */
+  /** Returns the measurements of a node; undefined if the node never ran. */
   of(node: PlanNode): Measured | undefined {
     return this.#byNode.get(node);
   }

@@ -3,7 +3,7 @@
  * checks both again.
  */
 
-/** A key of a table to which foreign keys refer. */
+/** A table and key that foreign keys reference, for one owner. */
 export interface ClaimPlace {
   readonly tableId: number;
   /** The columns of the primary key or of a unique index, in the order of the key. */
@@ -11,7 +11,7 @@ export interface ClaimPlace {
   readonly owner: number;
 }
 
-/** A set of keys in one table that belong to one owner. */
+/** Keys of one table that belong to the same owner. */
 export interface Claim extends ClaimPlace {
   readonly keyTexts: ReadonlySet<string>;
 }
@@ -34,7 +34,7 @@ export class ReferenceClaims {
     return this.#added.length;
   }
 
-  /** Undoes the claims since a mark. */
+  /** Undoes the claims made since a mark. */
   returnTo(mark: ClaimsMark): void {
     for (const undo of this.#added?.splice(mark) ?? []) undo();
   }
@@ -48,17 +48,17 @@ export class ReferenceClaims {
     return this.#needed.isEmpty && this.#removed.isEmpty;
   }
 
-  /** Records that a written row refers to this key. */
+  /** Records that a written row references this key. */
   need(place: ClaimPlace, keyText: string): void {
     this.#needed.add(place, keyText);
   }
 
-  /** Records that the row with this key is deleted or gets another key. */
+  /** Records that the row with this key is deleted or gets a different key. */
   remove(place: ClaimPlace, keyText: string): void {
     this.#removed.add(place, keyText);
   }
 
-  /** Forgets the claims on a table that the transaction has dropped. */
+  /** Discards the claims on a table that the transaction has dropped. */
   dropTable(tableId: number): void {
     this.#needed.dropTable(tableId);
     this.#removed.dropTable(tableId);
@@ -79,8 +79,8 @@ class ClaimedKeys {
 
   /**
    * Creates an empty set of claims.
-   * @param undos Returns the list that receives the functions that undo an addition, if there is
-   * one.
+   * @param undos Returns the list to which functions that undo an addition are appended; undefined
+   *   if there is no mark.
    */
   constructor(undos: () => (() => void)[] | undefined) {
     this.#undos = undos;

@@ -1,9 +1,9 @@
 /**
- * Records the limits of one request, and the resources that it has used so far. Both are in one
+ * Records the limits of a request, and the resources that it has used so far. Both are in the same
  * object, because the code that lists, ends or cleans up after requests is not the code that runs
  * their statements.
  *
- * A request is ended by setting a mark here, which it checks between two steps of work.
+ * A request is ended by setting a mark here, which the request checks between two steps of work.
  */
 import type { Clock } from "../../../base/clock.ts";
 import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
@@ -12,19 +12,19 @@ import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { TakenNumbers } from "./taken_numbers.ts";
 
 /**
- * The reason why a request ends early: it was killed, the user whose rows it reads was dropped, its
- * transaction must end, or the server stops.
+ * Why a request ends early: it was killed, the user whose rows it reads was dropped, its
+ * transaction must end, or the server is stopping.
  */
 export type CancelCause = "kill" | "drop" | "transaction" | "shutdown";
 
 export interface RequestLedger {
   readonly startMs: number;
   /**
-   * The time at which the request must end, or Infinity. It is postponed while the server waits for
-   * a client to read rows.
+   * When the request must end; Infinity if it has no limit. The deadline is postponed while the
+   * server waits for a client to read rows.
    */
   deadlineMs: number;
-  /** The reason why the request was ended; undefined while it may continue. */
+  /** Why the request was ended; undefined while it may continue. */
   cancelledBy: CancelCause | undefined;
   /** The number of rows read from tables so far. */
   rowsRead: number;
@@ -35,26 +35,29 @@ export interface RequestLedger {
   /** The memory that the current statement uses in other threads, in bytes. */
   bytesElsewhere: number;
   /**
-   * The temporary files of the current statement, created on demand and removed at its end, even
-   * after a failure.
+   * The temporary files of the current statement. They are created on demand and removed at its
+   * end, even after a failure.
    */
   temporary: TemporaryFiles | undefined;
   /** The numbers that the request has taken from sequences. */
   readonly numbers: TakenNumbers;
-  /** The total time that the request has asked to sleep. */
+  /** How long the request has asked to sleep in total. */
   sleepMs: number;
-  /** Whether the current statement waits in the queue for a reader or an advisory lock. */
+  /** Whether the current statement is queued for a reader or an advisory lock. */
   isWaiting: boolean;
-  /** Ends the current wait of the request early, whatever the request is waiting for. */
+  /**
+   * Ends the request's current wait early, whatever the request is waiting for; undefined if it is
+   * not waiting.
+   */
   wake: (() => void) | undefined;
   /**
-   * Publishes the progress of the statement to the event loop. Present only if the ledger is in
-   * another thread.
+   * Publishes the progress of the statement to the event loop. Present only if the ledger belongs
+   * to another thread.
    */
   noteProgress?(): void;
 }
 
-/** The deadline of a request, and the reason if it was ended early. */
+/** A request's deadline, and the reason if it was ended early. */
 export type RequestEnd = Readonly<Pick<RequestLedger, "cancelledBy" | "deadlineMs">>;
 
 /** The time limit of a request, in milliseconds; 0 means no limit. */
@@ -87,13 +90,16 @@ export function newLedger(
   };
 }
 
-/** Marks a request, so that it ends at its next time check, and wakes it if it waits. */
+/** Marks a request so that it ends at its next time check, and wakes it up if it is waiting. */
 export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
   ledger.cancelledBy ??= cause;
   ledger.wake?.();
 }
 
-/** Throws if the request was ended. @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
+/**
+ * Throws if the request has been ended.
+ * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
+ */
 export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">): void {
   if (cancelledBy === "kill") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
@@ -118,7 +124,7 @@ export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">)
 }
 
 /**
- * Checks whether the request has to end, and returns the current time.
+ * Throws if the request has to end; otherwise returns the current time.
  *
  * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
  */

@@ -8,8 +8,8 @@ import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
 /**
- * Returns the result of the work. If the request ends first, the work receives an abort signal, and
- * its result or failure is ignored.
+ * Returns the result of the work. If the request ends first, the work receives an abort signal,
+ * and its result or error is ignored.
  *
  * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, and errors of the work
  */
@@ -20,14 +20,14 @@ export async function withinRequest<Result>(
   const controller = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   let cancelTimer: CancelTimer | undefined;
-  /** Ends the wait if the request has ended; otherwise checks the deadline of the request again. */
+  /** Ends the wait if the request has ended; otherwise waits for the request's deadline again. */
   const look = (): void => {
     cancelTimer?.();
     try {
       const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
       cancelTimer = clock.after(Math.min(leftMs, DELAY_MS_MAX), look);
     } catch (error) {
-      // The error is passed to the caller, not thrown here.
+      // The error is passed to the caller instead of being thrown here.
       controller.abort();
       reject(error);
     }

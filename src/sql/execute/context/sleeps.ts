@@ -1,5 +1,5 @@
 /**
- * Tracks the calls of PG_SLEEP in one query, and lets the query wait for an advisory lock.
+ * Tracks a query's calls to PG_SLEEP, and lets the query wait for an advisory lock.
  *
  *     on the event loop ──asleep──► forgotten ──the time is over──► begun again
  *         └──it takes long otherwise──► begun again in a reader, which sleeps in its thread
@@ -21,29 +21,29 @@ import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 export const ASLEEP: Error = new Error("The query sleeps");
 
 /**
- * The maximum total time for which one request may sleep, whatever its timeout, because its
+ * How long a request may sleep in total, whatever its timeout. The limit exists because its
  * snapshot is kept for that time.
  */
 const SLEEP_MS_MAX = HOUR_MS;
 
-/** The sleeps of a query so far, in the form in which they are passed to another thread. */
+/** A query's sleeps so far, in the form in which they are passed to another thread. */
 export interface SleptSoFar {
   readonly overCount: number;
-  /** The total time that the request has asked to sleep. */
+  /** How long the request has asked to sleep in total. */
   readonly sleepMs: number;
-  /** The maximum duration of one sleep; Infinity if there is no limit. */
+  /** The maximum duration of a single sleep; Infinity if there is no limit. */
   readonly msMax: number;
 }
 
 export interface SleepsOptions {
   readonly clock: Clock;
   readonly ledger: RequestLedger;
-  /** Returns the maximum duration of one sleep. A longer sleep ends after this time. */
+  /** Returns the maximum duration of a single sleep. A longer sleep ends after this time. */
   readonly msMax: () => number;
-  /** The number of sleeps that the query has completed. */
+  /** How many sleeps the query has completed. */
   readonly overCount?: number;
   /**
-   * Waits until a monotonic time. Absent if a query cannot wait in the middle of a run.
+   * Waits until the given monotonic time. Absent if a query cannot wait in the middle of a run.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -53,11 +53,11 @@ export interface SleepsOptions {
 export class Sleeps {
   readonly #options: SleepsOptions;
   #overCount: number;
-  /** The number of sleeps that the query has requested since it was last started. */
+  /** How many sleeps the query has requested since it was last started. */
   #askedCount = 0;
-  /** The time at which the last sleep ends, in monotonic milliseconds. */
+  /** When the last sleep ends, in milliseconds on the monotonic clock. */
   #untilMs = 0;
-  /** Waits for a lock. Undefined unless the query was discarded for this wait. */
+  /** Waits for a lock; undefined unless the query was discarded for such a wait. */
   #turn: (() => Promise<void>) | undefined;
 
   constructor(options: SleepsOptions) {
@@ -70,7 +70,10 @@ export class Sleeps {
     return { overCount: this.#overCount, sleepMs: ledger.sleepMs, msMax: msMax() };
   }
 
-  /** Records the sleeps of a run in another thread. @param sleepMs See {@linkcode SleptSoFar}. */
+  /**
+   * Records the sleeps of a run in another thread.
+   * @param sleepMs See {@linkcode SleptSoFar}.
+   */
   noteSlept(sleepMs: number): void {
     this.#options.ledger.sleepMs = sleepMs;
   }
@@ -81,7 +84,7 @@ export class Sleeps {
   }
 
   /**
-   * Lets the query sleep, unless this sleep was completed before the query was restarted.
+   * Makes the query sleep, unless it completed this sleep before it was restarted.
    * @throws ASLEEP if the sleep is not over.
    * @throws {DatabaseError} LIMIT_EXCEEDED, …
    */
@@ -105,7 +108,7 @@ export class Sleeps {
   }
 
   /**
-   * Lets the query wait for something else than the end of a sleep.
+   * Makes the query wait for something other than the end of a sleep.
    *
    * @param turn Resolves when it is time to restart the query.
    * @throws ASLEEP
@@ -118,7 +121,7 @@ export class Sleeps {
   /**
    * Resolves when it is time to restart the query.
    *
-   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, and errors of the turn
+   * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, and errors of the wait
    */
   async over(): Promise<void> {
     if (this.#turn !== undefined) {

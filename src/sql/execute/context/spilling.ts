@@ -4,7 +4,7 @@
  *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
  *
  * Such an operator allocates from the elastic part of the memory ({@linkcode SpillSite.memory}).
- * After each batch, it checks whether memory is crowded and, if so, switches to files.
+ * After each batch, it checks whether memory has become scarce and, if so, switches to files.
  */
 import { collectSoon } from "../../../base/garbage.ts";
 import type { Batch, DataType, Vector } from "../../../types/mod.ts";
@@ -29,11 +29,11 @@ const FAN_IN_MAX = 64;
 /** The context of an operator that may spill. */
 export interface SpillOptions {
   readonly context: ExecutionContext;
-  /** The operator to which EXPLAIN ANALYZE attributes the bytes. */
+  /** The plan node to which EXPLAIN ANALYZE attributes the bytes. */
   readonly node?: PlanNode | undefined;
   /**
-   * How often the rows of the operator have already been partitioned; 0 for rows that come directly
-   * from the plan.
+   * How many times the operator's rows have already been partitioned; 0 for rows that come
+   * directly from the plan.
    */
   readonly level?: number;
 }
@@ -41,12 +41,12 @@ export interface SpillOptions {
 export class SpillSite {
   readonly #options: SpillOptions;
   readonly level: number;
-  /** The memory budget of an operator that may spill; released by {@linkcode close}. */
+  /** The memory budget of an operator that may spill. {@linkcode close} releases it. */
   readonly memory: MemoryBudget;
   readonly #isAllowed: boolean;
 
   /**
-   * Creates the place where an operator decides whether to spill.
+   * Creates the site at which an operator decides whether to spill.
    * @param isPossible False if the operator needs all of its rows in memory.
    */
   constructor(options: SpillOptions, { isPossible = true }: { isPossible?: boolean } = {}) {
@@ -57,14 +57,14 @@ export class SpillSite {
     this.memory = this.#isAllowed ? context.memory.elastic() : context.memory.nested();
   }
 
-  /** Whether the rows in memory should now go to disk. */
+  /** Whether the rows in memory should be written to disk now. */
   get isDue(): boolean {
     return this.#isAllowed && this.memory.isCrowded;
   }
 
   /** The options for processing a partition of the rows that the operator has spilled. */
   get deeper(): SpillOptions {
-    // Only these members are copied, because the options that were passed may have others.
+    // Only these members are copied, because the object that was passed may have others.
     const { node, context } = this.#options;
     return { context, node, level: this.level + 1 };
   }
@@ -83,7 +83,7 @@ export class SpillSite {
 
   /**
    * Returns an empty set of sorted runs on disk.
-   * @param types The types of the rows. The columns from `keyStart` on contain the sort keys.
+   * @param types The types of the rows. The columns from `keyStart` onwards contain the sort keys.
    */
   sortedRuns(
     types: readonly DataType[],
@@ -108,7 +108,7 @@ export class SpillSite {
   }
 }
 
-/** Processes partitions one after another: all rows of one partition, then all rows of the next. */
+/** Processes partitions one after another: all rows of one, then all rows of the next. */
 export class PartitionWork implements Operator {
   readonly #make: (partition: number) => Operator | undefined;
   #partition = 0;
@@ -116,8 +116,8 @@ export class PartitionWork implements Operator {
 
   /**
    * Creates an operator that processes partitions one after another.
-   * @param make Creates the operator that processes a partition; undefined if there is nothing to
-   * do.
+   * @param make Creates the operator for a partition; returns undefined if the partition needs no
+   *   work.
    */
   constructor(make: (partition: number) => Operator | undefined) {
     this.#make = make;
@@ -146,8 +146,8 @@ export class PartitionWork implements Operator {
 }
 
 /**
- * Selects the rows that pass a test, preserving their order, for example the rows that an operator
- * spills or keeps.
+ * Selects the rows that pass a test, in their original order. An operator uses it, for example, to
+ * select the rows that it spills or keeps.
  */
 export function rowsWhere(
   rowCount: number,

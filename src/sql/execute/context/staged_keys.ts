@@ -1,6 +1,6 @@
 /**
- * Looks up the staged rows of a transaction by their keys in unique indexes. The map for an index
- * is created when it is first needed, and every later change updates it.
+ * Looks up a transaction's staged rows by their keys in unique indexes. The map for an index is
+ * created when it is first needed, and is updated with every later change.
  */
 import type { DataType, Row } from "../../../types/mod.ts";
 import { keyTextOf } from "../keys/key_text.ts";
@@ -10,11 +10,11 @@ import type { StagedRow } from "./transaction.ts";
 export interface StagedIndex {
   readonly id: number;
   readonly types: readonly DataType[];
-  /** Returns the key of a row, or undefined if the key equals no other key. */
+  /** Returns the key of a row; undefined if the key equals no other key. */
   readonly keyOf: (row: Row) => Row | undefined;
 }
 
-/** For each key of an index, the staged rows that have it. */
+/** The staged rows with each key of an index. */
 interface KnownKeys {
   readonly index: StagedIndex;
   readonly holders: Map<string, string[]>;
@@ -27,7 +27,7 @@ export class StagedKeys {
    * Returns the primary keys, as text, of the staged rows that have an index key. Several rows may
    * have the same key, but only while a statement that exchanges keys is staging its rows.
    *
-   * @param rows All staged rows of the owner, by their primary keys as text.
+   * @param rows All staged rows of the owner, keyed by primary key text.
    */
   holdersOf(
     index: StagedIndex,
@@ -63,7 +63,7 @@ function add({ holders, index }: KnownKeys, primary: string, staged: StagedRow):
   else known.push(primary);
 }
 
-/** Returns the index key of a live row as text, or undefined if the key equals no other key. */
+/** Returns the index key of a live row as text; undefined if the key equals no other key. */
 function textOf({ keyOf, types }: StagedIndex, staged: StagedRow): string | undefined {
   const key = staged.isDeleted ? undefined : keyOf(staged.row);
   return key === undefined ? undefined : keyTextOf(types, key);

@@ -1,27 +1,27 @@
 /**
- * The state of a statement with data-modifying WITH parts, while its parts run one after another.
+ * The state of a statement with changes in WITH, while its parts run one after another.
  *
- * All parts read the state before the statement. The changes of each part are therefore kept until
- * the last part has read its rows, and only then staged.
+ * All parts read the state before the statement. The changes of each part are therefore held back
+ * until the last part has read its rows, and are staged only then.
  */
 import type { WaitingSteps } from "../../../base/waiting_steps.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 
-/** The changes that one part of a statement makes. */
+/** The changes made by one part of a statement. */
 export interface HeldChanges {
   readonly rowCount: number;
   /** Stages the changes in steps of bounded length. */
   readonly staging: Generator<undefined, void>;
   /**
-   * Checks foreign keys, carries out their actions and fires triggers, once all parts have been
-   * staged.
+   * Checks foreign keys, carries out their actions and fires triggers. Called once all parts have
+   * been staged.
    */
   follow(): WaitingSteps<void>;
 }
 
 export class StatementParts {
-  /** The rows that the parts of the statement have returned. */
+  /** The rows returned by the parts of the statement so far. */
   readonly rows: Map<BoundRecursion, MaterialisedRows> = new Map<
     BoundRecursion,
     MaterialisedRows
@@ -37,7 +37,7 @@ export class StatementParts {
     return this.#held;
   }
 
-  /** Records that a part changes a stored row. Returns false if the row was changed before. */
+  /** Records that a part changes a stored row. Returns false if a part has already changed it. */
   noteChanged(tableId: number, owner: number, keyText: string): boolean {
     const { size } = this.#changed;
     return this.#changed.add(`${tableId}/${owner}/${keyText}`).size > size;

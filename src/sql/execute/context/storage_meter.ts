@@ -1,15 +1,15 @@
-/** Checks the bytes of a statement's commit against the storage limit of users. */
+/** Checks the bytes added by a statement's commit against the users' storage limits. */
 import type { TableEntry } from "../../../catalog/mod.ts";
 import type { Commit } from "../../../storage/mod.ts";
 
 /**
- * How many bytes a commit adds to the rows and files of one owner; negative if it frees more than
+ * By how many bytes a commit increases one owner's rows and files; negative if it frees more than
  * it adds.
  */
 export interface StorageGrowth {
   readonly owner: number;
   readonly bytes: number;
-  /** The tables to which the commit writes, except SHARED tables. */
+  /** The tables to which the commit writes, apart from SHARED tables. */
   readonly tables: readonly TableEntry[];
   /** Whether the commit adds uploaded files. */
   readonly hasFiles: boolean;
@@ -19,7 +19,7 @@ export interface StorageMeter {
   /**
    * Runs the commit in this tick if the added bytes stay within the limits.
    *
-   * @param growths One entry for each owner.
+   * @param growths One entry per owner.
    * @throws {DatabaseError} LIMIT_EXCEEDED, and any error of `commit`.
    */
   charge(growths: readonly StorageGrowth[], commit: () => Commit): Commit;

@@ -1,6 +1,6 @@
 /**
- * Stores the numbers that a request or a transaction has taken from sequences, which currval and
- * lastval return.
+ * Stores the numbers that a request or transaction has taken from sequences. currval and lastval
+ * return them.
  */
 import type { Whole } from "../../../types/mod.ts";
 
@@ -13,12 +13,12 @@ export class TakenNumbers {
     this.#lastSequence = sequenceId;
   }
 
-  /** Replaces the stored number of a sequence with the number that setval has set. */
+  /** Replaces the stored number of a sequence with the one set by setval. */
   correct(sequenceId: number, value: Whole): void {
     this.#bySequence.set(sequenceId, value);
   }
 
-  /** Returns a function that restores the numbers that are stored now. */
+  /** Returns a function that restores the numbers as they are now. */
   saved(): () => void {
     const numbers = new Map(this.#bySequence);
     const last = this.#lastSequence;

@@ -1,6 +1,6 @@
 /**
- * Manages the staged writes of one BEGIN … COMMIT: the net effect on each key, which the
- * transaction's own statements see, and which COMMIT applies as one batch.
+ * Manages the staged writes between BEGIN and COMMIT: the net effect on each key, which the
+ * transaction's own statements see, and which COMMIT applies as a single batch.
  *
  * - For each key, the most recently staged row is kept together with the snapshot's row.
  * - INSERT followed by DELETE writes nothing, and neither do changes that restore the stored row.
@@ -23,13 +23,10 @@ import type { StorageGrowth } from "./storage_meter.ts";
 import { TakenNumbers } from "./taken_numbers.ts";
 import type { DeferredCall } from "./trigger_calls.ts";
 
-/** The number of rows that are encoded in one piece of work. */
+/** How many rows are encoded in one piece of work. */
 const WRITE_ROWS_MAX = 512;
 
-/**
- * The memory that a change recorded for a savepoint takes in addition to the replaced row, in
- * bytes.
- */
+/** The memory in bytes that a change recorded for a savepoint takes besides the replaced row. */
 const NOTE_BYTES = 96;
 
 export interface StagedRow {
@@ -40,12 +37,12 @@ export interface StagedRow {
   readonly stored: Row | undefined;
 }
 
-/** The staged rows of a transaction, in the form in which its statements read them. */
+/** A transaction's staged rows, in the form in which its statements read them. */
 export interface StagedRows {
   hasStaged(tableId: number): boolean;
   /**
-   * Returns the staged rows of one owner by key text, in the order in which they were first staged.
-   * The result shares the state of the transaction.
+   * Returns one owner's staged rows, keyed by key text, in the order in which they were first
+   * staged. The map is the transaction's own and changes with it.
    */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
 }
@@ -62,17 +59,17 @@ export interface LockedRow {
   readonly seq: number;
 }
 
-/** The uploads of a statement whose rows are staged in a transaction. */
+/** The uploads of a statement that has staged rows in a transaction. */
 export interface HeldUploads {
   /**
-   * Lists the files; called in the tick in which the rows are committed.
+   * Lists the files. Called in the tick in which the rows are committed.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   list(nowMs: number): void;
   /** Called once the rows with the uploads are durable. */
   keep(): void;
   /**
-   * Called when the rows are not written, or when it is unknown whether they are written.
+   * Called when the rows are not written, or when it is unknown whether they are.
    * @param error The reason.
    */
   fail(error: unknown): void;
@@ -90,18 +87,18 @@ export interface TransactionMark {
   readonly deferred: readonly DeferredCall[];
 }
 
-/** A constraint that may be checked at the commit. */
+/** A constraint that can be deferred to the commit. */
 export type Deferrable = Pick<ForeignKeyEntry, "isDeferrable" | "isDeferred" | "name">;
 
 /** The choices made by SET CONSTRAINTS. */
 interface Deferral {
-  /** The choices for individual constraints, by name: whether the constraint is deferred. */
+  /** The choice for individual constraints, keyed by name. True means deferred. */
   readonly byName: ReadonlyMap<string, boolean>;
-  /** The choice for all other deferrable constraints; undefined if each has its default. */
+  /** The choice for all other deferrable constraints; undefined if each keeps its default. */
   readonly areAll: boolean | undefined;
 }
 
-/** A lock that was taken, and the strength of the transaction's earlier lock on the same row. */
+/** A lock that was taken, and how strong the transaction's earlier lock on the same row was. */
 interface LockNote {
   readonly row: LockedRow;
   readonly before: HeldStrength;
@@ -110,24 +107,24 @@ interface LockNote {
 /** Restores the previous lock of a transaction on a row. */
 export type RestoreLock = (row: LockedRow, before: HeldStrength) => void;
 
-/** The staged rows of one table, by owner and by key text. */
+/** The staged rows of a table, keyed by owner and then by key text. */
 type StagedOwners = Map<number, Map<string, StagedRow>>;
 
-/** The form that the rows of a table have under its new definition. */
+/** How a table's rows are converted to its new definition. */
 export interface RedefinedRows {
   readonly schemaVersion: number;
   readonly convert: (row: Row) => Row;
   readonly keyTextOf: (row: Row) => string;
 }
 
-/** A replacement of all staged rows of a table, whose definition has changed. */
+/** Records that all staged rows of a table were replaced because its definition has changed. */
 interface RedefinitionNote {
   readonly tableId: number;
   readonly owners: StagedOwners;
   readonly schemaVersion: number;
 }
 
-/** A change to a staged row, with the row that it replaced. */
+/** Records a change to a staged row, with the row that was replaced. */
 interface StagingNote {
   readonly tableId: number;
   readonly owner: number;
@@ -140,13 +137,13 @@ export interface TransactionOptions {
   readonly nowMicros: number;
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
-  /** The time for which the transaction may stay open. */
+  /** How long the transaction may stay open. */
   readonly timeoutMs: number;
   readonly bytesMax: number;
   /** Whether owners have a storage limit. */
   readonly isMetered: boolean;
   /**
-   * Called with the increase in the memory that the transaction uses, which may be negative.
+   * Called with the increase in the transaction's memory, which may be negative.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
@@ -164,23 +161,23 @@ export class Transaction implements StagedRows {
   readonly timeoutMs: number;
   /** The tables whose write gates the request has closed for this transaction. */
   readonly gatedIds: readonly number[];
-  /** The values that statements in the transaction have received from sequences. */
+  /** The numbers that the transaction's statements have taken from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
-  /** The parent keys that foreign keys need, which the commit checks. */
+  /** The parent keys that foreign keys need and that the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
   #deferral: Deferral = { byName: new Map(), areAll: undefined };
-  /** The calls of constraint triggers that the commit makes, oldest first. */
+  /** The calls to constraint triggers that are left to the commit, oldest first. */
   #deferred: DeferredCall[] = [];
   readonly #bytesMax: number;
   readonly #onGrow: TransactionOptions["onGrow"];
   readonly #staged = new Map<number, StagedOwners>();
   /** The schema version of each table for which rows were staged. */
   readonly #versions = new Map<number, number>();
-  /** The keys of staged rows in unique indexes, by table and owner. */
+  /** The unique index keys of staged rows, keyed by table and owner. */
   readonly #keys = new Map<string, StagedKeys>();
   #uploads: HeldUploads[] = [];
   #bytes = 0;
-  /** The rows that the transaction has locked, by seq. */
+  /** The rows that the transaction has locked, keyed by seq. */
   readonly #locked = new Map<number, LockedRow>();
   /** The bytes added per owner; undefined if there is no storage limit. */
   #growths: Map<number, StorageGrowth> | undefined;
@@ -189,7 +186,7 @@ export class Transaction implements StagedRows {
    * there is no mark.
    */
   #notes: (RedefinitionNote | StagingNote)[] | undefined;
-  /** The locks to undo since the first mark, oldest first. */
+  /** The locks taken since the first mark, oldest first, to be undone if necessary. */
   #lockNotes: LockNote[] = [];
 
   constructor(options: TransactionOptions) {
@@ -204,12 +201,12 @@ export class Transaction implements StagedRows {
     this.#growths = options.isMetered ? new Map() : undefined;
   }
 
-  /** The newest seq that the statements of the transaction see. */
+  /** The newest seq that the transaction's statements see. */
   get snapshotSeq(): Seq {
     return this.#snapshotSeq;
   }
 
-  /** Called before the transaction reads or changes anything, after which its snapshot is fixed. */
+  /** Fixes the snapshot. Called before the transaction reads or changes anything. */
   fixSnapshot(): void {
     this.#isSnapshotFixed = true;
   }
@@ -219,7 +216,7 @@ export class Transaction implements StagedRows {
     if (!this.#isSnapshotFixed) this.#snapshotSeq = seq;
   }
 
-  /** Adds uploads, which from now on are kept or removed together with the transaction. */
+  /** Adds uploads. From now on, they are kept or removed together with the transaction. */
   holdUploads(uploads: HeldUploads): void {
     this.#uploads.push(uploads);
   }
@@ -229,7 +226,7 @@ export class Transaction implements StagedRows {
     return this.#uploads;
   }
 
-  /** The estimated size of the staged rows, which only `undoTo` and `release` reduce. */
+  /** The estimated size of the staged rows. Only `undoTo` and `release` reduce it. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -237,8 +234,8 @@ export class Transaction implements StagedRows {
   /**
    * Locks a row until the end of the transaction.
    *
-   * @param before The previous lock of the transaction on the row. @throws {DatabaseError}
-   * TRANSACTION_LIMIT
+   * @param before The transaction's previous lock on the row.
+   * @throws {DatabaseError} TRANSACTION_LIMIT
    */
   lock(row: LockedRow, before: HeldStrength): void {
     if (this.#notes !== undefined) this.#lockNotes.push({ row, before });
@@ -250,7 +247,7 @@ export class Transaction implements StagedRows {
     this.#requireRoom();
   }
 
-  /** Returns the locked rows, which must still be unchanged at the commit. */
+  /** The locked rows, which must still be unchanged at the commit. */
   get locked(): Iterable<LockedRow> {
     return this.#locked.values();
   }
@@ -270,7 +267,10 @@ export class Transaction implements StagedRows {
     };
   }
 
-  /** Undoes all changes and locks since a mark, and calls `fail` for each upload since the mark. */
+  /**
+   * Undoes all changes and locks made since a mark, and calls `fail` for each upload added since
+   * then.
+   */
   undoTo(mark: TransactionMark, restoreLock: RestoreLock): void {
     const { bytes, growths, noteCount, uploadCount } = mark;
     for (const { before, row } of this.#lockNotes.splice(mark.lockCount).toReversed()) {
@@ -312,7 +312,7 @@ export class Transaction implements StagedRows {
    * Converts the staged rows of a table whose definition this transaction has changed.
    *
    * @param next.schemaVersion The version of the new definition.
-   * @param next.convert Returns a row in the order of the columns of the new definition.
+   * @param next.convert Returns a row in the column order of the new definition.
    * @param next.keyTextOf Returns the primary key of a converted row, as text.
    * @throws {DatabaseError} TRANSACTION_LIMIT, and the errors of `convert`.
    */
@@ -336,7 +336,9 @@ export class Transaction implements StagedRows {
     this.#requireRoom();
   }
 
-  /** Forgets the staged rows and the claims of a table that this transaction has dropped. */
+  /**
+   * Discards the staged rows of a table that this transaction has dropped, and the claims on it.
+   */
   dropTable(tableId: number): void {
     this.claims.dropTable(tableId);
     if (this.#staged.has(tableId)) {
@@ -405,7 +407,10 @@ export class Transaction implements StagedRows {
     return [...(this.#staged.get(tableId)?.keys() ?? [])];
   }
 
-  /** Sets when constraints are checked. @param names Undefined for all deferrable constraints. */
+  /**
+   * Sets when constraints are checked.
+   * @param names Undefined for all deferrable constraints.
+   */
   setConstraints(names: readonly string[] | undefined, isDeferred: boolean): void {
     const { areAll, byName } = this.#deferral;
     this.#deferral =
@@ -417,14 +422,17 @@ export class Transaction implements StagedRows {
           };
   }
 
-  /** Whether a foreign key or a constraint trigger waits for the commit. */
+  /** Whether a foreign key or constraint trigger is left to the commit. */
   isDeferred({ isDeferrable, isDeferred, name }: Deferrable): boolean {
     if (!isDeferrable) return false;
     const { areAll, byName } = this.#deferral;
     return byName.get(name) ?? areAll ?? isDeferred;
   }
 
-  /** Leaves the call of a constraint trigger to the commit. @throws {DatabaseError} */
+  /**
+   * Leaves a call to a constraint trigger to the commit.
+   * @throws {DatabaseError}
+   */
   deferCall(call: DeferredCall): void {
     this.#deferred.push(call);
     this.#growBy(NOTE_BYTES);
@@ -435,18 +443,21 @@ export class Transaction implements StagedRows {
     return this.#deferred.length > 0;
   }
 
-  /** Removes and returns the oldest deferred call that is chosen. */
+  /**
+   * Removes and returns the oldest deferred call that `isChosen` selects; undefined if there is
+   * none.
+   */
   nextDeferred(isChosen: (call: DeferredCall) => boolean = () => true): DeferredCall | undefined {
     const index = this.#deferred.findIndex(isChosen);
     return index === -1 ? undefined : this.#deferred.splice(index, 1)[0];
   }
 
   /**
-   * Requires that a table still has the definition for which rows were staged, because staged rows
-   * do not fit any other definition.
+   * Requires that every table still has the definition for which rows were staged, because staged
+   * rows do not fit any other definition.
    *
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if the table was altered or dropped in the
-   * meantime.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if a table was altered or dropped in the
+   *   meantime.
    */
   requireUnaltered(catalog: Catalog): void {
     for (const [tableId, version] of this.#versions) {
@@ -462,8 +473,8 @@ export class Transaction implements StagedRows {
   /**
    * Stages the new state of a key.
    *
-   * @param to.isRewrite Whether a definition rewrites the row, which counts against no storage
-   *   limit: the owner has added nothing.
+   * @param to.isRewrite Whether a definition rewrites the row. Such a rewrite does not count
+   *   towards the storage limit, because the owner has added nothing.
    * @throws {DatabaseError} TRANSACTION_LIMIT if the transaction would exceed its limits.
    */
   stage(
@@ -522,7 +533,7 @@ export class Transaction implements StagedRows {
     );
   }
 
-  /** Records the number of bytes by which the commit increases an owner's usage. */
+  /** Records by how many bytes the commit increases an owner's usage. */
   grow(
     { owner, table }: { owner: number; table: TableEntry },
     bytes: number,
@@ -544,7 +555,7 @@ export class Transaction implements StagedRows {
     return [...(this.#growths?.values() ?? [])];
   }
 
-  /** The number of keys that have a staged row. */
+  /** How many keys have a staged row. */
   get keyCount(): number {
     let count = 0;
     for (const owners of this.#staged.values()) {
@@ -554,8 +565,8 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Yields the net effect of the transaction, in the order in which rows were first staged, with at
-   * most a few hundred rows per write.
+   * Yields the net effect of the transaction, in the order in which rows were first staged, with
+   * at most a few hundred rows per write.
    */
   *writes(): Generator<TableWrite> {
     for (const [tableId, owners] of this.#staged) {
@@ -594,7 +605,7 @@ export function sameRow(left: Row, right: Row): boolean {
 
 /** Whether two values have the same bits. */
 export function sameValue(left: Value, right: Value): boolean {
-  // NaN is the same as NaN, and the two zeros of floats differ.
+  // NaN counts as the same as NaN, and the two zeros of floats count as different.
   if (Object.is(left, right)) return true;
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     return Buffer.compare(left, right) === 0;

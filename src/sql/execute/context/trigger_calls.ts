@@ -1,18 +1,18 @@
 /**
- * Defines how a change calls the functions of triggers. The layer that runs statements implements
- * it, because a function runs statements of its own.
+ * Defines how a change calls the functions of triggers. The interface is implemented by the layer
+ * that runs statements, because a function runs statements of its own.
  */
 import type { Principal } from "../../../auth/mod.ts";
 import type { TableEntry, TriggerEntry, TriggerEvent } from "../../../catalog/mod.ts";
 import type { Row } from "../../../types/mod.ts";
 
-/** The rows of one statement, which triggers read by the names of REFERENCING. */
+/** The rows of a statement that triggers read under the names in REFERENCING. */
 export interface TransitionRows {
   readonly before: readonly Row[];
   readonly after: readonly Row[];
 }
 
-/** One call of the function of a trigger. Rows have the columns of the table in order. */
+/** A call to a trigger function. Its rows have the table's columns in order. */
 export interface TriggerCall {
   readonly table: TableEntry;
   readonly trigger: TriggerEntry;
@@ -26,8 +26,8 @@ export interface TriggerCall {
 
 export interface TriggerCalls {
   /**
-   * Runs the function of a trigger within the transaction of the statement. Returns the row that
-   * the function returns; null if it returns NULL.
+   * Runs a trigger's function within the transaction of the statement. Returns the row that the
+   * function returns; null if it returns NULL.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED if triggers fire each other too deeply, and the errors
    *   of the function.
@@ -35,11 +35,11 @@ export interface TriggerCalls {
   call(call: TriggerCall): Row | null | Promise<Row | null>;
 }
 
-/** A call of a constraint trigger that the commit makes. */
+/** A call to a constraint trigger that is left to the commit. */
 export interface DeferredCall {
   /** The name of the trigger. */
   readonly name: string;
-  /** The user whose statement has fired the trigger. */
+  /** The user whose statement fired the trigger. */
   readonly principal: Principal;
   readonly call: TriggerCall;
 }

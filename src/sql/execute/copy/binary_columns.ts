@@ -1,6 +1,6 @@
 /**
- * Converts the cells of binary data to columns, according to PostgreSQL's binary format for each
- * type. Numbers are big-endian.
+ * Converts cells of binary data to columns, according to PostgreSQL's binary format for each type.
+ * Numbers are big-endian.
  *
  *     boolean            1 byte                         date          days since 2000-01-01, i32
  *     smallint … bigint  2, 4 or 8 bytes                time          microseconds, i64
@@ -9,9 +9,11 @@
  *     jsonb              1, then UTF-8                  uuid, bytes   the bytes
  *     decimal            count, weight, sign, scale as u16, then digits in base 10,000
  *     embedding          count u16, 0 u16, then 4 bytes for each number
- *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length and
+ *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length
+ *     and
  *                        first index as i32; then the elements of all as cells
- *     range              flags, 1 byte; then its bounds as cells, without those that the flags exclude
+ *     range              flags, 1 byte; then its bounds as cells, without those that the flags
+ *     exclude
  *     multirange         count i32; then its ranges as cells
  *     geometric types    see `binary_shapes.ts`
  */
@@ -48,13 +50,13 @@ import {
 import { shapeAt } from "./binary_shapes.ts";
 import { type CellRange, CopyCell, type CopyCells } from "./copy_cells.ts";
 
-/** The number of days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts. */
+/** The number of days between 1970-01-01 and 2000-01-01, from which PostgreSQL counts. */
 export const EPOCH_DAYS = 10_957;
 export const EPOCH_MICROS: number = EPOCH_DAYS * 86_400_000_000;
 
 const MICROS_PER_DAY = 86_400_000_000;
 
-/** The codes for the sign of a decimal in binary data. */
+/** The sign code of a negative decimal in binary data. */
 export const DECIMAL_MINUS = 0x4000;
 
 /** The number of decimal digits in one base-10,000 digit. */
@@ -110,8 +112,8 @@ function readTextColumn(cells: CopyCells, column: number): Vector | undefined {
       continue;
     }
     const start = starts[cell] ?? 0;
-    // Each cell is checked separately, because a character that is split between two cells would
-    // look valid in the whole column.
+    // Each cell is checked separately, because a character split between two cells would look
+    // valid in the column as a whole.
     if (start < (ends[cell] ?? 0) && ((bytes[start] ?? 0) & 0xc0) === 0x80) return undefined;
     bytes.copy(texts, offsets[row], start, ends[cell]);
   }
@@ -126,7 +128,7 @@ const WIDTHS: ReadonlyMap<string, number> = new Map([
   ["double", 8],
 ]);
 
-/** Returns the number in a cell; undefined if the cell has to be read by `binaryValue`. */
+/** Returns the number in a cell; undefined if `binaryValue` has to read the cell. */
 function numberAt(bytes: Buffer, at: number, { kind }: DataType): number | undefined {
   switch (kind) {
     case "smallint":
@@ -194,7 +196,7 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
   }
 }
 
-/** The number of bytes of each type with a fixed width. */
+/** The size in bytes of each type with a fixed width. */
 const VALUE_BYTES: ReadonlyMap<string, number> = new Map([
   ...WIDTHS,
   ["float", 4],
@@ -248,8 +250,8 @@ function wholeAt(bytes: Buffer, at: number): Whole {
 }
 
 /**
- * Converts days since 2000-01-01 to days since 1970-01-01. Infinite dates have the same value in
- * both.
+ * Converts days since 2000-01-01 to days since 1970-01-01. Infinite dates are represented by the
+ * same value in both.
  */
 function dateSince(days: number): number {
   return isFiniteDate(days) ? checkDate(days + EPOCH_DAYS) : days;
@@ -260,14 +262,14 @@ function timestampSince(micros: Whole): Whole {
   return checkTimestamp(wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS)));
 }
 
-/** The sign codes of NaN and the infinities, by their text. */
+/** The sign codes of NaN and the infinities, keyed by their text. */
 export const SPECIAL_SIGNS: ReadonlyMap<string, number> = new Map([
   ["NaN", 0xc000 - 0x10000],
   ["Infinity", 0xd000 - 0x10000],
   ["-Infinity", 0xf000 - 0x10000],
 ]);
 
-/** Reads a NUMERIC: a number with the scale that its bytes state, NaN, or an infinity. */
+/** Reads a NUMERIC: a number with the scale given in its bytes, NaN, or an infinity. */
 function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "numeric" }): Value {
   const { end, start } = range;
   const sign = end - start < 8 ? 0 : bytes.readInt16BE(start + 4);
@@ -277,13 +279,16 @@ function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "nu
   const value = numericFromText(decimalText(bytes, range, type));
   if (value === undefined) throw refuse(type, "it is not a number");
   const scale = bytes.readUInt16BE(start + 6);
-  // The base-10,000 digits may have more trailing zeros than the scale of the number.
+  // The base-10,000 digits may have more trailing zeros than the scale of the number allows.
   const shown =
     numericScale(value) < scale ? roundNumeric(value, scale) : truncateNumeric(value, scale);
   return fitNumeric(shown, type);
 }
 
-/** Reads a decimal and returns it as a string of digits. @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Reads a decimal and returns its text.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): string {
   if (end - start < 8) throw refuse(type, "it is shorter than 8 bytes");
   const count = bytes.readUInt16BE(start);
@@ -299,7 +304,7 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
     if (digit > 9999) throw refuse(type, `its digit ${digit} is above 9999`);
     digits += String(digit).padStart(DIGITS, "0");
   }
-  // The value of the first digit is multiplied by 10,000 to the power of the weight.
+  // The first digit counts 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
   if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is above 16383`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
@@ -354,7 +359,7 @@ function arrayAt(
   return nested(items, lengths.slice(1));
 }
 
-/** The bits of the first byte of a range. */
+/** The flag bits in the first byte of a range. */
 export const RANGE_IS_EMPTY = 1;
 export const LOWER_IS_INCLUDED = 2;
 export const UPPER_IS_INCLUDED = 4;
@@ -401,7 +406,7 @@ function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Ran
   return range;
 }
 
-/** Returns the place of a cell within a value, which its length precedes. */
+/** Returns the range of a cell inside a value. The cell is preceded by its length. */
 function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): CellRange {
   const length = start + 4 > end ? -1 : bytes.readInt32BE(start);
   if (length < 0 || start + 4 + length > end)
@@ -410,7 +415,7 @@ function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): Ce
 }
 
 /**
- * Divides elements into nested arrays of the given lengths; the length of the innermost arrays
+ * Divides elements into nested arrays of the given lengths. The length of the innermost arrays
  * comes last.
  */
 function nested(items: readonly Value[], lengths: readonly number[]): readonly Value[] {

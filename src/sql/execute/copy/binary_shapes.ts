@@ -1,7 +1,7 @@
 /**
  * Reads geometric values from binary data, in PostgreSQL's format: the numbers in the order of the
- * text, 8 bytes each. A byte that states whether the path is closed precedes the points of a path,
- * and their count, i32, precedes those of a path or polygon.
+ * text form, 8 bytes each. The points of a path or polygon are preceded by their count, an i32,
+ * and those of a path by another byte that tells whether the path is closed.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -13,7 +13,10 @@ import {
 } from "../../../types/mod.ts";
 import type { CellRange } from "./copy_cells.ts";
 
-/** Reads a geometric value. @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Reads a geometric value.
+ * @throws {DatabaseError} INVALID_VALUE
+ */
 export function shapeAt(bytes: Buffer, { end, start }: CellRange, kind: GeometricKind): string {
   switch (kind) {
     case "path":

@@ -1,6 +1,6 @@
 /**
- * Records the locations of COPY FROM cells in the bytes that were read. The scanner of each format
- * records the cells, from which `copy_columns.ts` makes columns.
+ * Records where the cells of COPY FROM are located in the bytes that were read. Each format has a
+ * scanner that records the cells, and `copy_columns.ts` converts them to columns.
  */
 import { defined } from "../../../base/assert.ts";
 
@@ -10,28 +10,25 @@ export const CopyCell = {
   default: 1,
   /** A cell that contains its text as plain bytes. */
   plain: 2,
-  /** A cell with an encoded text, which the scanner has to decode. */
+  /** A cell with encoded text, which the scanner has to decode. */
   encoded: 3,
   /** A cell that contains a JSON number, boolean, array or object. */
   json: 4,
 } as const;
 
-/** A cell that contains raw bytes. */
+/** The bytes of a cell, from `start` (inclusive) to `end` (exclusive). */
 export interface CellRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** The cells that one scan found, in row order: cell = row × columnCount + column. */
+/** The cells found by a scan, in row order: cell = row × columnCount + column. */
 export class CopyCells {
   readonly columnCount: number;
   readonly kinds: Uint8Array;
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /**
-   * The line number at which each row begins, counted from 1. In binary data, the number of the
-   * row.
-   */
+  /** The line number at which each row begins, counted from 1. For binary data, the row number. */
   readonly lines: Uint32Array;
   /** The bytes in which the cells are located. */
   bytes: Buffer = Buffer.alloc(0);
@@ -59,23 +56,26 @@ export class CopyCells {
   }
 }
 
-/** Scans the rows of data in one of the formats of COPY FROM. */
+/** Scans the rows in data of a particular COPY FROM format. */
 export interface CopyScanner {
   /**
-   * Scans the rows in `cells.bytes` from an offset on, until `cells` is full, the bytes end in the
-   * middle of a row, or the data ends. Returns the offset after the last whole row.
+   * Scans the rows in `cells.bytes`, starting at an offset, until `cells` is full, the bytes end
+   * in the middle of a row, or the data ends. Returns the offset after the last whole row.
    *
-   * A fault ends the scan. If it occurs in the first row, it is thrown; otherwise the rows before
+   * A fault ends the scan. If it occurs in the first row, it is thrown. Otherwise the rows before
    * it are returned, and the next scan throws it.
    *
-   * @param isLast Whether no bytes follow.
+   * @param isLast Whether no further bytes follow.
    * @throws {DatabaseError} INVALID_VALUE
    */
   scan(cells: CopyCells, from: number, isLast: boolean): number;
-  /** Whether an end marker was read, after which all bytes are ignored. */
+  /** Whether an end marker has been read. All bytes after it are ignored. */
   readonly isEnded: boolean;
-  /** Whether a COPY format writes strings as JSON strings. */
+  /** Whether the format writes strings as JSON strings. */
   readonly isJson: boolean;
-  /** Returns the text of an encoded cell. @throws {DatabaseError} INVALID_VALUE */
+  /**
+   * Returns the text of an encoded cell.
+   * @throws {DatabaseError} INVALID_VALUE
+   */
   decode(bytes: Buffer, range: CellRange): string;
 }

@@ -26,12 +26,15 @@ import { CopyCell, type CopyCells, type CopyScanner } from "./copy_cells.ts";
 const INT_DIGITS_MAX = 9;
 const SMALLINT_DIGITS_MAX = 4;
 
-/** A double represents every number with at most this many digits exactly. */
+/** A double represents any number with at most this many digits exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
 
-/** Up to this length, a loop copies a string faster than a call that copies a range. */
+/**
+ * Up to this length, copying a string in a loop is faster than calling a function that copies a
+ * range.
+ */
 const SHORT_TEXT_BYTES_MAX = 16;
 
 const PLUS = 43;
@@ -42,7 +45,7 @@ const LOWER_F = 102;
 const LOWER_T = 116;
 
 /**
- * Converts the cells of one column to a vector. Returns undefined if a cell needs a cast or a
+ * Converts the cells of a column to a vector. Returns undefined if a cell needs a cast or a
  * default.
  */
 export function readCopyColumn(
@@ -83,7 +86,10 @@ export function readCopyColumn(
   }
 }
 
-/** Returns one byte per row, 1 at each NULL; undefined if the column contains no NULL. */
+/**
+ * Returns one byte per row, which is 1 if the value is NULL; undefined if the column contains no
+ * NULL.
+ */
 function nullsOf(
   { columnCount, kinds, rowCount }: CopyCells,
   column: number,
@@ -101,7 +107,7 @@ function isWritten(kind: number | undefined): boolean {
   return kind === CopyCell.plain || kind === CopyCell.json;
 }
 
-/** Reads integers of few digits. Returns whether every cell is such an integer or NULL. */
+/** Reads integers with few digits. Returns whether every cell is such an integer or NULL. */
 function readWhole(
   { bytes, columnCount, ends, kinds, rowCount, starts }: CopyCells,
   column: number,
@@ -122,16 +128,18 @@ function readWhole(
       if (digit < 0 || digit > 9) return false;
       value = value * 10 + digit;
     }
-    // The value is subtracted from 0 instead of negated, because integers have no -0.
+    // The value is subtracted from 0 rather than negated, because integers have no -0.
     values[row] = isNegative ? 0 - value : value;
   }
   return true;
 }
 
-/** The digits and the scale of the number that {@linkcode readNumber} read last. */
+/** The digits and scale of the number most recently read by {@linkcode readNumber}. */
 const read = { digits: 0, scale: 0, isNegative: false };
 
-/** Reads a number of few digits without an exponent into `read`. */
+/**
+ * Reads a number with few digits and no exponent into `read`. Returns false for any other number.
+ */
 function readNumber(bytes: Buffer, start: number, end: number): boolean {
   const sign = bytes[start];
   const first = sign === MINUS || sign === PLUS ? start + 1 : start;
@@ -186,8 +194,7 @@ function readDecimals(
 }
 
 /**
- * Reads numbers that have the scale of their column. Returns false if digits would have to be
- * rounded.
+ * Reads numbers with the scale of their column. Returns false if digits would have to be rounded.
  */
 function readScaled(
   { bytes, columnCount, ends, kinds, rowCount, starts }: CopyCells,
@@ -261,7 +268,7 @@ function readTexts(cells: CopyCells, column: number, scanner: CopyScanner): Vect
       try {
         text = scanner.decode(bytes, { start, end });
       } catch (error) {
-        // Safe: the cast finds the same fault again and reports where it is.
+        // The error can be ignored: the cast finds the same fault again and reports where it is.
         if (error instanceof DatabaseError) return undefined;
         throw error;
       }
@@ -273,7 +280,10 @@ function readTexts(cells: CopyCells, column: number, scanner: CopyScanner): Vect
   return { kind: "utf8", length: rowCount, bytes: texts, offsets, nulls: nullsOf(cells, column) };
 }
 
-/** Reads one cell, which is neither NULL nor DEFAULT. @throws {DatabaseError} */
+/**
+ * Reads a cell that is neither NULL nor DEFAULT.
+ * @throws {DatabaseError}
+ */
 export function copyValue(
   cells: CopyCells,
   cell: number,
@@ -295,7 +305,7 @@ export function copyValue(
 /** Reads the content of a JSON string, in the form that query results use. */
 function valueOfJsonString(text: string, to: DataType, nowMicros: number): Value {
   const mode = "assignment";
-  // In query results, an instant that is too large for a JSON number is a string.
+  // In query results, a timestamp that is too large for a JSON number is written as a string.
   if (isInstant(to) && /^-?\d{16,18}$/.test(text)) {
     return castValue(wholeFromBigint(BigInt(text)), { from: BIGINT, to, mode });
   }
@@ -306,10 +316,10 @@ function isInstant({ kind }: DataType): boolean {
   return kind === "timestamp" || kind === "datetime";
 }
 
-/** The type of a JSON array or object that is given as text. */
+/** The type of a JSON array or object passed as text. */
 const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 
-/** A regular expression for a JSON number. */
+/** Matches a JSON number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** Reads a JSON value that is neither a string nor null, in the form that query results use. */

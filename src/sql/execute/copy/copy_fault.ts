@@ -1,5 +1,5 @@
 /**
- * Creates the errors for the data of COPY FROM. Each error names the line, and the column if the
+ * Creates errors about the data of COPY FROM. Each error names the line, and the column if the
  * fault is in a cell.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -17,7 +17,7 @@ export function copyFault(what: string, place: CopyPlace): DatabaseError {
   return new DatabaseError("INVALID_VALUE", `Cannot read ${placeText(place)}: ${what}`);
 }
 
-/** Returns a copy of an error, with the location in the data added. */
+/** Returns a copy of an error with its location in the data added. */
 export function atPlace(error: unknown, place: CopyPlace): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code, hint, message } = error;

@@ -34,28 +34,28 @@ import { atPlace, type CopyPlace, copyFault } from "./copy_fault.ts";
 import { JsonScanner } from "./json_scanner.ts";
 import { LineScanner } from "./line_scanner.ts";
 
-/** The number of rows that one step scans and passes on. Each row takes a microsecond. */
+/** How many rows are scanned and passed on in one step. Each row takes a microsecond. */
 const ROWS_PER_STEP = 1024;
 
-/** The maximum size of one row, which exceeds what any stored row needs in any encoding. */
+/** The maximum size of a row. Every row that can be stored is smaller, in any encoding. */
 const ROW_BYTES_MAX: number = 32 * 1024 * 1024;
 
 export interface CopyTarget {
   readonly runtime: TableRuntime;
-  /** For each column of the data, its position in the table. */
+  /** The table position of each column in the data. */
   readonly targets: readonly number[];
   readonly options: CopySettings;
 }
 
 /** Receives the rows of a COPY. */
 export interface CopySink {
-  /** Receives rows as vectors for all columns of the table. */
+  /** Receives rows as one vector per column of the table. */
   readonly onColumns: (batch: Batch) => void;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
   readonly takesColumns: () => boolean;
 }
 
-/** Reads the rows of one COPY. */
+/** Reads the rows of a COPY. */
 export class CopyRows {
   readonly #target: CopyTarget;
   readonly #input: CopyInput;
@@ -64,10 +64,10 @@ export class CopyRows {
   readonly #scanner: CopyScanner;
   readonly #cells: CopyCells;
   readonly #columnNames: readonly string[];
-  /** The received bytes; those from `#from` on have not been scanned completely. */
+  /** The bytes received so far. Those from `#from` onwards have not been completely scanned. */
   #bytes: Buffer = Buffer.alloc(0);
   #from = 0;
-  /** The pieces that have arrived since the last scan, and the number of their bytes. */
+  /** The pieces that have arrived since the last scan, and their total size. */
   #pieces: Uint8Array[] = [];
   #pieceBytes = 0;
   #isInputOver = false;
@@ -86,7 +86,7 @@ export class CopyRows {
     this.#cells = new CopyCells(target.targets.length, ROWS_PER_STEP);
   }
 
-  /** Reads a piece, or passes on the rows of one step. Returns false at the end. */
+  /** Reads a piece, or passes on the rows of one step. Returns false at the end of the data. */
   next(): boolean | Promise<boolean> {
     this.#context.checkTime();
     if (this.#hasMore) return this.#step();
@@ -109,7 +109,7 @@ export class CopyRows {
       this.#pieceBytes += piece.length;
     }
     const waiting = this.#bytes.length - this.#from;
-    // An incomplete row is scanned again only when the amount of data has doubled.
+    // An incomplete row is scanned again only once the amount of data has doubled.
     const isTooLong = waiting + this.#pieceBytes > ROW_BYTES_MAX;
     this.#hasMore = this.#isInputOver || isTooLong || this.#pieceBytes >= waiting;
   }
@@ -121,7 +121,7 @@ export class CopyRows {
     cells.bytes = this.#bytes;
     const from = this.#from;
     this.#from = this.#scanner.scan(cells, from, this.#isInputOver);
-    // If this scan found rows, the next scan finds more rows, or throws the fault that follows
+    // If this scan found rows, the next one finds more of them or throws the fault that follows
     // them.
     this.#hasMore = cells.rowCount > 0;
     if (cells.rowCount === 0) {
@@ -131,7 +131,7 @@ export class CopyRows {
     if (this.#target.options.format !== "binary") this.#requireText(cells, from);
     const scannedCount = cells.rowCount;
     const batch = this.#batchOf(cells);
-    // The memory is counted because the rows stay in memory until the commit.
+    // The memory is counted, because the rows stay in memory until the commit.
     this.#context.memory.take(((this.#from - from) * batch.rowCount) / scannedCount);
     this.#input.note(batch.rowCount);
     if (batch.rowCount === 0) return true;
@@ -156,7 +156,7 @@ export class CopyRows {
       throw copyFault("found data after the end marker", this.#placeOf(0));
     }
     if (rest.length > 0 || this.#target.options.format === "binary") {
-      // If data is missing at the end, this scan reports the fault.
+      // If data is missing at the end, this scan reports it.
       this.#cells.bytes = this.#bytes;
       this.#from = this.#scanner.scan(this.#cells, this.#from, true);
       if (!this.#scanner.isEnded && this.#from < this.#bytes.length) {
@@ -197,8 +197,8 @@ export class CopyRows {
   }
 
   /**
-   * Returns the rows as vectors for all columns of the table, with defaults for columns that are
-   * not in the data.
+   * Returns the rows as one vector per column of the table, with defaults for columns that are not
+   * in the data.
    */
   #batchOf(cells: CopyCells): Batch {
     const { options, runtime, targets } = this.#target;
@@ -237,7 +237,9 @@ export class CopyRows {
     return remaining;
   }
 
-  /** Returns the value of a cell; undefined if the value is faulty and its row is to be skipped. */
+  /**
+   * Returns the value of a cell; undefined if the value is faulty and its row is to be skipped.
+   */
   #valueAt(row: number, column: number | undefined, position: number): Value | undefined {
     const { options, runtime } = this.#target;
     const cells = this.#cells;

@@ -1,7 +1,6 @@
 /**
- * Scans the ndjson format of COPY FROM: each line is a JSON object whose members have the names of
- * the columns. If a column has no member, it gets its default; a member without a column is an
- * error.
+ * Scans the ndjson format of COPY FROM: each line is a JSON object with members named after the
+ * columns. A column without a member gets its default; a member without a column is an error.
  *
  * Each byte is scanned only once, and no objects are created. Nested JSON is checked when its cell
  * is converted to a value.
@@ -93,7 +92,10 @@ export class JsonScanner implements CopyScanner {
     if (this.#at < this.#end) throw this.#unexpected(bytes, "the end of the line");
   }
 
-  /** Reads the name of a member. @param guess The column to which the name probably refers. */
+  /**
+   * Reads the name of a member, and returns its column.
+   * @param guess The column that is probably meant.
+   */
   #column(bytes: Buffer, guess: number): number {
     this.#space(bytes);
     const { end, isEncoded, start } = this.#string(bytes, "the name of a column");

@@ -18,16 +18,16 @@ const RETURN = 13;
 const BACKSLASH = 92;
 const DOT = 46;
 
-/** The result of scanning a row whose end is not yet in the buffer. */
+/** Returned by the scan of a row that does not end in the buffer yet. */
 const UNFINISHED = -1;
 
 export interface LineScannerOptions {
   readonly options: CopySettings;
   /** The names of the columns to which the cells belong, in order. */
   readonly columns: readonly string[];
-  /** For each column, whether the string that means NULL is read as an ordinary string. */
+  /** For each column, whether the NULL string is read as an ordinary string. */
   readonly neverNull: readonly boolean[];
-  /** For each column, whether the string that represents NULL does so in quotes as well. */
+  /** For each column, whether the NULL string means NULL even in quotes. */
   readonly alwaysNull: readonly boolean[];
 }
 
@@ -44,7 +44,7 @@ export class LineScanner implements CopyScanner {
   #line = 1;
   #isBeforeHeader: boolean;
   #fault: Error | undefined;
-  /** Whether the quoted part or cell that was scanned last has to be decoded. */
+  /** Whether the quoted part or cell scanned last has to be decoded. */
   #hasEscapes = false;
 
   constructor(options: LineScannerOptions) {
@@ -146,7 +146,8 @@ export class LineScanner implements CopyScanner {
         break;
       }
     }
-    // A backslash may be the last byte in the buffer.
+    // A backslash may be the last byte in the buffer, in which case the escaped character is
+    // missing.
     if (at >= length && !isLast) return UNFINISHED;
     const end = Math.min(at, length);
     const next = this.#afterLine(bytes, end, isLast);
@@ -194,7 +195,7 @@ export class LineScanner implements CopyScanner {
     return next;
   }
 
-  /** Returns the offset of the delimiter or line end after a cell, skipping parts in quotes. */
+  /** Returns the offset of the delimiter or line end after a cell, skipping quoted parts. */
   #endOfCell(bytes: Buffer, from: number, isLast: boolean): number {
     const delimiter = this.#delimiter;
     const quote = this.#quote;
@@ -226,8 +227,8 @@ export class LineScanner implements CopyScanner {
 
   /**
    * Returns the offset of the quote that closes a quoted part, or the end of the bytes, and counts
-   * the lines that end within the part. If the part contains escapes, the offset is returned as its
-   * bitwise complement.
+   * the line ends within the part. If the part contains escapes, the bitwise complement of the
+   * offset is returned.
    */
   #closing(bytes: Buffer, from: number): number {
     const quote = this.#quote;
