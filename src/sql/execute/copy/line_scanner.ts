@@ -359,13 +359,13 @@ function isSame(bytes: Buffer, start: number, end: number, text: Buffer): boolea
   return true;
 }
 
-/** The characters that are written as a backslash and a letter. */
+/** The characters written as a backslash and a letter, keyed by the letter. */
 const LETTERS: ReadonlyMap<number, number> = new Map(
   Array.from("bfnrtv").map((letter, i) => [letter.charCodeAt(0), [8, 12, 10, 13, 9, 11][i] ?? 0]),
 );
 
 /**
- * Decodes a cell of the text format, which may contain `\t`, `\101`, `\x41`, and a backslash before
+ * Decodes a cell of the text format. It may contain `\t`, `\101`, `\x41`, and a backslash before
  * any other character.
  */
 function decodeText(bytes: Buffer, { end, start }: CellRange): string {

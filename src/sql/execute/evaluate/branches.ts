@@ -2,7 +2,7 @@
  * Compiles the expressions whose operands are evaluated only for some rows: AND, OR, CASE and
  * COALESCE.
  *
- * An operand is evaluated for a row only if the operands before it leave the result open, so a
+ * An operand is evaluated for a row only if the preceding operands leave the result open, so a
  * guarded operand cannot fail for a row that does not reach it.
  */
 
@@ -33,8 +33,8 @@ export interface Compiling {
 }
 
 /**
- * Compiles AND and OR. Operands that can fail are evaluated only where the operands before them
- * have not decided the result.
+ * Compiles AND and OR. Operands that may fail are evaluated only where the preceding operands have
+ * not decided the result.
  */
 export function compileLogic(
   { kind, operands }: ExpressionOf<"and" | "or">,
@@ -44,7 +44,7 @@ export function compileLogic(
     evaluate: compile(operand),
     needed: mayFail(operand) ? positionsOf(operand, layout) : undefined,
   }));
-  // The value that decides the result, so that AND or OR needs no further operand.
+  // The deciding value: once an operand has it, AND or OR needs no further operand.
   const settling = kind === "or";
   return (batch, context) => {
     let result: Vector | undefined;
@@ -67,7 +67,7 @@ export function compileLogic(
   };
 }
 
-/** Compiles CASE: each branch is evaluated for the rows that reach it. */
+/** Compiles CASE. Each branch is evaluated only for the rows that reach it. */
 export function compileCase(
   { branches, otherwise, type }: ExpressionOf<"case">,
   { compile, layout }: Compiling,
@@ -111,7 +111,8 @@ export function compileCase(
 }
 
 /**
- * Compiles COALESCE: each operand is evaluated for the rows in which all earlier operands are NULL.
+ * Compiles COALESCE. Each operand is evaluated only for the rows in which all earlier operands are
+ * NULL.
  */
 export function compileCoalesce(
   { operands, type }: ExpressionOf<"coalesce">,

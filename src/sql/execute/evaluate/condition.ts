@@ -1,10 +1,10 @@
 /**
- * Evaluates a condition as a selection of rows, for filters.
+ * Evaluates a filter condition as a selection of rows.
  *
  * The operands of AND are evaluated one after another, the cheapest first. While most rows remain,
  * each operand is evaluated over the whole batch, which avoids copying. Once few rows remain, each
  * operand is evaluated only over these rows. Operands that may fail are evaluated only for rows
- * that all earlier operands kept.
+ * kept by all earlier operands.
  *
  * The drawback is that, if two conditions fail, either of the two errors may be reported.
  */
@@ -28,14 +28,12 @@ import { takeColumns } from "./row_choice.ts";
 /**
  * Returns the rows of a batch for which a condition is true.
  *
- * @param into Memory for as many rows as the batch has, in which the selection may be stored.
- * @throws {DatabaseError} The errors of evaluating a row.
+ * @param into Memory for as many rows as the batch has. The selection may be stored in it.
+ * @throws {DatabaseError} The errors raised when a row is evaluated.
  */
 export type Selector = (batch: Batch, context: ExecutionContext, into: RowNumbers) => Selection;
 
-/**
- * If the remaining rows make up less than this share of the batch, they are copied to a new batch.
- */
+/** If the remaining rows are less than this share of the batch, they are copied to a new batch. */
 const NARROW_SHARE = 0.25;
 
 interface ConditionPart {
@@ -134,7 +132,8 @@ function narrow(
 }
 
 /**
- * Removes rows from a mask for which an operand is not true. Returns the number of remaining rows.
+ * Removes the rows from `mask` for which an operand is not true. Returns the number of remaining
+ * rows.
  */
 function keepTrue(mask: Uint8Array, truth: Vector): number {
   let count = 0;
@@ -163,8 +162,8 @@ function keepTrue(mask: Uint8Array, truth: Vector): number {
 }
 
 /**
- * Estimates the cost of an operand per row. From cheap to expensive: numeric loops, lists, strings,
- * queries.
+ * Estimates the cost of an operand per row. From cheap to expensive: numeric loops, lists,
+ * strings, queries.
  */
 function costOf(condition: BoundExpression): number {
   if (hasSubquery(condition)) return readsAnew(condition) ? 6 : 5;

@@ -1,18 +1,20 @@
 /**
- * Computes a function once for each distinct value of a column, provided that the distinct values
- * are cheap to find: the codes of a dictionary, or integers that are close together, such as dates.
+ * Computes a function once per distinct value of a column, provided that the distinct values are
+ * cheap to find. They are for dictionary codes, and for integers that are close together, such as
+ * dates.
  */
 import { type DataType, physicalKind, type Value, type Vector } from "../../../types/mod.ts";
 
 /**
- * The maximum span of integers. If integers are further apart, the function is computed row by row.
+ * The maximum range of the integers. If they are further apart, the function is computed row by
+ * row.
  */
 const SPAN_MAX = 65_536;
 
-/** For each row, the position at which its result is stored. */
+/** Maps each row to the position at which its result is stored. */
 interface Positions {
   readonly at: Int32Array | Uint8Array | Uint16Array | Uint32Array;
-  /** The number that is subtracted from each entry of `at`. */
+  /** Subtracted from each entry of `at` to get the position. */
   readonly base: number;
   readonly span: number;
   readonly nulls: Uint8Array | undefined;
@@ -20,7 +22,7 @@ interface Positions {
 }
 
 /**
- * Returns the values of a function that depends only on the column; NULL stays NULL. The function
+ * Returns the values of a function that depends only on the column. NULL stays NULL. The function
  * is called only for values that occur. Returns undefined if computing row by row is cheaper.
  */
 export function mapDistinct(
@@ -41,7 +43,10 @@ export function mapDistinct(
     return { kind: "any", length, values: valuesOf(positions, length, computed) };
   }
   const numbers = new Float64Array(span);
-  /** The state of each position: 1 if its result was computed, 2 if the result is NULL. */
+  /**
+   * The state of each position: 0 before its result is computed, 1 afterwards, 2 if the result is
+   * NULL.
+   */
   const states = new Uint8Array(span);
   const into = kind === "bool" ? new Uint8Array(length) : newNumbers(kind, length);
   let missing: Uint8Array | undefined;
@@ -50,7 +55,7 @@ export function mapDistinct(
     const isNull = nulls !== undefined && nulls[row] === 1;
     if (!isNull && states[position] === 0) {
       const answer = computed(position);
-      // An integer beyond 2^53 needs a different representation of the results.
+      // An integer beyond 2^53 requires a different representation of the results.
       if (typeof answer === "bigint") return undefined;
       states[position] = answer === null ? 2 : 1;
       numbers[position] = Number(answer ?? 0);
@@ -94,7 +99,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   }
   if (vector.kind !== "i32" || vector.length === 0) return undefined;
   const { nulls, values } = vector;
-  // The value in the place of a NULL is unspecified, and would widen the range of integers.
+  // The value stored for a NULL is unspecified and would widen the range of integers.
   if (nulls !== undefined) return undefined;
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -109,8 +114,7 @@ function positionsOf(vector: Vector): Positions | undefined {
 }
 
 /**
- * Whether any row may be NULL. This also covers vectors that {@linkcode mapDistinct} does not
- * support.
+ * Whether any row may be NULL. Unlike {@linkcode mapDistinct}, this supports every kind of vector.
  */
 export function mayHoldNull(vector: Vector): boolean {
   if (vector.kind === "dict" && vector.values.includes(null)) return true;

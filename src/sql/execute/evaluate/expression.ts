@@ -2,11 +2,11 @@
  * Compiles a bound expression into a function from a batch to a vector. There is no other
  * evaluator.
  *
- * SELECT, DML, the snapshot of a subscription and its live filter all run the code that is compiled
- * here. Numbers use the loops in `kernels/`; all other values are computed one by one with the
- * function that the binder has chosen. Operands that can fail are evaluated only for rows that
- * reach them (`branches.ts`). For example, the right side of AND is evaluated if the left side is
- * not false, and a THEN is evaluated if its WHEN is true.
+ * SELECT, DML, a subscription's snapshot and its live filter all run the code compiled here.
+ * Numbers use the loops in `kernels/`; all other values are computed one by one with the function
+ * chosen by the binder. Operands that may fail are evaluated only for rows that reach them
+ * (`branches.ts`). For example, the right side of AND is evaluated if the left side is not false,
+ * and a THEN is evaluated if its WHEN is true.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -49,9 +49,9 @@ import { type BatchLayout, SINGLE_ROW } from "./layout.ts";
 import { compileRowIn } from "./row_members.ts";
 
 /**
- * Computes one value for each row of a batch.
+ * Computes one value per row of a batch.
  *
- * @throws {DatabaseError} The errors of evaluating a row.
+ * @throws {DatabaseError} The errors raised when a row is evaluated.
  */
 export type Evaluator = (batch: Batch, context: ExecutionContext) => Vector;
 
@@ -157,8 +157,8 @@ function convertedBy(
 }
 
 /**
- * Converts the values of a dictionary that rows have. The conversion of another one may fail, for
- * example if a condition has dropped its rows.
+ * Converts only those values of a dictionary that occur in rows. Converting any other value may
+ * fail, for example if a condition has dropped its rows.
  */
 function convertedDictionary(
   vector: DictionaryVector,
@@ -194,8 +194,8 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
     }
     const byValue = callByValue(vectors, context);
     if (byValue !== undefined) return byValue;
-    // Substrings of a shared string may be stored for long, and would keep the whole batch in
-    // memory, so the strings are copied.
+    // The strings are copied: substrings of a shared string may be stored for a long time, and
+    // would keep the whole batch in memory.
     const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
     const { effort } = context;
@@ -207,14 +207,17 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
     return vectorFromValues(type, results);
   };
 
-  /** Evaluates a call whose arguments are the same for all rows. */
+  /** Evaluates a call with arguments that are the same for all rows. */
   function sharedCall(vectors: readonly Vector[], context: ExecutionContext): Value {
     const value = callAt(vectors, 0, context);
     context.effort.note(value);
     return value;
   }
 
-  /** Evaluates a call once for each value of the only argument that differs from row to row. */
+  /**
+   * Evaluates a call once per value of its only argument that differs from row to row. Returns
+   * undefined if that is not possible.
+   */
   function callByValue(vectors: readonly Vector[], context: ExecutionContext): Vector | undefined {
     if (seesNull || volatility === "volatile") return undefined;
     const position = vectors.findIndex(({ kind }) => kind !== "const");
@@ -248,7 +251,7 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
   }
 }
 
-/** Decodes all text values of a vector into strings in one call. */
+/** Decodes all text of a vector into strings at once. Any other vector is returned unchanged. */
 function decoded(vector: Vector): Vector {
   if (vector.kind !== "utf8") return vector;
   return { kind: "any", length: vector.length, values: textsOf(vector) };
@@ -256,8 +259,8 @@ function decoded(vector: Vector): Vector {
 
 function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout): Evaluator {
   const { operator, evaluate } = expression;
-  // Only plain strings may be compared by their bytes. JSON values, for example, are equal if their
-  // canonical forms are.
+  // Only plain strings may be compared by their bytes. JSON values, for example, are equal if
+  // their canonical forms are.
   const isPlainText = isTextType(expression.left.type);
   const isDouble = typeOrder(expression.left.type) === "double";
   const left = compileExpression(expression.left, layout);
@@ -334,8 +337,8 @@ function compileSubquery(expression: ExpressionOf<"subquery">, layout: BatchLayo
     if (isSame && !subquery.isVolatile)
       return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
     const [only] = asked;
-    // NULL IN (…) is false for an empty list and NULL for any other, so the result for NULL is not
-    // constant.
+    // NULL IN (…) is false for an empty list and NULL for any other, so the result for NULL may
+    // vary.
     if (only !== undefined && asked.length + outerValues.length === 1 && !mayHoldNull(only)) {
       const byValue = mapDistinct(
         only,
@@ -401,7 +404,7 @@ interface ListMembers {
   readonly hasNull: boolean;
 }
 
-/** Returns the items of the list that are the same in every run. */
+/** Returns those items of the list that are the same in every run. */
 function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
   const keyOf = groupKeyMakerFor(type);
   const keys = new Set<MemberKey>();
@@ -413,7 +416,7 @@ function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
   return { keys, hasNull };
 }
 
-/** Adds the items of one row to the constant items. */
+/** Adds the items of a row to the constant items. */
 function membersAt(
   type: DataType,
   vectors: readonly Vector[],
@@ -430,8 +433,7 @@ function membersAt(
 }
 
 /**
- * Adds the elements of an array to the members. A NULL array counts as a single NULL among the
- * members.
+ * Adds the elements of an array to the members. A NULL array counts as a single NULL among them.
  */
 function membersWith(type: DataType, members: ListMembers, array: Value): ListMembers {
   if (!isArrayValue(array)) return { ...members, hasNull: true };
@@ -440,7 +442,7 @@ function membersWith(type: DataType, members: ListMembers, array: Value): ListMe
   return { keys, hasNull: members.hasNull || listed.hasNull };
 }
 
-/** Returns whether a value is in the set, or NULL if the result is unknown. */
+/** Returns whether a value is among the members; NULL if that is unknown. */
 function isMember(
   value: Value,
   { hasNull, keys }: ListMembers,

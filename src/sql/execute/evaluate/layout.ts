@@ -6,7 +6,7 @@ import type { Batch } from "../../../types/mod.ts";
 import type { BoundColumn, BoundExpression } from "../../bind/bound_expressions.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 
-/** Maps each column id to a position in a batch. */
+/** Maps column ids to positions in a batch. */
 export type BatchLayout = ReadonlyMap<number, number>;
 
 export const EMPTY_LAYOUT: BatchLayout = new Map();

@@ -1,6 +1,6 @@
 /**
- * Selects the rows of a batch for which an operand is evaluated, and stores the operand's values in
- * the result.
+ * Selects the rows of a batch for which an operand is evaluated, and stores the operand's values
+ * in the result.
  */
 import {
   type Batch,
@@ -12,7 +12,7 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 
-/** The maximum number of distinct codes that fit into one byte. */
+/** The maximum number of different codes in one byte. */
 const CODES_MAX = 255;
 
 /** Returns the rows whose truth value is still undecided. */
@@ -27,7 +27,9 @@ export function openRows(truth: Vector, settling: boolean, rowCount: number): Se
   return { rows, count };
 }
 
-/** Stores the truth values of the chosen rows in the result; all other rows are already decided. */
+/**
+ * Stores the truth values of the chosen rows in the result. All other rows are already decided.
+ */
 export function scatter(
   values: Vector | undefined,
   { rows, count }: Selection,
@@ -48,7 +50,7 @@ export function allRows(rowCount: number): Selection {
   return { rows, count: rowCount };
 }
 
-/** Divides rows by their truth values, and preserves their order. */
+/** Divides rows by their truth values, preserving their order. */
 export function split(rows: Selection, truth: Vector): { chosen: Selection; rest: Selection } {
   const chosen = new Uint32Array(rows.count);
   const rest = new Uint32Array(rows.count);
@@ -70,7 +72,7 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
   };
 }
 
-/** Stores computed values in the results, at the rows for which they were computed. */
+/** Stores computed values in the results of the rows for which they were computed. */
 export function place(results: Value[], values: Vector, { rows, count }: Selection): void {
   for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
 }
@@ -82,8 +84,8 @@ export interface Answered {
 }
 
 /**
- * Represents the results as a dictionary if each branch has the same value for all of its rows; all
- * other rows are NULL. Returns undefined if a branch gives several values.
+ * Represents the results as a dictionary if each branch has the same value for all of its rows.
+ * Rows that belong to no branch are NULL. Returns undefined if a branch yields several values.
  */
 export function placedConstants(
   answers: readonly Answered[],
@@ -117,7 +119,10 @@ export function placedConstants(
 
 const NO_VALUES: Vector = constVector(null, 0);
 
-/** Returns the chosen rows of the columns that an expression reads; other positions are empty. */
+/**
+ * Returns the chosen rows of the columns that an expression reads. The other columns are left
+ * empty.
+ */
 export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
   // The chosen rows are in ascending order, so a selection of this size contains all rows.
   if (rows.count === batch.rowCount) return batch;

@@ -3,7 +3,7 @@
  * rows.
  *
  * Two rows are equal if all their values are equal, and different if any two values differ. If
- * neither is the case, because of NULL values, the result is unknown, which is NULL.
+ * neither is the case because of NULL values, the result is unknown, that is, NULL.
  */
 import {
   type DataType,
@@ -26,15 +26,16 @@ interface RowMembers {
   /** The rows in the list that contain a NULL. */
   readonly open: readonly Row[];
   /**
-   * Cached results for operands that contain NULL, which have to be compared with every listed row.
+   * Cached results for operands that contain NULL. Such operands have to be compared with every
+   * listed row.
    */
   readonly known: Map<string, Value>;
 }
 
-/** The maximum number of cached results for operands with NULL. */
+/** The maximum number of cached results for operands that contain NULL. */
 const KNOWN_MAX = 10_000;
 
-/** A batch of one row without columns, for evaluating the list. */
+/** A batch of one row without columns, over which the list is evaluated. */
 const SINGLE_ROW = { rowCount: 1, columns: [] };
 
 export function compileRowIn(
@@ -74,7 +75,7 @@ function rowMembersOf(rows: readonly Row[], types: readonly DataType[]): RowMemb
   return { rows, keys, open, known: new Map() };
 }
 
-/** Returns whether a row equals a listed row, or NULL if that is unknown. */
+/** Returns whether a row equals a listed row; NULL if that is unknown. */
 function isRowMember(values: Row, members: RowMembers, types: readonly DataType[]): Value {
   const key = keyTextOf(types, values);
   const { keys, known, open, rows } = members;
@@ -89,7 +90,7 @@ function isRowMember(values: Row, members: RowMembers, types: readonly DataType[
   return answer;
 }
 
-/** Whether two rows may be equal, because no pair of their values is known to differ. */
+/** Whether two rows may be equal because no pair of their values is known to differ. */
 function mayEqual(left: Row, right: Row, types: readonly DataType[]): boolean {
   return types.every((type, i) => {
     const one = left[i] ?? null;

@@ -1,9 +1,10 @@
 /**
- * Evaluates expressions that read no columns. Such an expression has one value per execution, so it
- * needs no batch.
+ * Evaluates expressions that read no columns. Such an expression has a single value per execution,
+ * so it needs no batch.
  *
- * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast of
- * either, and need no vector. All others are evaluated by `expression.ts` over a batch of one row.
+ * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast
+ * of either, and need no vector. All others are evaluated by `expression.ts` over a batch of one
+ * row.
  */
 import { type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
@@ -11,7 +12,7 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "./expression.ts";
 import { EMPTY_LAYOUT, SINGLE_ROW } from "./layout.ts";
 
-/** Compiles an expression without columns to a function that depends only on the execution. */
+/** Compiles an expression that reads no columns to a function of the execution alone. */
 export function compileScalar(expression: BoundExpression): (context: ExecutionContext) => Value {
   switch (expression.kind) {
     case "constant": {

@@ -1,5 +1,5 @@
 /**
- * Joins two sides whose build side does not fit into memory: both sides are partitioned by their
+ * Joins two sides whose build side does not fit into memory. Both sides are partitioned by their
  * keys on disk, and each pair of partitions is joined separately (the Grace hash join of
  * Kitsuregawa et al., 1983).
  *
@@ -18,7 +18,7 @@ import type { JoinOptions } from "./hash_join.ts";
 
 type JoinSide = "left" | "right";
 
-/** One side of a hash join. */
+/** A side of a hash join. */
 interface PartitionedSide {
   readonly rows: Operator;
   readonly keys: readonly Evaluator[];
@@ -31,13 +31,13 @@ export interface GraceHashJoinOptions {
   readonly sides: Readonly<Record<JoinSide, PartitionedSide>>;
   readonly keyTypes: readonly DataType[];
   /**
-   * Creates the join of a pair of partitions. Returns undefined if an empty partition already
-   * decides the result.
+   * Creates the join of a pair of partitions. Returns undefined if the pair yields no rows because
+   * a partition is empty.
    */
   readonly join: (pair: PartitionPair) => Operator | undefined;
 }
 
-/** The rows of one side in memory, which are released as they are read. */
+/** A side's rows in memory. They are released as they are read. */
 export interface BuildSide {
   readonly side: JoinSide;
   readonly batches: Iterable<Batch>;
@@ -72,7 +72,7 @@ export function* buildBatches(build: BuildColumns): Generator<Batch, void> {
   }
 }
 
-/** The rows of both sides of a join, partitioned by their keys. */
+/** The rows of both sides of a join, partitioned by key. */
 export class JoinPartitions {
   readonly #options: GraceHashJoinOptions;
   readonly #partitions: Readonly<Record<JoinSide, Partitions>>;

@@ -1,5 +1,5 @@
 /**
- * Joins by hash: the right side is the build side, which is indexed by key, and the left side is
+ * Joins by hash. The right side is the build side, which is indexed by key, and the left side is
  * the probe side.
  *
  *     build ──right ends──► idle ──left batch──► pairing ──no candidate left──► idle
@@ -9,7 +9,7 @@
  * A semi join returns the left rows that have a partner, and an anti join returns the others.
  * Without keys, every left row is paired with every right row. Pairs are formed one batch at a
  * time, and the time is checked before each batch, so that a product with a billion rows can be
- * stopped. Left rows without a partner follow the pairs of their batch.
+ * stopped. Left rows without a partner come after the pairs of their batch.
  *
  * If memory runs out, both sides are partitioned on disk (`grace_hash_join.ts`). If the key alone
  * decides whether rows match, the keys in memory are kept, and only rows with other keys go to
@@ -53,27 +53,27 @@ export interface JoinOptions extends SpillOptions {
   readonly rightKeys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   /**
-   * A condition that pairs with equal keys must also satisfy, over the left columns followed by the
-   * right columns.
+   * A condition that pairs with equal keys must also satisfy, over the left columns followed by
+   * the right columns.
    */
   readonly residual: Evaluator | undefined;
-  /** Whether an error on the right side is raised only if a left row needs the right side. */
+  /** Whether an error on the right side is raised only if a left row needs that side. */
   readonly isGuarded: boolean;
-  /** Positions of the output columns, in left columns followed by right columns. */
+  /** The positions of the output columns among the left columns followed by the right columns. */
   readonly kept: readonly number[];
   /** Whether the right side has the same rows in every step of a recursion. */
   readonly isRightFixed?: boolean;
 }
 
-/** The state in which a left batch is joined with its partners. */
+/** A left batch that is being joined with its partners, and how far the join has got. */
 interface Pairing {
   readonly batch: Batch;
-  /** The id of each left row's key. Without keys, all rows have the id 0. */
+  /** The id of each left row's key. Without keys, all ids are 0. */
   readonly keyIds: Int32Array;
-  /** Contains 1 for each left row for which a partner was found. */
+  /** Contains 1 for each left row that has a partner. */
   readonly hasPartner: Uint8Array;
   leftRow: number;
-  /** The number of candidates that have already been examined for `leftRow`. */
+  /** How many candidates have already been examined for `leftRow`. */
   candidateIndex: number;
 }
 
@@ -85,19 +85,20 @@ export class HashJoin implements Operator {
   #table: JoinTable;
   #isBuilt = false;
   #fault: DatabaseError | undefined;
-  /** For a full join: contains 1 for each build row for which a partner was found. */
+  /** For a full join: contains 1 for each build row that has a partner. */
   #isPaired = new Uint8Array(0);
   /**
-   * The position in the search for unmatched build rows, which begins when the left side has ended.
+   * The position in the search for unmatched build rows, which begins once the left side has
+   * ended.
    */
   #unmatchedPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
   readonly #site: SpillSite;
-  /** The on-disk join, which takes over if the right side is too large for memory. */
+  /** The join on disk, which takes over if the right side is too large for memory. */
   #divided: GraceHashJoin | undefined;
   /**
-   * The rows of both sides whose keys are not in the table of the build side. Used only if the key
+   * The rows of both sides whose keys are not in the build side's table. Used only if the key
    * alone decides whether rows match.
    */
   #others: JoinPartitions | undefined;
@@ -106,7 +107,7 @@ export class HashJoin implements Operator {
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
-    // If the key alone shows whether a left row has a partner, build rows need not be stored.
+    // If the key alone decides whether a left row has a partner, build rows need not be stored.
     const isBare = this.#isChoice && options.residual === undefined;
     // Without keys, rows cannot be partitioned. Partitioning also reads both sides, so unless the
     // key alone decides, it would raise a guarded error too early.
@@ -144,7 +145,7 @@ export class HashJoin implements Operator {
     this.#site.close();
   }
 
-  /** Keeps the table of the right side for the next step of a recursion. */
+  /** Keeps the right side's table for the next step of a recursion. */
   restart(): boolean {
     const { isRightFixed = false, join, left } = this.#options;
     const isWhole = this.#divided === undefined && this.#others === undefined;
@@ -179,7 +180,7 @@ export class HashJoin implements Operator {
       this.#buildRows.append(batch.columns, batch.rowCount);
       this.#table.add(keys, batch.rowCount);
       if (this.#site.isDue) this.#divide();
-      // The on-disk join reads the rest of the right side.
+      // The join on disk reads the rest of the right side.
       if (this.#divided !== undefined) return;
     }
     if (this.#others !== undefined) return;
@@ -188,8 +189,8 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns the rows that a left batch yields immediately. Returns undefined if there are none, or
-   * if pairs have to be formed first.
+   * Returns the rows that a left batch yields immediately; undefined if there are none, or if
+   * pairs have to be formed first.
    */
   #joined(batch: Batch): Batch | undefined {
     if (this.#fault !== undefined) throw this.#fault;
@@ -206,7 +207,7 @@ export class HashJoin implements Operator {
     return undefined;
   }
 
-  /** Moves both sides to partitions on disk, because memory has run out. */
+  /** Moves both sides to partitions on disk because memory has run out. */
   #divide(): void {
     const { keyTypes, residual } = this.#options;
     const join = (pair: PartitionPair): Operator | undefined => this.#joinOf(pair);
@@ -225,7 +226,7 @@ export class HashJoin implements Operator {
     this.#site.close();
   }
 
-  /** Returns the join of two partitions, or undefined if the join yields no rows. */
+  /** Returns the join of two partitions; undefined if the join yields no rows. */
   #joinOf({ left, leftCount, right, rightCount }: PartitionPair): Operator | undefined {
     const { join } = this.#options;
     if (leftCount === 0 && (join !== "full" || rightCount === 0)) return undefined;
@@ -240,7 +241,7 @@ export class HashJoin implements Operator {
     if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
   }
 
-  /** Decides those left rows whose keys are in memory, and writes all other left rows to disk. */
+  /** Decides the left rows whose keys are in memory, and writes all others to disk. */
   #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch | undefined {
     const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
@@ -251,7 +252,10 @@ export class HashJoin implements Operator {
     return known.count === 0 ? undefined : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
-  /** Returns the pairs for a whole batch, provided that every key has at most one build row. */
+  /**
+   * Returns the pairs for a whole batch. This is possible only if every key has at most one build
+   * row.
+   */
   #pairAll(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
     const leftRows = new Uint32Array(batch.rowCount);
@@ -270,7 +274,7 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns the rows of a left batch that a semi or anti join passes on, if the key alone decides.
+   * Returns the rows of a left batch that a semi or anti join passes on if the key alone decides.
    */
   #choose(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { starts } = this.#table;
@@ -364,7 +368,8 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns build rows that no left row matches, one batch at a time, with NULLs for the left side.
+   * Returns the build rows that match no left row, one batch at a time, with NULLs for the left
+   * side.
    */
   #unmatchedRightRows(): Batch | undefined {
     if (this.#others !== undefined) {
@@ -410,8 +415,8 @@ export class HashJoin implements Operator {
   ): Batch {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
-    // Pairs are in ascending order of their left rows. If each left row matches at most one row and
-    // there are as many pairs as left rows, the columns of the left side can be passed on
+    // Pairs are in ascending order of their left rows. If each left row matches at most one row
+    // and there are as many pairs as left rows, the columns of the left side can be passed on
     // unchanged.
     const isWhole = count === batch.rowCount && this.#table.isUnique;
     const columns = kept.map((position): Vector => {

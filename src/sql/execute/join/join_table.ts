@@ -1,12 +1,12 @@
 /**
- * Indexes the build rows of a join by their keys.
+ * Indexes the build rows of a join by key.
  *
  *     add, add, … ──finish──► keyIdsOf, starts, rows
  *
  * The rows with key id n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they
- * were added. If the key is a single column of integers that are close together, as in most tables,
- * the id of a key is its distance from the smallest key, and nothing is hashed. Otherwise, ids are
- * assigned by a {@linkcode KeyHashTable}. Rows with NULL in their key have no id, because NULL
+ * were added. If the key is a single column of integers that are close together, as in most
+ * tables, the id of a key is its distance from the smallest key, and nothing is hashed. Otherwise,
+ * a {@linkcode KeyHashTable} assigns the ids. Rows with NULL in their key have no id, because NULL
  * equals nothing.
  */
 import { assert } from "../../../base/assert.ts";
@@ -14,26 +14,24 @@ import { type DataType, isWholeType, type Vector, valueAt } from "../../../types
 import { KeyHashTable, NO_KEY, nullKeysOf } from "../keys/key_hash_table.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** If the range of keys has at most this many integers, it is always indexed without hashing. */
+/** A range of keys with at most this many integers is always indexed without hashing. */
 const SPAN_MIN = 65_536;
-/**
- * If the range of keys has at most this many integers per row, it is also indexed without hashing.
- */
+/** A range of keys with at most this many integers per row is also indexed without hashing. */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
 /**
- * The divisor for the share of the memory that the positions of a range may take. Each position
+ * The positions of a range may take up to the memory divided by this number. Each position
  * temporarily takes two numbers.
  */
 const SPAN_MEMORY_SHARE = 16;
 
 /**
- * The memory that a row with a hashed key takes, for the key in its index and the number of the
- * row.
+ * The memory in bytes that a row with a hashed key takes: for the key in its index and the number
+ * of the row.
  */
 const HASHED_ROW_BYTES = 32;
 
-/** The keys of one batch, before the range of all keys is known. */
+/** The keys of a batch, before the range of all keys is known. */
 interface WaitingKeys {
   readonly values: Int32Array | Float64Array;
   readonly nulls: Uint8Array | undefined;
@@ -48,7 +46,10 @@ export class JoinTable {
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
   #rowCount = 0;
-  /** The number of bytes reserved for the result of {@linkcode finish} while keys wait. */
+  /**
+   * How many bytes are reserved for the result of {@linkcode finish} while keys are being
+   * collected.
+   */
   #reservedBytes = 0;
   /** The key ids of the rows so far, batch by batch, once keys are hashed. */
   #keyIds: Int32Array[] = [];
@@ -66,7 +67,7 @@ export class JoinTable {
   }
 
   /**
-   * For each key id, the first position of its rows in `rows`, with one additional entry for the
+   * For each key id, the position in `rows` at which its rows begin. An additional entry marks the
    * end.
    */
   get starts(): Int32Array {
@@ -83,7 +84,7 @@ export class JoinTable {
   }
 
   /**
-   * Adds the rows of a batch. Without keys, all rows have the id 0.
+   * Adds the rows of a batch. Without keys, all rows get the id 0.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   add(keys: readonly Vector[], rowCount: number): void {
@@ -102,7 +103,7 @@ export class JoinTable {
   }
 
   /**
-   * Builds the index. Must be called after the last rows were added.
+   * Builds the index. It must be called after the last rows have been added.
    *
    * @param checkTime Called from time to time.
    */
@@ -143,7 +144,9 @@ export class JoinTable {
     return keyIds;
   }
 
-  /** Returns the id of each row's key, or NO_KEY if no build row has the key. */
+  /**
+   * Like {@linkcode keyIdsOf}, but also returns NO_KEY for an id to which no build row belongs.
+   */
   builtKeyIdsOf(keys: readonly Vector[], rowCount: number): Int32Array {
     const keyIds = this.keyIdsOf(keys, rowCount);
     const starts = this.#starts;
@@ -155,8 +158,8 @@ export class JoinTable {
   }
 
   /**
-   * Whether the keys so far are close enough together to reserve a position for each integer
-   * between them.
+   * Whether the keys so far are close enough together to reserve a position for every integer in
+   * their range.
    */
   #liesClose(): boolean {
     const span = this.#max - this.#min + 1;
@@ -165,9 +168,7 @@ export class JoinTable {
     return span > 0 && span <= Math.min(SPAN_MAX, rowsMax, memoryMax);
   }
 
-  /**
-   * Reserves the memory for the finished index now, so that the operator spills its rows in time.
-   */
+  /** Reserves memory for the finished index now, so that the operator spills its rows in time. */
   #reserve(): void {
     const span = this.#max - this.#min + 1;
     const bytes = this.#liesClose() ? 4 * span : HASHED_ROW_BYTES * this.#rowCount;
@@ -182,7 +183,7 @@ export class JoinTable {
   }
 
   #wait(vector: Extract<Vector, { kind: "i32" | "f64" }>, rowCount: number): void {
-    // The vectors of the input are valid only until its next call, so the keys are copied.
+    // The input's vectors are valid only until its next call, so the keys are copied.
     const values = vector.values.slice(0, rowCount);
     const nulls = vector.nulls?.slice(0, rowCount);
     const bounds = nulls === undefined ? boundsOf(values) : boundsOfKnown(values, nulls);
@@ -208,9 +209,7 @@ export class JoinTable {
     this.#keyIds.push(keyIds);
   }
 
-  /**
-   * Sorts the rows by their key ids with a counting sort; rows with the same id keep their order.
-   */
+  /** Sorts the rows by key id with a counting sort. Rows with the same id keep their order. */
   #sort(keyCount: number, checkTime: () => void): void {
     const starts = new Int32Array(keyCount + 1);
     let most = 0;
@@ -227,7 +226,7 @@ export class JoinTable {
       row += keyIds.length;
     }
     assert(row === this.#rowCount, "every row of the build side must have been placed");
-    // Each start has meanwhile been advanced to the start of the next key id.
+    // By now, each start has been advanced to the start of the next key id.
     starts.copyWithin(1, 0, keyCount);
     starts[0] = 0;
     this.#starts = starts;
@@ -304,8 +303,8 @@ function boundsOf(values: Int32Array | Float64Array): { min: number; max: number
   return values instanceof Int32Array ? boundsOfInt32(values) : boundsOfFloat64(values);
 }
 
-// There is one loop for each kind of array, because a loop that processes both kinds runs several
-// times slower.
+// Each kind of array has its own loop, because a loop that processes both kinds is several times
+// slower.
 
 function boundsOfInt32(values: Int32Array): { min: number; max: number } {
   let min = Number.POSITIVE_INFINITY;
@@ -387,7 +386,7 @@ function placesOfFloat64(
 
 function placeOf(vector: Vector, row: number, { count, min }: KeySpan): number {
   const value = valueAt(vector, row);
-  // A bigint is beyond 2^53, which exceeds every build key.
+  // A bigint is beyond 2^53 and therefore larger than every build key.
   if (typeof value !== "number") return NO_KEY;
   const place = value - min;
   return place >= 0 && place < count ? place : NO_KEY;

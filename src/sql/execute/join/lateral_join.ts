@@ -28,11 +28,11 @@ export interface LateralOptions {
   readonly right: OperatorFactory;
   readonly rightTypes: readonly DataType[];
   readonly outerReferences: readonly { readonly id: number; readonly evaluate: Evaluator }[];
-  /** The condition on pairs, over left columns followed by right columns. */
+  /** The condition on pairs, over the left columns followed by the right columns. */
   readonly condition: Evaluator | undefined;
 }
 
-/** The left row for which partners are currently being read. */
+/** The left row whose partners are currently being read. */
 interface Current {
   readonly batch: Batch;
   readonly outerValues: readonly (readonly [id: number, values: Vector])[];
@@ -43,7 +43,7 @@ interface Current {
 
 export class LateralJoin implements Operator {
   readonly #options: LateralOptions;
-  /** The memory budget of the right side for one left row. */
+  /** The memory budget of the right side during a single left row. */
   readonly #memory: MemoryBudget;
   #current: Current | undefined;
 
@@ -119,7 +119,7 @@ export class LateralJoin implements Operator {
   }
 }
 
-/** Pairs one left row with each of the given right rows. */
+/** Pairs a left row with each of the given right rows. */
 function beside(left: Batch, row: number, right: Batch): Batch {
   const columns = left.columns.map((column) => constVector(valueAt(column, row), right.rowCount));
   return { rowCount: right.rowCount, columns: [...columns, ...right.columns] };

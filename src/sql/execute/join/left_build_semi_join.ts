@@ -1,6 +1,6 @@
 /**
- * Runs semi and anti joins whose left side is smaller than the right side. The left side is kept in
- * memory; the right side is streamed, and marks the build rows that it matches.
+ * Runs semi and anti joins whose left side is smaller than the right side. The left side is kept
+ * in memory. The right side is streamed, and marks the build rows that it matches.
  *
  *     hold ──left ends──► mark ──right ends, or all are met──► choose ──all chosen──► done
  *
@@ -27,18 +27,18 @@ import { JoinTable } from "./join_table.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 /**
- * The number of build rows that are examined at a time. It is large because most of them may
- * already be marked.
+ * How many build rows are examined at a time. The number is large because most of them may already
+ * be marked.
  */
 const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
 
-/** The state in which the partners of a right batch are marked. */
+/** A right batch whose partners are being marked, and how far the marking has got. */
 interface Marking {
   readonly batch: Batch;
   readonly keyIds: Int32Array;
   rightRow: number;
-  /** The number of build rows with the current right row's key that have already been examined. */
+  /** How many build rows with the current right row's key have already been examined. */
   candidateIndex: number;
 }
 
@@ -47,11 +47,11 @@ export class LeftBuildSemiJoin implements Operator {
   readonly #site: SpillSite;
   #buildRows: BuildColumns;
   #table: JoinTable;
-  /** The on-disk join, which takes over once the left side is too large for memory. */
+  /** The join on disk, which takes over once the left side is too large for memory. */
   #divided: GraceHashJoin | undefined;
-  /** Contains 1 for each key whose build rows are marked; used without a residual. */
+  /** Contains 1 for each key whose build rows are marked. Used without a residual. */
   #isKeyMet = new Uint8Array(0);
-  /** Contains 1 for each build row for which a partner was found; used with a residual. */
+  /** Contains 1 for each build row that has a partner. Used with a residual. */
   #isRowMet = new Uint8Array(0);
   #isRead = false;
   #chosen = new Uint32Array(0);
@@ -94,13 +94,13 @@ export class LeftBuildSemiJoin implements Operator {
       this.#buildRows.append(columns, rowCount);
       this.#table.add(keys, rowCount);
       if (this.#site.isDue) this.#divide();
-      // The on-disk join reads the rest of the left side.
+      // The join on disk reads the rest of the left side.
       if (this.#divided !== undefined) return;
     }
     this.#table.finish(() => context.checkTime());
   }
 
-  /** Moves both sides to partitions on disk, because memory has run out. */
+  /** Moves both sides to partitions on disk because memory has run out. */
   #divide(): void {
     const join = ({ left, leftCount, right, rightCount }: PartitionPair): Operator | undefined => {
       if (leftCount === 0) return undefined;
@@ -122,7 +122,7 @@ export class LeftBuildSemiJoin implements Operator {
     this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
     this.#isRowMet = new Uint8Array(this.#buildRows.rowCount);
     this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
-    // If there are no build rows, there is nothing to mark.
+    // Without build rows, there is nothing to mark.
     while (this.#buildRows.rowCount > 0 && this.#markNext());
     this.#finishMarking();
   }

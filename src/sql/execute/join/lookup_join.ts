@@ -1,13 +1,14 @@
 /**
  * Joins a few rows of one side with the rows that a key or an index finds for each of them. A step
- * of a recursion often has one row, for which a hash join costs far more than the look-up itself.
+ * of a recursion often has a single row, for which a hash join costs far more than the lookup
+ * itself.
  *
  *     idle ──driving batch──► looking up, row by row ──no row left──► idle
  *       │                          │
  *       └──── many rows, or the look-up is not worthwhile ──► a hash join of all rows that remain
  *
  * Each driving row is joined by itself, so the hash join can take over between any two of them. A
- * restart begins with look-ups again.
+ * restart begins with lookups again.
  */
 import {
   type Batch,
@@ -28,35 +29,34 @@ import { rowsWhere } from "../context/spilling.ts";
 import { selectRows } from "../evaluate/expression.ts";
 import type { JoinOptions } from "./hash_join.ts";
 
-/** The maximum number of rows of a driving batch that is joined by look-ups. */
+/** A driving batch with more rows than this is not joined by lookups. */
 const BATCH_LOOKUPS_MAX = 8;
 
-/** The number of driving rows from which a hash join takes less time than look-ups. */
+/** From this many driving rows, a hash join is faster than lookups. */
 const LOOKUPS_MAX = 64;
 
 /**
- * The source of one part of a look-up key: the position of a join key, or a function that computes
+ * Where a part of a lookup key comes from: the position of a join key, or a function that computes
  * a value.
  */
 export type LookupPart = number | ((context: ExecutionContext) => Value);
 
 export interface LookupJoinOptions
   extends Omit<JoinOptions, "isGuarded" | "isRightFixed" | "left" | "right"> {
-  /** The side whose rows are looked up. If it is the left side, the join is an inner join. */
+  /** The side in which rows are looked up. If it is the left side, the join is an inner join. */
   readonly foundSide: "left" | "right";
-  /** The rows for which partners are looked up in the other side. */
+  /** The rows whose partners are looked up in the other side. */
   readonly driving: Operator;
   readonly parts: readonly LookupPart[];
   /**
-   * Finds the rows with a key, and possibly others. Returns undefined if the hash join takes less
-   * time.
+   * Finds the rows with a key, and possibly others. Returns undefined if the hash join is faster.
    */
   readonly lookUp: (key: Row) => Operator | undefined;
-  /** Whether every row that a look-up finds has all keys of the join. */
+  /** Whether every row that a lookup finds matches all keys of the join. */
   readonly isExact: boolean;
-  /** Whether a look-up by key finds at most one row. */
+  /** Whether a lookup by key finds at most one row. */
   readonly isSingle: boolean;
-  /** Joins all rows of the given operator, which it does not own. */
+  /** Joins all rows of `driving` by hash. It does not own `driving`. */
   readonly hashJoin: (driving: Operator) => Operator;
 }
 
@@ -64,11 +64,11 @@ export class LookupJoin implements Operator {
   readonly #options: LookupJoinOptions;
   readonly #comparators: readonly Comparator[];
   readonly #fixed: readonly Value[];
-  /** The driving rows that are being joined, and the values of their join keys. */
+  /** The driving rows being joined, and the values of their join keys. */
   #batch: Batch | undefined;
   #keys: readonly Vector[] = [];
   #row = 0;
-  /** The rows that were found for the current driving row, while some of them remain. */
+  /** The rows found for the current driving row, until all of them are joined. */
   #found: Operator | undefined;
   /** Whether the current driving row has a partner. */
   #hasPartner = false;
@@ -132,7 +132,7 @@ export class LookupJoin implements Operator {
     this.#hasPartner = false;
   }
 
-  /** Passes a batch, and all driving rows that follow it, to the hash join. */
+  /** Hands a batch, and all driving rows after it, over to the hash join. */
   #leaveTo(batch: Batch): void {
     const { driving, hashJoin } = this.#options;
     this.#batch = undefined;
@@ -163,8 +163,8 @@ export class LookupJoin implements Operator {
   }
 
   /**
-   * Moves on to the next driving row. Returns the row that a semi, anti or left join yields for the
-   * current one.
+   * Moves on to the next driving row. Returns the row that a semi, anti or left join yields for
+   * the current one.
    */
   #endRow(batch: Batch): Batch | undefined {
     const { join, rightTypes } = this.#options;
@@ -179,7 +179,10 @@ export class LookupJoin implements Operator {
     return this.#keptOf({ rowCount: 1, columns: [...repeated(batch, row, 1), ...right] });
   }
 
-  /** Returns undefined if a part of the key is NULL, because NULL equals nothing. */
+  /**
+   * Returns the lookup key for a driving row; undefined if a part of it is NULL, because NULL
+   * equals nothing.
+   */
   #keyAt(row: number): Row | undefined {
     const key: Value[] = [];
     for (const [at, part] of this.#options.parts.entries()) {
@@ -191,7 +194,9 @@ export class LookupJoin implements Operator {
     return key;
   }
 
-  /** Returns all columns of the pairs of the current driving row with the rows that were found. */
+  /**
+   * Returns all columns of the pairs made up of the current driving row and the rows found for it.
+   */
   #pairs(batch: Batch, found: Batch): Batch {
     const { context, foundSide, residual } = this.#options;
     const partners = this.#comparators.length === 0 ? found : this.#withKeys(found);
@@ -226,7 +231,7 @@ export class LookupJoin implements Operator {
   }
 }
 
-/** Returns the columns of one row, repeated. */
+/** Returns the columns of a row, repeated `count` times. */
 function repeated({ columns, rowCount }: Batch, row: number, count: number): readonly Vector[] {
   if (rowCount === 1 && count === 1) return columns;
   return columns.map((column) => constVector(valueAt(column, row), count));
@@ -240,7 +245,7 @@ function rowsFrom({ columns, rowCount }: Batch, row: number): Batch {
   };
 }
 
-/** Yields a batch, and then the rest of an operator, which it does not own. */
+/** Yields a batch, followed by the rest of an operator that it does not own. */
 class RemainingRows implements Operator {
   #first: Batch | undefined;
   readonly #rest: Operator;

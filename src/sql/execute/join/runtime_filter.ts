@@ -1,5 +1,5 @@
 /**
- * Reads one side of a join by the keys of the other side, if it turns out that there are few keys.
+ * Reads one side of a join by the keys of the other side if there turn out to be few keys.
  *
  *     the join reads the other side first         its keys are noted as they pass
  *     the join reads the keyed side first         rows of the other side are taken ahead, and held
@@ -9,8 +9,8 @@
  * The join itself is not affected: it forms the same pairs, and still compares the keys of each
  * pair.
  *
- * The cost is that the keys of up to 8,192 rows are computed twice, and that rows of a side that
- * would have been read second are kept in memory.
+ * The cost is that the keys of up to 8,192 rows are computed twice, and that a side that would
+ * have been read second is partly kept in memory.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { DataType, Row, Value, Vector } from "../../../types/mod.ts";
@@ -34,11 +34,11 @@ export interface RuntimeFilterKeysOptions {
   readonly keys: readonly Evaluator[];
   readonly parts: readonly LookupPart[];
   readonly partTypes: readonly DataType[];
-  /** Whether this number of keys is small enough for look-ups. */
+  /** Returns whether there are few enough keys for lookups. */
   readonly areFew: (keyCount: number) => boolean;
 }
 
-/** The maximum number of rows that are examined, even if the rows have few distinct keys. */
+/** The maximum number of rows that are examined, however few distinct keys they have. */
 const NOTED_ROWS_MAX = 8192;
 
 /** Passes rows on, and collects the keys by which the other side is read. */
@@ -51,8 +51,8 @@ export class RuntimeFilterKeys implements Operator {
   #rowCount = 0;
   #isEnded = false;
   /**
-   * The rows that were read ahead, except for the last batch, which stays valid until the next
-   * read.
+   * The rows that were read ahead. The last batch is kept separately, because it stays valid until
+   * the next read.
    */
   #ahead: BuildColumns | undefined;
   #last: Batch | undefined;
@@ -67,7 +67,7 @@ export class RuntimeFilterKeys implements Operator {
   }
 
   /**
-   * The distinct keys of all rows; undefined while rows are still missing, or if there are too many
+   * The distinct keys of all rows; undefined while rows are missing, or if there are too many
    * keys.
    */
   get keys(): readonly Row[] | undefined {
@@ -85,8 +85,7 @@ export class RuntimeFilterKeys implements Operator {
     const last = this.#last;
     this.#last = undefined;
     if (last !== undefined) return last;
-    // If reading ahead has failed, the error is raised here, at the point at which the join reads
-    // this side.
+    // If reading ahead has failed, the error is raised here, where the join reads this side.
     if (this.#fault !== undefined) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
   }
@@ -110,7 +109,9 @@ export class RuntimeFilterKeys implements Operator {
     this.#letGo();
   }
 
-  /** Stops reading ahead once the rows occupy a lot of memory. */
+  /**
+   * Holds a batch that was read ahead. Stops reading ahead once the rows take up a lot of memory.
+   */
   #hold(batch: Batch): void {
     this.#ahead ??= new BuildColumns(this.#options.types, this.#memory);
     this.#ahead.append(batch.columns, batch.rowCount);
@@ -152,8 +153,8 @@ export class RuntimeFilterKeys implements Operator {
   }
 
   /**
-   * Computes the keys of a batch. Returns undefined if a key cannot be computed; the join itself
-   * then raises the error if it needs the key.
+   * Computes the keys of a batch. Returns undefined if a key cannot be computed. If the join needs
+   * that key, it raises the error itself.
    */
   #vectorsOf(batch: Batch): Vector[] | undefined {
     const { keys, context } = this.#options;
@@ -176,14 +177,14 @@ export class RuntimeFilterKeys implements Operator {
 
 export interface RuntimeFilteredSideOptions {
   readonly noted: RuntimeFilterKeys;
-  /** Whether the join reads the keyed side before the other side. */
+  /** Whether the join reads the keyed side before the other one. */
   readonly isFirst: boolean;
   readonly scan: () => Operator;
-  /** Reads the keyed side by keys. Returns undefined if a scan takes less time. */
+  /** Reads the keyed side by keys. Returns undefined if a scan is faster. */
   readonly lookUp: (keys: readonly Row[]) => Operator | undefined;
 }
 
-/** The keyed side of the join, which is either scanned or looked up by keys. */
+/** The keyed side of the join, which is either scanned or looked up by key. */
 export class RuntimeFilteredSide implements Operator {
   readonly #options: RuntimeFilteredSideOptions;
   #rows: Operator | undefined;

@@ -1,5 +1,5 @@
 /**
- * Evaluates LIKE over undecoded text: the literal pieces of the pattern are searched for as UTF-8
+ * Evaluates LIKE on undecoded text. The literal pieces of the pattern are searched for as UTF-8
  * bytes, which is correct because no character begins inside another. The first piece that may
  * occur at any position is searched for in all rows at once, so that rows without it cost almost
  * nothing.
@@ -13,7 +13,7 @@ type Utf8 = Extract<Vector, { kind: "utf8" }>;
  * Tests undecoded text against a pattern without `_` and without escapes.
  *
  * @param vectors The text, the pattern and, if given, the escape character.
- * @returns undefined if the text has to be tested differently.
+ * @returns Undefined if the text has to be tested in another way.
  */
 export function testLike(
   [text, pattern, escape]: readonly Vector[],
@@ -68,7 +68,9 @@ interface LikeRow {
   readonly end: number;
   readonly prefix: Buffer;
   readonly middle: readonly Buffer[];
-  /** The piece after the last `%`; undefined for a pattern without `%`, which is only a prefix. */
+  /**
+   * The piece after the last `%`; undefined for a pattern without `%`, which has only a prefix.
+   */
   readonly suffix: Buffer | undefined;
 }
 
@@ -90,10 +92,7 @@ function isAt(all: Buffer, start: number, piece: Buffer): boolean {
   return true;
 }
 
-/**
- * Returns the first position of a piece that ends at or before `to`, or -1 if there is no such
- * position.
- */
+/** Returns the first position of a piece that ends at or before `to`; -1 if there is none. */
 function indexWithin(
   all: Buffer,
   piece: Buffer,

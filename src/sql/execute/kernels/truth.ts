@@ -1,4 +1,4 @@
-/** Loops that compute with truth values (true, false, unknown) and compare text. */
+/** Computes with truth values (true, false, unknown) and compares text, in loops over vectors. */
 import {
   BOOLEAN,
   constVector,
@@ -50,8 +50,8 @@ export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): V
 }
 
 /**
- * Computes AND or OR for rows that may be unknown. A deciding value determines the result alone. If
- * there is none, an unknown operand makes the result unknown.
+ * Computes AND or OR for rows that may be unknown. A deciding value alone determines the result.
+ * If there is none, an unknown operand makes the result unknown.
  */
 function combineUnknown(
   left: Truths,
@@ -61,7 +61,7 @@ function combineUnknown(
   const values = new Uint8Array(length);
   const nulls = new Uint8Array(length);
   for (let i = 0; i < length; i += 1) {
-    // Truth values are numbers in this loop: 0 is false, 1 is true, and 2 is unknown.
+    // In this loop, truth values are numbers: 0 is false, 1 is true, and 2 is unknown.
     const l = left.nulls?.[i] === 1 ? 2 : (left.values[i] ?? 0);
     const r = right.nulls?.[i] === 1 ? 2 : (right.values[i] ?? 0);
     if (l === settling || r === settling) values[i] = settling;
@@ -82,7 +82,7 @@ export function negate(vector: Vector, rowCount: number): Vector {
   return { kind: "bool", length: values.length, values: negated, nulls };
 }
 
-/** Computes IS [NOT] NULL, TRUE or FALSE; the result is never unknown. */
+/** Computes IS [NOT] NULL, TRUE or FALSE. The result is never unknown. */
 export function truthTest(
   vector: Vector,
   { test, negated }: { test: "null" | "true" | "false"; negated: boolean },
@@ -98,14 +98,17 @@ export function truthTest(
   return { kind: "bool", length, values, nulls: undefined };
 }
 
-/** The results of comparing the values of a dictionary, which the batches of a row group share. */
+/**
+ * The results of comparing the values of a dictionary. The batches of a row group share a
+ * dictionary.
+ */
 export interface DictionaryMemo {
   values: readonly Value[] | undefined;
   constant: Value;
   truths: readonly Value[];
 }
 
-/** Compares each value of a dictionary with a constant once, rather than each row. */
+/** Compares each value of a dictionary with a constant once, instead of comparing each row. */
 export function compareDictionary(
   left: Vector,
   right: Vector,
@@ -141,8 +144,8 @@ export function compareDictionary(
 }
 
 /**
- * Tests whether text equals a constant. Returns undefined if the operands are not in a supported
- * representation.
+ * Tests whether text equals a constant. Returns undefined if the representation of the operands is
+ * not supported.
  */
 export function compareText(
   operator: ComparisonOperator,

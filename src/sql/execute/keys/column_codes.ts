@@ -1,10 +1,10 @@
 /**
- * Converts the values of one key column to doubles that are equal for equal values.
+ * Converts the values of a key column to doubles, so that equal values have equal doubles.
  *
  * The code of an integer is the integer itself. All other values, mainly strings, are interned in
- * order of first appearance. In a dictionary, each value is interned only once. Values of an
- * integer column that are not plain numbers (NULL, bigint) get the codes -0.5, -1.5 and so on,
- * which no integer equals.
+ * order of first appearance. A dictionary value is interned only once. Values of an integer column
+ * that are not plain numbers (NULL, bigint) get the codes -0.5, -1.5 and so on, which no integer
+ * equals.
  *
  * Keys are therefore compared as numbers, and nothing is allocated per row.
  */
@@ -25,7 +25,7 @@ import { TextInterner } from "./text_interner.ts";
 
 type Interned = string | number | bigint | boolean | null;
 
-/** The memory in bytes that one key column takes per row, besides its text. */
+/** The memory in bytes that a key column takes per row, in addition to its text. */
 export const CELL_BYTES = 16;
 
 /** Assigns the codes of one key column. */
@@ -33,7 +33,7 @@ export class ColumnCodes {
   readonly #type: DataType;
   readonly #isWhole: boolean;
   readonly #codes = new Map<Interned, number>();
-  /** The interned values of a column, by their id. */
+  /** The interned values of the column, indexed by id. */
   readonly #interned: Interned[] = [];
   /** The interner for a column of strings, which needs no map. */
   readonly texts: TextInterner | undefined;
@@ -101,7 +101,7 @@ export class ColumnCodes {
     isAdding: boolean,
   ): Float64Array {
     if (nulls === undefined) {
-      // The codes are always doubles, because loops that also process other kinds of arrays run
+      // Codes are always doubles, because loops that also process other kinds of arrays are
       // several times slower.
       return kind === "f64" ? values : new Float64Array(values);
     }
@@ -119,8 +119,8 @@ export class ColumnCodes {
     isAdding: boolean,
   ): void {
     const { codes, nulls } = vector;
-    // A dictionary value that no row contains must not be interned. Codes of integers are never
-    // below -1.
+    // A dictionary value that occurs in no row must not be interned, so -Infinity marks values
+    // without a code. Codes of integers are never below -1.
     const known = new Float64Array(vector.values.length).fill(Number.NEGATIVE_INFINITY);
     for (let row = 0; row < into.length; row += 1) {
       if (nulls?.[row] === 1) {

@@ -1,19 +1,17 @@
 /**
- * Detects whether the keys of a batch are few and close together; if so, gives each key a small
+ * Detects whether the keys of a batch are few and close together. If so, each key gets a small
  * position: its code in a dictionary, or its distance from the smallest integer. Rows are then
  * grouped by looking up a table, and only one row per key is hashed.
  *
- * The positions of several columns are combined like the digits of one number. Equal positions mean
- * equal keys. Different positions may have equal keys, because two codes of a dictionary may have
- * the same value.
+ * The positions of several columns are combined like the digits of one number. Equal positions
+ * mean equal keys. Different positions may also have equal keys, because two codes of a dictionary
+ * may stand for the same value.
  *
  * This takes a third of the time of hashing.
  */
 import type { Vector } from "../../../types/mod.ts";
 
-/**
- * The maximum number of positions. A batch whose keys need more positions is grouped by hashing.
- */
+/** The maximum number of positions. If its keys need more, a batch is grouped by hashing. */
 const SPAN_MAX = 65_536;
 
 export interface DensePositions {
@@ -29,8 +27,8 @@ export interface KeyVector {
 }
 
 /**
- * Returns the positions of the rows' keys, or undefined if there would be at least as many
- * positions as rows.
+ * Returns the positions of the rows' keys; undefined if there would be at least as many positions
+ * as rows.
  */
 export function densePositionsOf(
   keys: readonly KeyVector[],
@@ -67,7 +65,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   }
   if (vector.kind === "bool") return withNulls({ at: vector.values, span: 2 }, vector.nulls);
   if (!isWhole || (vector.kind !== "i32" && vector.kind !== "f64")) return undefined;
-  // The value at a NULL row is unspecified, and would widen the span of integers.
+  // The value stored for a NULL is unspecified and would widen the range of integers.
   if (vector.nulls !== undefined) return undefined;
   const { max, min } = rangeOf(vector.values, rowCount);
   if (max - min >= spanMax) return undefined;
@@ -101,14 +99,15 @@ export interface IntegerRange {
 }
 
 /**
- * Returns the smallest and the largest of the first `count` values, where `count` is at least 1.
+ * Returns the smallest and the largest of the first `count` values.
+ * @param count At least 1.
  */
 export function rangeOf(values: Int32Array | Float64Array, count: number): IntegerRange {
   return values instanceof Int32Array ? rangeOfInt32(values, count) : rangeOfFloat64(values, count);
 }
 
-// There is one loop for each kind of array, because a loop that processes several kinds runs
-// several times slower.
+// Each kind of array has its own loop, because a loop that processes several kinds is several
+// times slower.
 
 function rangeOfInt32(values: Int32Array, count: number): IntegerRange {
   let min = values[0] ?? 0;
@@ -162,7 +161,7 @@ function countShorts(at: Uint16Array, counts: Uint32Array): void {
   }
 }
 
-/** Returns the first row of each position that occurs, in ascending order of position. */
+/** Returns the first row at each position that occurs, in ascending order of position. */
 export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): Uint32Array {
   let count = 0;
   for (let position = 0; position < span; position += 1) if (counts[position] !== 0) count += 1;
@@ -179,7 +178,7 @@ export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): 
   return rows;
 }
 
-/** Writes the table entry at the position of each row. */
+/** Writes into `into`, for each row, the table entry at the row's position. */
 export function lookUp({ at }: DensePositions, table: Uint32Array, into: Uint32Array): void {
   if (at instanceof Uint8Array) lookUpBytes(at, table, into);
   else lookUpShorts(at, table, into);

@@ -9,7 +9,7 @@
  */
 import { rangeOf } from "./dense_positions.ts";
 
-/** The maximum number of slots in a table, which then takes 16 MiB. */
+/** The maximum number of slots in the table, which then takes 16 MiB. */
 const PLACES_MAX: number = 2 ** 22;
 
 /** The maximum number of slots per row seen so far. A sparser table costs more than it saves. */
@@ -27,10 +27,10 @@ export class DirectGroupIds {
   }
 
   /**
-   * Writes the id of each row. New values get the ids from `next` on, in order of first
+   * Writes the id of each row. New values get ids from `next` upwards, in order of first
    * appearance.
    *
-   * @returns The rows with a new value; undefined, with nothing written, if the values lie too far
+   * @returns The rows with a new value; undefined, with nothing written, if the values are too far
    *   apart.
    */
   assign(
@@ -50,7 +50,10 @@ export class DirectGroupIds {
     }
   }
 
-  /** Extends the table so that it has a slot for each of the given values. */
+  /**
+   * Extends the table so that it has a slot for each of the given values. Returns false if they
+   * are too far apart.
+   */
   #cover(values: Int32Array | Float64Array, rowCount: number): boolean {
     this.#rowCount += rowCount;
     const { length } = this.#table;
@@ -64,8 +67,8 @@ export class DirectGroupIds {
       this.#table = new Int32Array(0);
       return false;
     }
-    // Values tend to ascend, so spare slots are added at the end, which avoids copying the table
-    // with every batch.
+    // Values tend to ascend, so spare slots are added at the end to avoid copying the table with
+    // every batch.
     const table = new Int32Array(Math.min(PLACES_MAX, Math.max(needed, 2 * length)));
     table.set(this.#table, length === 0 ? 0 : this.#base - min);
     this.#table = table;
@@ -81,8 +84,8 @@ interface IdAssignment {
   readonly next: number;
 }
 
-// There is one loop for each kind of array, because a loop that processes both kinds runs several
-// times slower.
+// Each kind of array has its own loop, because a loop that processes both kinds is several times
+// slower.
 
 function assignInt32(values: Int32Array, { base, into, next, table }: IdAssignment): Uint32Array {
   const found: number[] = [];

@@ -1,11 +1,11 @@
 /**
- * Assigns group ids: equal keys get the same dense id, in order of first appearance. NULLs count as
- * equal here.
+ * Assigns group ids: equal keys get the same dense id, in order of first appearance. NULLs count
+ * as equal here.
  *
- * There are three methods of assigning the ids of a batch, and all of them enter new keys into one
- * table (`KeyHashTable`): a key of one integer uses a table indexed by value
- * (`direct_group_ids.ts`), a batch with few keys uses its own table (`dense_positions.ts`), and all
- * other keys are hashed.
+ * There are three ways to assign the ids of a batch, all of which enter new keys into the same
+ * `KeyHashTable`: a key of a single integer uses a table indexed by value (`direct_group_ids.ts`),
+ * a batch with few keys uses a table of its own (`dense_positions.ts`), and all other keys are
+ * hashed.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -32,17 +32,17 @@ import { DirectGroupIds } from "./direct_group_ids.ts";
 import { KeyHashTable } from "./key_hash_table.ts";
 
 /**
- * The memory that a group takes in addition to its key values, for its entry in the index and its
- * aggregate states.
+ * The memory in bytes that a group takes besides its key values, for its entry in the index and
+ * its aggregate states.
  */
 const GROUP_BYTES = 64;
 
-/** The minimum size of a batch for which dense positions are tried; smaller batches are hashed. */
+/** Batches with fewer rows are hashed without trying dense positions. */
 const TABLE_ROWS_MIN = 64;
 
 /**
- * If the number of groups exceeds this share of the rows, counting the rows of each group is not
- * worthwhile.
+ * If there are more groups than this share of the rows, counting the rows of each group does not
+ * pay off.
  */
 const COUNTED_GROUPS_SHARE = 0.25;
 
@@ -86,13 +86,13 @@ export class Grouping {
   readonly #index: KeyHashTable;
   readonly #memory: MemoryBudget;
   readonly #areWhole: readonly boolean[];
-  /** The table that assigns ids by value; used for a key of one integer column. */
+  /** The table that assigns ids by value. Used for a key that is a single integer column. */
   readonly #direct: DirectGroupIds | undefined;
   readonly #types: readonly DataType[];
-  /** The key values of each group, for columns whose values the index does not store. */
+  /** The key values of each group, for columns whose values are not stored in the index. */
   readonly #keys: (Value[] | undefined)[];
   readonly #keepsKeys: boolean;
-  /** A buffer that is reused by each call. */
+  /** A buffer that each call reuses. */
   #ids = new Uint32Array(0);
 
   constructor(
@@ -114,7 +114,7 @@ export class Grouping {
     return this.#index.count;
   }
 
-  /** Returns one key column for the groups from `start` (inclusive) to `end` (exclusive). */
+  /** Returns a key column for the groups from `start` (inclusive) to `end` (exclusive). */
   keysOf(position: number, start: number, end: number): Vector {
     const values = this.#keys[position];
     if (values === undefined) return this.#index.vectorOf(position, start, end);
@@ -123,7 +123,7 @@ export class Grouping {
   }
 
   /**
-   * Returns the group id of each row; valid until the next call.
+   * Returns the group id of each row. The array is valid until the next call.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
@@ -144,12 +144,12 @@ export class Grouping {
     );
   }
 
-  /** Returns the group id of each row, or NO_KEY if no earlier row had the same key. */
+  /** Returns the group id of each row; NO_KEY if no earlier row had the same key. */
   knownGroupIdsOf(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#index.find(vectors, rowCount);
   }
 
-  /** Returns the rows that are the first of their group in all calls so far. */
+  /** Returns the rows that are the first of their group across all calls so far. */
   newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
     let knownCount = this.groupCount;
     const ids = this.groupIdsOf(vectors, rowCount);
@@ -157,7 +157,7 @@ export class Grouping {
     let count = 0;
     if (knownCount === this.groupCount) return { rows, count };
     for (let row = 0; row < rowCount; row += 1) {
-      // Ids are dense and are assigned in order of first appearance, so a new key has the next id.
+      // Ids are dense and assigned in order of first appearance, so a new key has the next id.
       if (ids[row] !== knownCount) continue;
       rows[count] = row;
       count += 1;
@@ -193,9 +193,9 @@ export class Grouping {
   }
 
   /**
-   * Whether the index assigns the expected ids to the rows. The index may already contain some of
-   * the keys, because they occurred in a batch that was hashed directly; their ids are then copied
-   * to the table.
+   * Enters the keys of rows into the index. Returns whether the index assigns the expected ids. It
+   * may already contain some of the keys, because they occurred in a batch that was hashed
+   * directly; their ids are then copied to the table.
    */
   #isNew(vectors: readonly Vector[], rows: Uint32Array, ids: Uint32Array): boolean {
     const selection = { rows, count: rows.length };
@@ -263,12 +263,14 @@ export class Grouping {
     return new Uint32Array(ids.buffer, 0, rowCount);
   }
 
-  /** Stores the values of the keys from id `next` on. Returns the bytes that these values take. */
+  /**
+   * Stores the values of the keys from id `next` onwards. Returns how many bytes the values take.
+   */
   #keep(vectors: readonly Vector[], ids: Int32Array, next: number): number {
     let known = next;
     let bytes = 0;
     for (let row = 0; row < ids.length; row += 1) {
-      // Ids are dense and are assigned in order of first appearance, so a new key has the next id.
+      // Ids are dense and assigned in order of first appearance, so a new key has the next id.
       if (ids[row] !== known) continue;
       known += 1;
       for (let i = 0; i < this.#keys.length; i += 1) {

@@ -1,12 +1,12 @@
 /**
- * Finds ids by hash in an open-addressing table whose pairs are stored in one array. At most half
- * of the pairs are used.
+ * Finds ids by hash in an open-addressing table whose entries are pairs in a single array. At most
+ * half of the pairs are used.
  *
  *     #slots[2 * i]       hash, probed from its low bits on
  *     #slots[2 * i + 1]   id + 1; 0 where the pair is free
  *
- * The low bits of a hash determine its position. When the array doubles, pairs are therefore copied
- * to two positions that both advance steadily, so growing avoids random memory access.
+ * The low bits of a hash determine its position. When the array doubles, pairs are therefore
+ * copied to two positions that both advance steadily, so growing avoids random memory access.
  */
 const PAIRS_MIN = 64;
 
@@ -23,11 +23,12 @@ export class HashSlots {
   }
 
   /**
-   * Writes the id at the first pair of each hash, or -1 if that pair has a different hash.
+   * Writes the id at the first pair that each hash probes, or -1 if that pair has a different
+   * hash.
    *
-   * A loop that probes a large table row by row waits for memory at each row. This loop is so short
-   * that the processor waits for many rows at the same time, and it leaves the pairs in the cache:
-   * with many groups, grouping takes a third to a half less processor time.
+   * A loop that probes a large table row by row waits for memory at each row. This loop is so
+   * short that the processor waits for many rows at the same time, and it leaves the pairs in the
+   * cache: with many groups, grouping takes a third to a half less processor time.
    */
   guess(hashes: Int32Array, into: Int32Array): void {
     const slots = this.#slots;

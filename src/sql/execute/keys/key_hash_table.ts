@@ -1,10 +1,10 @@
 /**
- * A hash table of keys: equal keys get the same dense id, in order of first appearance. Grouping
- * and joins both use this table.
+ * Implements a hash table of keys: equal keys get the same dense id, in order of first appearance.
+ * Grouping and joins both use it.
  *
  * Each column of a key is represented by one double per row (`column_codes.ts`). The doubles of a
- * key are looked up in a single open-addressing table and are stored side by side, so that
- * comparing a key costs one cache miss instead of one per column:
+ * key are looked up in a single open-addressing table and stored side by side, so that comparing a
+ * key costs one cache miss instead of one per column:
  *
  *     #slots                      id of a key by its hash       (`hash_slots.ts`)
  *     #keys[id * width + i]       the double of column i of that key
@@ -19,13 +19,10 @@ import { CELL_BYTES, ColumnCodes } from "./column_codes.ts";
 import { HashSlots } from "./hash_slots.ts";
 import type { TextInterner } from "./text_interner.ts";
 
-/**
- * The id of rows that have no key, because the key is unknown or contains a NULL that equals
- * nothing.
- */
+/** The id of a row whose key is unknown or contains a NULL that equals nothing. */
 export const NO_KEY = -1;
 
-/** The initial capacity for the hashes of a batch and for the keys. */
+/** The initial capacities for the hashes of a batch and for the keys. */
 const HASHES_MIN = 64;
 const KEYS_MIN = 32;
 const UINT32_SPAN = 4_294_967_296;
@@ -36,9 +33,12 @@ export class KeyHashTable {
   readonly #width: number;
   #keys: Float64Array<ArrayBuffer>;
   readonly #slots = new HashSlots();
-  /** The interner for keys that are single strings. Its ids are also the ids of the keys. */
+  /**
+   * The interner, if each key is a single string. The ids of the strings are then also the ids of
+   * the keys.
+   */
   readonly #texts: TextInterner | undefined;
-  /** Buffers that are reused by each call, because batches may have only one row. */
+  /** Buffers that each call reuses, because batches may have only one row. */
   #hashes = new Int32Array(HASHES_MIN);
   #count = 0;
 
@@ -55,8 +55,8 @@ export class KeyHashTable {
   }
 
   /**
-   * Returns the values in one column of consecutive keys. Only columns of integers and strings are
-   * supported.
+   * Returns the values that consecutive keys have in one column. Only columns of integers and
+   * strings are supported.
    */
   vectorOf(position: number, start: number, end: number): Vector {
     if (this.#texts !== undefined) return this.#texts.rangeOf(start, end);
@@ -79,12 +79,14 @@ export class KeyHashTable {
     return bytes;
   }
 
-  /** Returns the ids of the keys of all rows, adding new ones. NULLs equal each other. */
+  /**
+   * Returns the ids of the keys of all rows, after adding the new ones. NULLs equal each other.
+   */
   add(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#idsOf(vectors, rowCount, true);
   }
 
-  /** Returns the ids of the keys of all rows, or NO_KEY for unknown keys. */
+  /** Returns the ids of the keys of all rows; NO_KEY for unknown keys. */
   find(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#idsOf(vectors, rowCount, false);
   }
@@ -109,7 +111,9 @@ export class KeyHashTable {
     return ids;
   }
 
-  /** Discards those ids whose keys have a different code in this column than their rows. */
+  /**
+   * Discards the ids of rows whose code in this column differs from that of the key with the id.
+   */
   #confirm(position: number, codes: Float64Array, ids: Int32Array): void {
     const keys = this.#keys;
     const width = this.#width;
@@ -175,7 +179,7 @@ function isKeyAt(keys: Float64Array, id: number, key: Float64Array): boolean {
   return true;
 }
 
-/** Returns, for each row, whether its key contains NULL; undefined if no key does. */
+/** Returns whether the key of each row contains NULL; undefined if no key does. */
 export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8Array | undefined {
   let found: Uint8Array | undefined;
   for (const vector of vectors) {
@@ -195,8 +199,8 @@ function fillHashes(codes: readonly Float64Array[], hashes: Int32Array, rowCount
   for (const column of codes) mix(column, hashes, rowCount);
 }
 
-// The constants are those of MurmurHash3 (Austin Appleby). Sums are truncated to 32 bits, so that
-// they never become doubles.
+// The constants of MurmurHash3 (Austin Appleby). Sums are truncated to 32 bits, so that they never
+// become doubles.
 
 const FIRST_MIX = 0x85ebca6b | 0;
 const SECOND_MIX = 0xc2b2ae35 | 0;

@@ -1,8 +1,8 @@
-/** Encodes keys of several values as one string, for maps and sets. */
+/** Encodes keys of several values as a single string, for use in maps and sets. */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
 
-/** Returns a string that is equal only for equal values. NULL equals NULL. */
+/** Returns a string for a key. Only equal keys have equal strings. NULL equals NULL. */
 export function keyTextOf(types: readonly DataType[], key: readonly Value[]): string {
   let text = "";
   for (let i = 0; i < key.length; i += 1) {

@@ -1,13 +1,13 @@
 /**
  * Stores the rows that a join keeps in memory, column by column, in the memory form of each
- * column's type: numbers stay numbers, so that nothing is allocated per value; only text is decoded
- * to strings.
+ * column's type: numbers stay numbers, so that nothing is allocated per value; only text is
+ * decoded to strings.
  *
  * A join reads rows in the order of their partners, which is random, and often reads the same row
  * many times. Sorts and windows, which use `MaterialisedRows`, read each row once. With 2 M rows,
  * reading numbers or strings in random order from here is at least twice as fast as from the small
- * pages of `MaterialisedRows`, whose UTF-8 text has to be copied each time. The cost is that adding
- * text takes three times as long, and that garbage collection has to scan the strings.
+ * pages of `MaterialisedRows`, where UTF-8 text has to be copied each time. The cost is that
+ * adding text takes three times as long, and that garbage collection has to scan the strings.
  */
 
 import { defined } from "../../../base/assert.ts";
@@ -31,8 +31,8 @@ const ROWS_MIN = 64;
 
 /**
  * The number of rows in a page. The first page of a column grows up to this size, so that most
- * columns are one array. Further rows are added to other pages, so that materialised rows never
- * move. If arrays doubled instead, a join of 400,000 rows would take a quarter more processor time.
+ * columns are a single array. Further rows go to other pages, so that stored rows never move. If
+ * arrays doubled instead, a join of 400,000 rows would take a quarter more processor time.
  */
 const PAGE_BITS = 16;
 const PAGE_ROWS: number = 2 ** PAGE_BITS;
@@ -41,9 +41,9 @@ const PAGE_MASK = PAGE_ROWS - 1;
 class BuildColumn {
   readonly #kind: "bool" | "i32" | "f64" | "any";
   readonly #numbers: PageNumbers[] = [];
-  /** The NULL flags of each page of numbers; undefined for a page without NULL. */
+  /** The NULL flags of each page of numbers; undefined for a page that contains no NULL. */
   readonly #nulls: (Uint8Array | undefined)[] = [];
-  /** The values of a column that are not numbers, or one of which needs a bigint. */
+  /** The values, if they are not numbers or if one of them needs a bigint; undefined otherwise. */
   #values: Value[][] | undefined;
 
   constructor(type: DataType) {
@@ -51,7 +51,7 @@ class BuildColumn {
     this.#values = this.#kind === "any" ? [] : undefined;
   }
 
-  /** Adds rows. Returns the memory that the rows take, in bytes. */
+  /** Adds rows. Returns how many bytes of memory they take. */
   append(vector: Vector, start: number, rowCount: number): number {
     if (this.#values === undefined && vector.kind !== this.#kind && !this.#fits(vector)) {
       this.#values = [];
@@ -113,7 +113,7 @@ class BuildColumn {
   }
 
   /**
-   * Whether a vector of a different representation contains only NULLs and numbers that fit this
+   * Whether a vector in a different representation contains only NULLs and numbers that fit this
    * one.
    */
   #fits(vector: Vector): boolean {
@@ -133,7 +133,8 @@ class BuildColumn {
   }
 
   /**
-   * Copies rows of a vector, beginning with `from`, to `row` and the following rows of its page.
+   * Copies `count` rows of a vector, beginning with `from`, to the page positions beginning at
+   * `row`.
    */
   #fill(vector: Vector, place: { from: number; row: number; count: number }): void {
     const { count, from, row } = place;
@@ -187,8 +188,8 @@ function pushTo(pages: Value[][], row: number, value: Value): void {
   defined(pages[row >>> PAGE_BITS], "every row must lie on a page").push(value);
 }
 
-// There is one function for each kind of array, because a loop that processes several kinds runs 4
-// times slower.
+// Each kind of array has its own function, because a loop that processes several kinds is 4 times
+// slower.
 
 function takeBytes(pages: readonly Uint8Array[], rows: RowNumbers, count: number): Uint8Array {
   const [only] = pages;
@@ -241,7 +242,10 @@ export class BuildColumns {
     return this.#rowCount;
   }
 
-  /** Adds rows, which are given as columns. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Adds rows, given as columns.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;
     for (const [position, column] of this.#columns.entries()) {
@@ -252,7 +256,7 @@ export class BuildColumns {
     this.#memory.take(bytes);
   }
 
-  /** Returns the first `count` rows listed in `rows`. */
+  /** Returns the first `count` of the rows listed in `rows`. */
   take(rows: RowNumbers, count: number): Batch {
     return { rowCount: count, columns: this.#columns.map((column) => column.take(rows, count)) };
   }

@@ -1,7 +1,7 @@
 /**
- * The pages of {@linkcode PagedColumn}: each contains up to one batch of values of a column, and
- * values are appended until it is full. Vectors that were passed on do not change when further rows
- * are added.
+ * Implements the pages of {@linkcode PagedColumn}: each contains up to one batch of a column's
+ * values, and values are appended until it is full. Vectors that were passed on do not change when
+ * further rows are added.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -33,8 +33,8 @@ function numbersOf(form: NumberForm, length: number): PageNumbers {
 }
 
 /**
- * Returns part of an array, or the array itself if the part covers all of it, because for the
- * garbage collector a view of a small array costs far more than the array.
+ * Returns part of an array; the array itself if the part covers all of it, because for the garbage
+ * collector a view of a small array is far more expensive than the array.
  */
 function partOf<T extends PageNumbers | Uint32Array>(from: T, start: number, count: number): T {
   if (start === 0 && count === from.length) return from;
@@ -56,7 +56,7 @@ export class NumberPage {
     return this.#numbers.length;
   }
 
-  /** Empties the page, so that its memory can be reused. Returns false if it cannot be reused. */
+  /** Empties the page for reuse of its memory. Returns false if it cannot be reused. */
   restart(): boolean {
     this.#length = 0;
     this.#nulls = undefined;
@@ -142,7 +142,10 @@ export class TextPage {
   #nulls: Uint8Array | undefined;
   #length = 0;
 
-  /** Creates an empty page of strings. @param byteCount The expected number of bytes. */
+  /**
+   * Creates an empty page of strings.
+   * @param byteCount The expected total size of the strings.
+   */
   constructor(byteCount: number, rowCount = 0) {
     this.source = textSourceOf(Buffer.allocUnsafeSlow(byteCount));
     this.#offsets = new Uint32Array(rowCount + 1);

@@ -1,6 +1,6 @@
 /**
- * Stores the rows that an operator keeps in memory. Rows are copied from batches, column by column,
- * and their size is counted against the memory budget of the statement.
+ * Stores the rows that an operator keeps in memory. Rows are copied from batches, column by
+ * column, and their size is charged to the statement's memory budget.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -14,7 +14,7 @@ export class MaterialisedRows {
   #columns: readonly PagedColumn[];
   readonly #memory: MemoryBudget;
   #rowCount = 0;
-  /** The memory that the rows take from the statement's memory budget, in bytes. */
+  /** The size of the rows as charged to the statement's memory budget. */
   #bytes = 0;
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
@@ -27,12 +27,15 @@ export class MaterialisedRows {
     return this.#rowCount;
   }
 
-  /** The size of the rows as counted against the memory budget. */
+  /** The size of the rows as charged to the memory budget, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Appends rows that are given as columns. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Appends rows, given as columns.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;
     for (let position = 0; position < this.#columns.length; position += 1) {
@@ -48,7 +51,7 @@ export class MaterialisedRows {
     return this.#columnAt(position).valueAt(row);
   }
 
-  /** Compares two rows by the sort key in a column. */
+  /** Compares two rows by a sort key in one of the columns. */
   compare(
     { key, position }: { position: number; key: SortOrder },
     left: number,
@@ -63,15 +66,15 @@ export class MaterialisedRows {
     return key.isDescending ? -order : order;
   }
 
-  /** Returns at most one batch of the rows listed in `order`, from `start` on. */
+  /** Returns at most one batch of the rows listed in `order`, beginning with entry `start`. */
   batchOf(order: RowNumbers, start: number): Batch {
     return this.#rowsOf(order, start, Math.min(order.length, start + BATCH_ROWS_MAX));
   }
 
   /**
-   * Returns one batch of rows from `start` on, in the order in which they were added; the last
-   * batch may be shorter. `start` must be a multiple of the batch size. The batch is valid until
-   * rows are released.
+   * Returns a batch of rows beginning at `start`, in the order in which they were added. The last
+   * batch may be shorter. The batch is valid until rows are released.
+   * @param start A multiple of the batch size.
    */
   batchFrom(start: number): Batch {
     const columns = this.#columns.map((column) => column.rangeFrom(start));
@@ -79,7 +82,7 @@ export class MaterialisedRows {
     return { rowCount: end - start, columns };
   }
 
-  /** Returns the values of one column for one batch of rows from `start` on. */
+  /** Returns the values of one column for a batch of rows beginning at `start`. */
   columnFrom(position: number, start: number): Vector {
     return this.#columnAt(position).rangeFrom(start);
   }
@@ -99,7 +102,7 @@ export class MaterialisedRows {
   }
 
   /**
-   * Keeps only the rows that `order` lists, in that order, and releases the memory of all others.
+   * Keeps only the rows listed in `order`, in that order, and releases the memory of all others.
    */
   keep(order: RowNumbers, checkTime: () => void): void {
     const kept = this.#types.map((type) => new PagedColumn(type));
@@ -117,9 +120,7 @@ export class MaterialisedRows {
     this.#hold(kept, { rowCount: order.length, bytes });
   }
 
-  /**
-   * Releases all rows and reuses their memory. Batches that were returned earlier become invalid.
-   */
+  /** Releases all rows for reuse of their memory. Batches returned earlier become invalid. */
   restart(): void {
     for (const column of this.#columns) column.restart();
     this.#rowCount = 0;

@@ -1,8 +1,10 @@
-/** The memory budget of a statement, to which operators charge the data that they keep. */
+/**
+ * Implements the memory budget of a statement. Operators charge it for the data that they keep.
+ */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, isArrayValue, isRowValue, type Value } from "../../../types/mod.ts";
 
-/** An operator may always use the budget divided by this number. */
+/** An operator may always use the whole budget divided by this number. */
 const CROWD_SHARE = 16;
 
 /**
@@ -18,7 +20,7 @@ export class MemoryBudget {
   readonly #isElastic: boolean;
   #bytes = 0;
   #bytesPeak = 0;
-  /** The part of the used bytes that elastic budgets use. */
+  /** The part of the used bytes taken up by elastic budgets. */
   #elasticBytes = 0;
 
   constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
@@ -32,9 +34,9 @@ export class MemoryBudget {
   }
 
   /**
-   * Whether the operator that uses this part should move its data to disk. Half of the whole budget
-   * is reserved for data that cannot be moved. Every part may keep some data in memory, so that
-   * operators do not write tiny files.
+   * Whether the operator that uses this part should move its data to disk. Half of the whole
+   * budget is reserved for data that cannot be moved. Every part may keep some data in memory, so
+   * that operators do not write tiny files.
    */
   get isCrowded(): boolean {
     const isMuch = this.#bytes > this.#bytesMax / CROWD_SHARE;
@@ -45,7 +47,7 @@ export class MemoryBudget {
     return this.#around === undefined ? this : this.#around.#root;
   }
 
-  /** The number of bytes that are in use at present. */
+  /** The number of bytes currently in use. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -61,22 +63,22 @@ export class MemoryBudget {
   }
 
   /**
-   * Creates a part that never refuses memory. Such a part is for an operator that checks {@linkcode
-   * isCrowded} after each batch and moves its data to disk if necessary, so that it exceeds the
-   * budget by at most one batch. The excess does not reduce the memory of other operators: elastic
-   * parts count for at most half of the budget.
+   * Creates a part that never refuses memory. It is meant for an operator that checks {@linkcode
+   * isCrowded} after each batch and moves its data to disk if necessary, and that therefore
+   * exceeds the budget by at most one batch. The excess does not reduce the memory of other
+   * operators: elastic parts count for at most half of the budget.
    */
   elastic(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this, { isElastic: true });
   }
 
-  /** Releases all memory that was taken from the budget. The budget may be used again. */
+  /** Releases all memory taken from the budget, which may then be used again. */
   close(): void {
     this.#give(this.#bytes, this.#elasticBytes);
   }
 
   /**
-   * Takes memory for the rows of a batch that will be kept.
+   * Charges the memory of a batch that will be kept.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   takeBatch({ columns, rowCount }: Batch): void {
@@ -122,7 +124,7 @@ export class MemoryBudget {
   }
 }
 
-/** Returns the size of the rows of a batch, as counted against a budget. */
+/** Returns the size of a batch's rows as charged to a budget. */
 export function batchBytes({ columns, rowCount }: Batch): number {
   let bytes = 16 * rowCount * columns.length;
   for (const column of columns) {
@@ -138,7 +140,7 @@ export function batchBytes({ columns, rowCount }: Batch): number {
   return bytes;
 }
 
-/** Returns the size of a value that an operator keeps, as counted against a budget. */
+/** Returns the size of a value as charged to a budget. */
 export function bytesOf(value: Value): number {
   if (typeof value === "string") return 16 + 2 * value.length;
   if (typeof value !== "object" || value === null) return 16;

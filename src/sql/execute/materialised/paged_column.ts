@@ -1,5 +1,5 @@
 /**
- * Stores one column of materialised rows in pages of one batch each, in the memory form of the
+ * Stores a column of materialised rows in pages of one batch each, in the memory form of the
  * column's type:
  *
  *     numbers, dates, booleans   a typed array
@@ -42,7 +42,7 @@ export class PagedColumn {
   readonly #type: DataType;
   readonly #form: ColumnForm;
   readonly #pages: ColumnPage[] = [];
-  /** Whether values of the type are ordered by the bytes of their UTF-8 text. */
+  /** Whether values of the type are ordered by their UTF-8 bytes. */
   readonly #isByteOrdered: boolean;
   #rowCount = 0;
 
@@ -52,7 +52,7 @@ export class PagedColumn {
     this.#isByteOrdered = isTextType(type) || type.kind === "unknown";
   }
 
-  /** Adds rows. Returns their size, as counted against a memory budget. */
+  /** Adds rows. Returns their size as charged to a memory budget. */
   append(vector: Vector, rowCount: number): number {
     let bytes = 0;
     for (let start = 0; start < rowCount; ) {
@@ -70,8 +70,8 @@ export class PagedColumn {
   }
 
   /**
-   * Compares two non-NULL rows by the bytes of their text. Returns undefined if the type has a
-   * different order.
+   * Compares two non-NULL rows by the bytes of their text. Returns undefined if the type is
+   * ordered differently.
    */
   compareTexts(left: number, right: number): number | undefined {
     if (!this.#isByteOrdered) return undefined;
@@ -91,14 +91,14 @@ export class PagedColumn {
     return this.#pageOf(row).isNullAt(row & PAGE_MASK);
   }
 
-  /** Returns the rows from `start` to the end of the page, without copying them. */
+  /** Returns the rows from `start` to the end of its page, without copying them. */
   rangeFrom(start: number): Vector {
     const page = this.#pageOf(start).vector();
     const from = start & PAGE_MASK;
     return from === 0 ? page : slice(page, from, page.length);
   }
 
-  /** Returns the rows that `order` lists from `start` to `end`. */
+  /** Returns the rows listed in `order` from entry `start` (inclusive) to `end` (exclusive). */
   take(order: RowNumbers, start: number, end: number): Vector {
     const form = this.#form;
     if (form === "any" || this.#pages.some((page) => page instanceof ValuePage)) {
@@ -108,7 +108,7 @@ export class PagedColumn {
     return this.#takeNumbers(new NumberPage(form, end - start), order, start);
   }
 
-  /** Releases all rows; the memory of the first page is reused. */
+  /** Releases all rows, keeping the memory of the first page for reuse. */
   restart(): void {
     this.#rowCount = 0;
     this.#pages.length = Math.min(1, this.#pages.length);
@@ -119,7 +119,10 @@ export class PagedColumn {
     return defined(this.#pages[row >>> PAGE_BITS], "every row must lie on a page");
   }
 
-  /** Returns the page to which a part is to be appended. Its representation can store the part. */
+  /**
+   * Returns a page that can store a part in its representation, and to which the part is to be
+   * appended.
+   */
   #pageFor(part: VectorPart, held: number): ColumnPage {
     const index = this.#rowCount >>> PAGE_BITS;
     if (index === this.#pages.length) this.#pages.push(this.#newPage());

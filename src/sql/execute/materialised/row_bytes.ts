@@ -15,7 +15,7 @@ import type {
 /** The overhead of a row in bytes, for its seq and the seq of its previous version. */
 const ROW_HEAD_BYTES = 16;
 
-/** The overhead of a cell in bytes. A NULL takes no additional bytes. */
+/** The overhead of a cell in bytes. A NULL takes nothing more. */
 const CELL_HEAD_BYTES = 1;
 
 const NUMBER_BYTES = 8;
@@ -27,7 +27,7 @@ export function rowBytes(row: Row): number {
   return bytes;
 }
 
-/** Returns the size of all rows of a batch with the columns of a table. */
+/** Returns the total size of a batch's rows, which must have the columns of a table. */
 export function bytesOfRows({ columns, rowCount }: Batch): number {
   let bytes = rowCount * ROW_HEAD_BYTES;
   for (const column of columns) bytes += columnBytes(column, rowCount);

@@ -1,4 +1,4 @@
-/** Defines the order of the values of one sort key. */
+/** Defines the order of the values of a sort key. */
 import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
 
 export interface SortOrder {
@@ -7,7 +7,7 @@ export interface SortOrder {
   readonly nullsFirst: boolean;
 }
 
-/** Compares two values of one sort key in the order of that key. */
+/** Compares two values by the sort key to which they belong. */
 export function compareByKey(
   { type, isDescending, nullsFirst }: SortOrder,
   left: Value,

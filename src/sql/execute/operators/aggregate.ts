@@ -2,13 +2,14 @@
  * Computes GROUP BY and aggregates: every row is added to the states of its group, and the groups
  * are yielded at the end, in order of first appearance.
  *
- * Every row is added once for each grouping set. The number of the set is the first part of the
- * key, so equal values in different sets form different groups.
+ * With grouping sets, every row is added once per set. The number of the set is the first part of
+ * the key, so equal values in different sets form different groups.
  *
- * If memory runs out, groups that are in memory stay there, and the rows of other groups are
- * partitioned by key on disk, together with the arguments of all calls:
+ * If memory runs out, the groups already in memory stay there, and the rows of all other groups
+ * are partitioned by key on disk, together with the arguments of all calls:
  *
- *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
+ *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by
+ *     itself
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -69,11 +70,11 @@ export interface AggregateOptions extends SpillOptions {
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
 
-/** The states of one aggregate call, one for each group. */
+/** The states of an aggregate call, one per group. */
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
-  /** Applies DISTINCT and ORDER BY of the call to rows before they are added to a state. */
+  /** Applies the call's DISTINCT and ORDER BY to rows before they are added to a state. */
   readonly rows: AggregateRows | undefined;
 }
 
@@ -83,11 +84,11 @@ export class Aggregate implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   readonly #accumulators: readonly Accumulator[];
-  /** The memory budget of aggregate states that grow with each row. */
+  /** The memory budget for aggregate states that grow with each row. */
   readonly #growing: MemoryBudget;
-  /** The number of rows that the states contain. */
+  /** How many rows the states keep. */
   #keptCount = 0;
-  /** The number of groups yielded so far; undefined until the input has ended. */
+  /** How many groups have been yielded so far; undefined until the input has ended. */
   #position: number | undefined;
   /** The rows whose groups do not fit into memory. */
   #partitions: Partitions | undefined;
@@ -162,7 +163,9 @@ export class Aggregate implements Operator {
     return 0;
   }
 
-  /** Returns the number of groups. Without GROUP BY, there is one group even over no rows. */
+  /**
+   * Returns the number of groups. Without GROUP BY, there is one group even if there are no rows.
+   */
   #groupCount(): number {
     return this.#keyTypes.length === 0 ? 1 : this.#groups.groupCount;
   }
@@ -187,7 +190,8 @@ export class Aggregate implements Operator {
 
   #divideIfDue(): void {
     if (this.#partitions === undefined && this.#options.keys.length > 0 && this.#site.isDue) {
-      // The groups of grouping sets without keys always stay in memory, even before they have rows.
+      // The groups of grouping sets without keys always stay in memory, even before they have
+      // rows.
       this.#makeGroupsOfEmptySets();
       this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
     }
@@ -284,15 +288,15 @@ export class Aggregate implements Operator {
   }
 
   /**
-   * Returns the number of groups whose results are computed together. It is chosen so that their
-   * states keep about one batch of rows.
+   * Returns how many groups have their results computed together. The number is chosen so that
+   * their states keep about one batch of rows.
    */
   #groupsTogether(groupCount: number): number {
     const rowsEach = Math.ceil(this.#keptCount / groupCount);
     return Math.max(1, Math.floor(BATCH_ROWS_MAX / Math.max(1, rowsEach)));
   }
 
-  /** Creates the group of each empty grouping set, which exists even if there are no input rows. */
+  /** Creates the group of each empty grouping set. It exists even if there are no input rows. */
   #makeGroupsOfEmptySets(): void {
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
       if (set.length === 0) this.#groups.groupIdsOf(this.#keysOfSet(number, [], 1), 1);
@@ -317,8 +321,8 @@ export class Aggregate implements Operator {
 }
 
 /**
- * Returns the number of columns of a spilled row that a call needs: for its arguments, its filter
- * result and its sort keys.
+ * Returns how many columns of a spilled row belong to a call: for its arguments, its filter result
+ * and its sort keys.
  */
 function widthOf({ args, filter, orderBy }: AggregateColumn): number {
   return args.length + (filter === undefined ? 0 : 1) + orderBy.length;
@@ -335,8 +339,8 @@ function divisionFor(
 }
 
 /**
- * Returns the columns that all calls need. For rows that the filter of a call excludes, its columns
- * are not evaluated.
+ * Returns the columns that all calls need. A call's columns are not evaluated for rows that its
+ * filter excludes.
  */
 function spilledArguments(
   aggregates: readonly AggregateColumn[],
@@ -361,7 +365,7 @@ function spilledArguments(
   });
 }
 
-/** Returns the calls over spilled rows, whose columns begin after the keys. */
+/** Returns the calls as they read spilled rows, in which their columns come after the keys. */
 function spilledAggregates(
   aggregates: readonly AggregateColumn[],
   keyCount: number,

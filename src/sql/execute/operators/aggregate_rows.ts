@@ -2,7 +2,7 @@
  * Applies DISTINCT and ORDER BY in an aggregate call, by selecting and ordering the rows to be
  * aggregated.
  *
- * The rows of a call, together with their group ids, pass through the same operators as the rows of
+ * A call's rows, together with their group ids, pass through the same operators as the rows of
  * queries, and are spilled to disk in the same way:
  *
  *     rows ──► sort ──in order, at the end──► first ones of equal rows ──► the aggregate
@@ -20,15 +20,15 @@ export interface AggregateRowsOptions extends SpillOptions {
   readonly isDistinct: boolean;
   readonly orderBy: readonly SortKey[];
   /**
-   * Whether the aggregate has groups. If not, all rows are in group 0, and no group id is stored
-   * with a row.
+   * Whether the aggregate has groups. If not, all rows belong to group 0, and no group id is
+   * stored with a row.
    */
   readonly isGrouped: boolean;
 }
 
 /** Rows, each with the id of its group. */
 export interface GroupedRows {
-  /** The group of each row; if undefined, all rows are in group 0. */
+  /** The group of each row; undefined if all rows belong to group 0. */
   readonly groups: BatchGroups | undefined;
   readonly args: readonly Vector[];
   readonly rowCount: number;
@@ -38,9 +38,9 @@ export class AggregateRows {
   readonly #options: AggregateRowsOptions;
   readonly #sorted: SortedRows | undefined;
   readonly #distinct: DistinctRows | undefined;
-  /** The position of the column that contains the first argument. */
+  /** The position of the column with the first argument. */
   readonly #argumentStart: number;
-  /** An upper bound for the group ids so far (exclusive). */
+  /** One more than the largest group id so far. */
   #groupCount = 0;
 
   constructor(options: AggregateRowsOptions) {
@@ -65,7 +65,7 @@ export class AggregateRows {
   /**
    * Adds the rows of a batch. Returns the rows that can be aggregated immediately.
    *
-   * @param keys Values of ORDER BY.
+   * @param keys The values of the call's ORDER BY.
    */
   pass({ args, groups, rowCount }: GroupedRows, keys: readonly Vector[]): GroupedRows | undefined {
     const columns = [...args, ...keys];
@@ -77,7 +77,7 @@ export class AggregateRows {
   }
 
   /**
-   * Yields, one batch at a time, the rows that could not be aggregated before all rows had arrived.
+   * Yields, one batch at a time, the rows that could not be aggregated until all rows had arrived.
    */
   *rest(): Generator<GroupedRows, void> {
     for (const batch of this.#restBatches()) {

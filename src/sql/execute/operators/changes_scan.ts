@@ -1,9 +1,9 @@
 /**
- * Reads the changes of one owner of a table between two seqs, in ascending order, with the values
- * before and after each change as JSON.
+ * Reads the changes to one owner's rows of a table between two seqs, in ascending order, with the
+ * values before and after each change as JSON.
  *
  * Rows that a transaction has only staged do not count as changes. The history above the first seq
- * is complete, so the version that a change replaced can always be read.
+ * is complete, so the version replaced by a change can always be read.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../../base/seq.ts";
@@ -30,7 +30,7 @@ import { holdsFromStart, type Operator, type OperatorFactory } from "../context/
 import { compileScalar } from "../evaluate/scalar.ts";
 import { droppedMeanwhile, ownerOf } from "./scan.ts";
 
-/** The number of changes in a batch. Creating the JSON of one change takes some microseconds. */
+/** How many changes a batch contains. Creating the JSON of a change takes some microseconds. */
 const BATCH_CHANGES = 256;
 
 const MICROS_PER_MS = 1000;

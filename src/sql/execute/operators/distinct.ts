@@ -1,8 +1,8 @@
 /**
  * Keeps the first row of each group of equal rows.
  *
- * If memory runs out, groups that are in memory stay there, and the rows of other groups are
- * partitioned by key on disk:
+ * If memory runs out, the groups already in memory stay there, and the rows of all other groups
+ * are partitioned by key on disk:
  *
  *     deciding ──crowded──► dividing ──end──► each partition by itself
  *
@@ -33,12 +33,12 @@ type PartitionOperator = (partition: number) => Operator | undefined;
 export interface DistinctOptions extends SpillOptions {
   readonly on: readonly Evaluator[];
   readonly types: readonly DataType[];
-  /** The types of the columns; given only if the order of the rows must be preserved. */
+  /** The types of the columns; set only if the order of the rows must be preserved. */
   readonly ordered?: readonly DataType[] | undefined;
 }
 
 /**
- * Receives all batches, and then yields the rows that could not be decided before all rows had
+ * Receives all batches, and then yields the rows that could not be decided until all rows had
  * arrived.
  */
 export class DistinctRows {
@@ -46,7 +46,7 @@ export class DistinctRows {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   #partitions: Partitions | undefined;
-  /** The arrival number of the next row that goes to disk. */
+  /** The arrival number of the next row to be written to disk. */
   #arrivalCount = 0;
   #later: Operator | undefined;
 
@@ -77,7 +77,10 @@ export class DistinctRows {
     return NO_ROWS;
   }
 
-  /** Returns the next batch of the rows that were written to disk. All rows must have arrived. */
+  /**
+   * Returns the next batch of rows that were written to disk. Call this only after all rows have
+   * arrived.
+   */
   next(): Batch | undefined {
     if (this.#later === undefined && this.#partitions !== undefined) {
       this.#later = this.#workOn(this.#partitions);
