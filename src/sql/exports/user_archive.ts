@@ -1,15 +1,18 @@
 /**
  * Writes a user's own data into an archive: the rows of USER and STREAM tables, and their files.
  *
- *     {namespace}/{table}.ndjson                 rows, as COPY … FROM STDIN WITH (FORMAT ndjson) reads them
- *     files/{namespace}/{table}/{stored name}    the bytes of a FILE cell, whose id begins the name
- *     export.json                                the user, the moment, and what each table contributed
+ *     {namespace}/{table}.ndjson                 rows, as COPY … FROM STDIN WITH (FORMAT ndjson)
+ *     reads them
+ *     files/{namespace}/{table}/{stored name}    the bytes of a FILE cell, whose id begins the
+ *     name
+ *     export.json                                the user, the moment, and what each table
+ *     contributed
  *
- * - All tables are read at one seq. Rows of SHARED tables belong to no user, so they are omitted,
- *   even if policies permit the user to read them.
- * - A table without rows of the user is omitted. A table that is dropped while the archive is
+ * - All tables are read as of the same seq. Rows of SHARED tables belong to no user, so they are
+ *   omitted, even if policies permit the user to read them.
+ * - A table without rows of the user is omitted. A table dropped while the archive is being
  *   written is omitted from then on.
- * - Rows are converted to text in batches of 64, so that the memory depends only on the size of a
+ * - Rows are converted to text in batches of 64, so that memory use depends only on the size of a
  *   row.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -22,22 +25,20 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { CopyText } from "../result/copy_text.ts";
 import type { ZipFile } from "./zip_file.ts";
 
-/**
- * The number of rows that are converted to text at a time. A single row may have several megabytes.
- */
+/** How many rows are converted to text at a time. A single row may have several megabytes. */
 const BATCH_ROWS = 64;
 
-/** The parts of the database that an export reads. */
+/** What an export reads. */
 export type ArchiveDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "store">;
 
-/** The user whose data is written, and the callbacks of the job. */
+/** The user whose data is to be written, and the callbacks of the job. */
 export interface ArchiveTask {
   readonly userId: string;
   /** The owner number of the rows that are exported. */
   readonly owner: number;
-  /** Called between steps to let other work run. Rejects if the export must end. */
+  /** Called between steps to let other work run. Its promise rejects if the export must end. */
   readonly pause: () => Promise<void>;
-  /** Called after each part, with the share of the work that is done. */
+  /** Called after each part with the share of the work done so far. */
   readonly onDone: (share: number) => void;
 }
 
@@ -48,7 +49,7 @@ export interface ArchiveFigures {
   readonly files: number;
 }
 
-/** The entry for a table in `export.json`. */
+/** A table's entry in `export.json`. */
 interface ListedTable {
   readonly namespace: string;
   readonly table: string;
@@ -96,7 +97,7 @@ interface ArchivePart {
   readonly task: ArchiveTask;
 }
 
-/** Writes the rows of a table. Returns undefined if the table has no rows of the user. */
+/** Writes the rows of a table. Returns undefined if the user has no rows in it. */
 async function writeRows(
   zip: ZipFile,
   table: TableEntry,
@@ -139,7 +140,7 @@ async function* batchesOf(
   }
 }
 
-/** Writes the files to which rows refer. Returns the number of files. */
+/** Writes the files mentioned in the rows. Returns the number of files. */
 async function writeFiles(zip: ZipFile, part: ArchivePart): Promise<number> {
   const { blobs, catalog } = part.deps;
   let count = 0;

@@ -1,21 +1,20 @@
 /**
- * Implements EXPORT USER DATA, which starts a job. The job writes an archive that the user can
- * download.
+ * Implements EXPORT USER DATA, which starts a job that writes an archive for the user to download.
  *
  *     tmp/{job id}.zip              while the job runs; startup empties tmp/
  *     exports/{owner}/{job id}.zip  complete
  *
- * - The path of an archive is its only metadata: the owner number tells to which user it belongs,
- *   and the job id tells when the export was started. No other data has to be kept consistent with
- *   the files.
+ * - The path of an archive is its only metadata: the owner number tells to whom it belongs, and
+ *   the job id tells when the export was started. No other data has to be kept consistent with the
+ *   files.
  * - A user has at most one open export and one archive. A new archive replaces the previous one.
- * - The job list keeps the newest two of a user's ended exports. Otherwise, a user who exports
- *   often would push the jobs of operators out of the list.
- * - The jobs of all users run one after another, so that together they take no more time than one
- *   query.
+ * - The job list keeps only the newest two of a user's ended exports. Otherwise, a user who
+ *   exports often would push operators' jobs out of the list.
+ * - The jobs of all users run one after another, so that together they take no more time than a
+ *   single query.
  * - An archive expires. From then on, it cannot be found, and the next sweep removes it.
  * - No archive appears after its user was dropped, because the check and the publication happen in
- *   one tick.
+ *   the same tick.
  */
 import { dirname } from "node:path";
 import { mayActFor, mayReadFilesOf, type Principal, requireRun } from "../../auth/mod.ts";
@@ -31,13 +30,13 @@ import type { BegunJob, ExportAccess, ExportState } from "../ports/ports.ts";
 import { type ArchiveDeps, writeArchive } from "./user_archive.ts";
 import { ZipFile } from "./zip_file.ts";
 
-/** The number of bytes that an archive may grow between two checks of the free space. */
+/** How many bytes an archive may grow between two checks of the free space. */
 const LOOK_BYTES: number = 8 * 1024 * 1024;
 
-/** The free space, in addition to the reserve, that an export leaves for the log. */
+/** How much space, in addition to the reserve, an export leaves free for the log. */
 const SPARE_BYTES: number = 64 * 1024 * 1024;
 
-/** The file name of a complete archive: the id of its job. */
+/** Matches the file name of a complete archive, which is the id of its job. */
 const ARCHIVE = /^(EX\d{1,17})\.zip$/;
 
 export interface UserExportsOptions
@@ -48,13 +47,13 @@ export interface UserExportsOptions
   readonly directory: string;
   /** The directory for unfinished archives. */
   readonly temporary: string;
-  /** The time for which an archive can be downloaded, in milliseconds. */
+  /** How long an archive can be downloaded, in milliseconds. */
   readonly keepMs: number;
   /** The disk space that an export must leave free. */
   readonly minFreeBytes: number;
 }
 
-/** The parts of the URL that identify an archive. */
+/** The parts of a URL that identify an archive. */
 export interface ArchivePath {
   readonly userId: string;
   readonly exportId: string;
@@ -86,7 +85,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
 
   begin({ userId }: Principal): BegunJob {
     const { catalog, jobs } = this.#options;
-    // A user who has never written data gets an owner number now, and an empty archive.
+    // A user who has never written data is given an owner number now, and gets an empty archive.
     const owner = defined(
       catalog.accounts.ownerNumber(userId, { create: true }),
       "a created owner number must exist",
@@ -105,7 +104,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const archives = new Set(this.#archivesOf(owner));
     const known = this.#jobsOf(owner);
     const states = known
-      // The archive of a completed job may have been replaced, or may have expired.
+      // The archive of a completed job may have been replaced or have expired.
       .filter((job) => job.status !== "completed" || archives.has(job.jobId))
       .map(({ createdAtMs, error, jobId, message, status }): ExportState => {
         const shown = error?.message ?? message;
@@ -125,7 +124,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     requireRun(principal, "export", { action: "download an export" });
     const { catalog, disk } = this.#options;
     const { role } = catalog.accounts.user(userId) ?? {};
-    // A caller who may act for a user can read the same rows with EXECUTE AS.
+    // A caller who may act for a user can read the same rows with EXECUTE AS anyway.
     if (!mayReadFilesOf(principal, userId) && !mayActFor(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
@@ -177,8 +176,8 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const path = `${temporary}/${job.jobId}.zip`;
     try {
       const message = await this.#writeTo(path, job, user);
-      // The check and the publication happen in one tick, because no archive may appear after its
-      // user was dropped.
+      // The check and the publication happen in the same tick, because no archive may appear after
+      // its user was dropped.
       this.#requireWanted(job, user);
       await this.#publish(path, this.#pathOf(user.owner, job.jobId));
       return { status: "completed", message };
@@ -219,13 +218,16 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     for (const jobId of earlier) await disk.removeSoon(`${own}/${jobId}.zip`);
   }
 
-  /** Requires that the export is still wanted. @throws {DatabaseError} CANCELLED */
+  /**
+   * Requires that the export is still wanted.
+   * @throws {DatabaseError} CANCELLED
+   */
   #requireWanted(job: Job, user: ExportingUser): void {
     if (this.#isWanted(job, user)) return;
     throw new DatabaseError("CANCELLED", "Cannot finish the export: the job was killed");
   }
 
-  /** Whether the job has not been killed and its user has not been dropped. */
+  /** Whether neither the job has been killed nor its user dropped. */
   #isWanted(job: Job, { owner, userId }: ExportingUser): boolean {
     return !job.isCancelled && this.#options.catalog.accounts.ownerNumber(userId) === owner;
   }

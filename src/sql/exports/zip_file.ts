@@ -1,15 +1,15 @@
 /**
- * Writes a ZIP archive to a file, entry by entry, with a bounded amount of memory for an archive of
- * any length.
+ * Writes a ZIP archive to a file, entry by entry, with a bounded amount of memory for an archive
+ * of any length.
  *
  *     entry      local header │ name │ extra field │ content, stored or deflated
  *     …
  *     directory  for each entry its sizes, its checksum, its name and the offset of its header
  *     end        [record and locator of ZIP64 │] number of entries, place of the directory
  *
- * - A header is written after the content of its entry, into space that was reserved for it,
- *   because its checksum and sizes are known only then. Its extra field always has room for the
- *   sizes of ZIP64, so that every header has the same length.
+ * - A header is written after the content of its entry, into space reserved for it, because its
+ *   checksum and sizes are known only then. Its extra field always has room for the ZIP64 sizes,
+ *   so that every header has the same length.
  * - The directory is collected in a second file, because it may be too large for memory, and is
  *   appended at the end.
  * - Each piece of the content is deflated separately and ends on a whole byte, as in
@@ -24,44 +24,41 @@ import { ByteWriter } from "../../base/byte_writer.ts";
 import { crc32 } from "../../base/checksum.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 
-/** The size up to which content is collected before it is compressed and written. */
+/** How much content is collected before it is compressed and written. */
 const PIECE_BYTES: number = 256 * 1024;
 
 /**
- * The number of bytes between two syncs. A larger sync would block other work on the disk for
- * longer.
+ * How many bytes are written between two syncs. A larger sync would block other work on the disk
+ * for longer.
  */
 const SYNC_BYTES: number = 8 * 1024 * 1024;
 
 const HEADER_BYTES = 30;
 const EXTRA_BYTES = 20;
 
-/**
- * The version of the format that ZIP64 requires, and the version that UTF-8 names and deflate
- * require.
- */
+/** The format version required by ZIP64, and the one required by UTF-8 names and deflate. */
 const VERSION_ZIP64 = 45;
 const VERSION = 20;
 
-/** The ZIP flag for file names in UTF-8. */
+/** The ZIP flag that marks file names as UTF-8. */
 const UTF8_NAMES = 0x0800;
 
 const STORED = 0;
 const DEFLATED = 8;
 
-/** The id of the ZIP64 extra field, and the id of a padding field that no program knows. */
+/** The id of the ZIP64 extra field, and the id of a padding field unknown to all programs. */
 const ZIP64_FIELD = 0x0001;
 const PADDING_FIELD = 0x6d54;
 
-/** Marks the archive as written on Unix, with regular files of mode 0644 as entries. */
+/** Mark the archive as written on Unix, and its entries as regular files with mode 0644. */
 const UNIX = 3 << 8;
 const REGULAR_FILE: number = 0o100_644 * 2 ** 16;
 
-/** The placeholder in a 32-bit field for a number that is in the ZIP64 field. */
+/** Placeholders in a 32-bit or 16-bit field for a number that is in the ZIP64 field. */
 const SEE_ZIP64 = 0xffff_ffff;
 const SEE_ZIP64_COUNT = 0xffff;
 
-/** The final block of deflated content, which is empty. */
+/** The empty block that ends deflated content. */
 const LAST_BLOCK: Uint8Array<ArrayBuffer> = Uint8Array.of(3, 0);
 
 const DEFLATE_OPTIONS = { finishFlush: constants.Z_SYNC_FLUSH };
@@ -71,7 +68,7 @@ const deflateOffLoop = promisify(deflateRaw);
 export interface ZipOptions {
   readonly disk: Disk;
   /**
-   * The path of the archive, which must not exist yet. The directory of the archive is collected in
+   * The path of the archive, where no file may exist yet. The archive's directory is collected in
    * `{path}.list`.
    */
   readonly path: string;
@@ -84,7 +81,7 @@ export interface ZipOptions {
    */
   readonly onGrow?: (bytes: number) => void;
   /**
-   * The largest number that the 32-bit fields may contain. Only tests set this option, to produce
+   * The largest number that 32-bit fields may contain. Only tests set this option, to produce
    * ZIP64 fields.
    */
   readonly shortMax?: number;
@@ -93,13 +90,13 @@ export interface ZipOptions {
 interface OpenEntry {
   readonly name: Uint8Array;
   readonly method: typeof STORED | typeof DEFLATED;
-  /** The offset of an entry's header in the archive. */
+  /** The offset of the entry's header in the archive. */
   readonly offset: number;
   crc: number;
   plainBytes: number;
 }
 
-/** An entry whose content has been written, with its checksum and sizes. */
+/** An entry whose content has been completely written, with its checksum and sizes. */
 type EndedEntry = OpenEntry & { readonly storedBytes: number };
 
 export class ZipFile {
@@ -113,10 +110,13 @@ export class ZipFile {
   #unsyncedBytes = 0;
   #isClosed = false;
   #entry: OpenEntry | undefined;
-  /** The content that has been collected but not written. */
+  /** The content that has been collected but not written yet. */
   readonly #piece = new ByteWriter();
 
-  /** Creates the files for the archive and for its directory. @throws {DiskError} */
+  /**
+   * Creates the files for the archive and for its directory.
+   * @throws {DiskError}
+   */
   constructor(options: ZipOptions) {
     const { disk, path, shortMax = SEE_ZIP64 - 1 } = options;
     this.#options = options;
@@ -130,7 +130,10 @@ export class ZipFile {
     }
   }
 
-  /** Starts an entry. @param name The path of the entry within the archive. */
+  /**
+   * Starts an entry.
+   * @param name The path of the entry within the archive.
+   */
   begin(name: string, { isCompressed }: { isCompressed: boolean }): void {
     assert(this.#entry === undefined, "an entry must begin after the end of the previous one");
     this.#entry = {
@@ -143,7 +146,11 @@ export class ZipFile {
     this.#offset += HEADER_BYTES + this.#entry.name.length + EXTRA_BYTES;
   }
 
-  /** Appends to the content of the entry. @throws {DiskError} @throws Errors of `onGrow`. */
+  /**
+   * Appends to the content of the entry.
+   * @throws {DiskError}
+   * @throws Errors of `onGrow`.
+   */
   async write(bytes: Uint8Array): Promise<void> {
     this.#opened();
     for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
@@ -152,7 +159,10 @@ export class ZipFile {
     }
   }
 
-  /** Ends the entry. Returns the size of its content. @throws {DiskError} */
+  /**
+   * Ends the entry. Returns the size of its content.
+   * @throws {DiskError}
+   */
   async end(): Promise<number> {
     await this.#flush();
     const entry = this.#opened();
@@ -169,7 +179,10 @@ export class ZipFile {
     return ended.plainBytes;
   }
 
-  /** Completes the archive durably, and closes it. Returns its size. @throws {DiskError} */
+  /**
+   * Completes the archive durably, and closes it. Returns its size.
+   * @throws {DiskError}
+   */
   async finish(): Promise<number> {
     assert(
       this.#entry === undefined,
@@ -188,7 +201,10 @@ export class ZipFile {
     return this.#offset;
   }
 
-  /** Abandons the archive. The caller has to remove its file. @throws {DiskError} */
+  /**
+   * Abandons the archive. The caller has to remove its file.
+   * @throws {DiskError}
+   */
   discard(): void {
     if (!this.#isClosed) this.#close();
   }
@@ -245,7 +261,7 @@ export class ZipFile {
 
   #directoryRecord(entry: EndedEntry): Uint8Array {
     const { name, offset, plainBytes, storedBytes } = entry;
-    // The extra field contains each number that does not fit into the record, in this order.
+    // The extra field contains the numbers that do not fit into the record, in this order.
     const long = [plainBytes, storedBytes, offset].filter((number) => this.#isLong(number));
     const record = new ByteWriter();
     record.u32(0x02014b50);
@@ -253,7 +269,7 @@ export class ZipFile {
     record.u16(long.length > 0 ? VERSION_ZIP64 : VERSION);
     this.#describe(record, entry, [this.#short(storedBytes), this.#short(plainBytes)]);
     record.u16(long.length === 0 ? 0 : 4 + 8 * long.length);
-    // These fields are the length of the comment, the number of the disk, and the text flag.
+    // These zeros are the length of the comment, the disk number and the text flag.
     for (let zero = 0; zero < 3; zero += 1) record.u16(0);
     record.u32(REGULAR_FILE);
     record.u32(this.#short(offset));
@@ -265,7 +281,7 @@ export class ZipFile {
     return record.view();
   }
 
-  /** Writes the fields that a header and its record in the directory share. */
+  /** Writes the fields that a header and its record in the directory have in common. */
   #describe(
     into: ByteWriter,
     { crc, method, name }: OpenEntry,
@@ -326,7 +342,10 @@ function u64(into: ByteWriter, value: number): void {
   into.u32(Math.floor(value / 2 ** 32));
 }
 
-/** Converts a time to the MS-DOS format, with a resolution of two seconds, from 1980 to 2107. */
+/**
+ * Converts a time to the MS-DOS format, which has a resolution of two seconds and covers 1980 to
+ * 2107.
+ */
 function dosTimeOf(timeMs: number): { readonly date: number; readonly time: number } {
   const at = new Date(timeMs);
   const year = Math.min(Math.max(at.getUTCFullYear() - 1980, 0), 127);

@@ -28,19 +28,19 @@ import { type FileDeps, isFileLive, keyFromJson } from "./uploads.ts";
 import { readWhole } from "./verified_file.ts";
 
 /**
- * The maximum number of files that are remembered as verified since startup. It is large enough for
- * all files in frequent use.
+ * How many files are remembered as verified since startup. The number is large enough for all
+ * files in frequent use.
  */
 const VERIFIED_COUNT_MAX = 65536;
 
-/** The parts of the URL of an uploaded file. */
+/** The parts of an uploaded file's URL. */
 export interface FilePath {
   readonly namespace: string;
   readonly table: string;
   readonly sub: string;
   /** The stored name of the file, or just its id. */
   readonly storedName: string;
-  /** The owner of the file; undefined if the owner is the caller. */
+  /** The owner of the file; undefined if it is the caller. */
   readonly userId: string | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface FileAccess {
 
 interface FileAccessParts extends FileDeps {
   readonly blobs: BlobStore;
-  /** Runs the query that reads the row of a file as the caller. */
+  /** Runs the query that reads the file's row as the caller. */
   readonly sql: Pick<SqlEngine, "execute">;
 }
 
@@ -111,7 +111,10 @@ export class LocalFileAccess implements FileAccess {
     throw notFoundById(fileId);
   }
 
-  /** Opens a file that a view shows to the caller. @throws {DatabaseError} */
+  /**
+   * Opens a file that a view shows to the caller.
+   * @throws {DatabaseError}
+   */
   async #openThrough(view: ViewEntry, path: FilePath, principal: Principal): Promise<OpenFile> {
     const { catalog } = this.#parts;
     const entry = catalog.files.entry(fileIdOf(path) ?? "");
@@ -206,8 +209,8 @@ export class LocalFileAccess implements FileAccess {
   }
 
   /**
-   * Returns the bytes of a file. On the first access since startup, they are verified against their
-   * checksum.
+   * Returns the bytes of a file. They are verified against their checksum on the first access
+   * since startup.
    *
    * @throws {DatabaseError} DATA_DAMAGED
    */
@@ -229,7 +232,7 @@ function isNamed({ fileId, storedName, sub }: FileEntry, path: FilePath): boolea
   return sub === path.sub && (storedName === path.storedName || fileId === path.storedName);
 }
 
-/** Returns undefined if the caller may not read a file. */
+/** Returns undefined if the caller may not read the file. */
 async function unlessHidden(opening: Promise<OpenFile>): Promise<OpenFile | undefined> {
   try {
     return await opening;

@@ -1,10 +1,10 @@
 /**
  * Decides whether a view shows a file to a caller.
  *
- * A view with the rights of its owner shows rows of tables that its reader may not read, and so
- * their files. The view is asked for the file as its reader, so the reader gets the files that the
- * reader sees, no others, and none once a row has left the view. No text becomes a FILE value, so a
- * view cannot show a file that its owner has not read from a row.
+ * A view that runs with its owner's rights shows rows of tables that its reader may not read, and
+ * therefore also the files in these rows. The view is queried for the file as its reader, so
+ * readers get exactly the files that they see in it, and none once a row has left the view. Text
+ * never becomes a FILE value, so a view cannot show a file that its owner has not read from a row.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -14,7 +14,7 @@ import type { SqlEngine, StatementResult } from "../ports/engine.ts";
 
 type ViewCatalog = Pick<Catalog, "viewById" | "views">;
 
-/** Returns the views that read the column of the given file with the rights of the view's owner. */
+/** Returns the views that read the column of the given file with their owner's rights. */
 export function viewsWithFile(entry: FileEntry, catalog: ViewCatalog): readonly ViewEntry[] {
   return catalog
     .views()
@@ -33,7 +33,7 @@ function reads(view: ViewEntry, entry: FileEntry, catalog: ViewCatalog): boolean
 }
 
 /**
- * Returns whether a row of a view has a file, as the caller sees the view.
+ * Returns whether a view, as the caller sees it, has a row with the file.
  *
  * @throws {DatabaseError} The errors of reading the view.
  */

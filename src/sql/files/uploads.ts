@@ -1,5 +1,5 @@
 /**
- * Manages the uploads of one statement. They are staged before the statement runs, listed in the
+ * Manages the uploads of a statement. They are staged before the statement runs, listed in the
  * catalog in the tick in which their rows are committed, and removed completely if the statement
  * fails.
  *
@@ -8,8 +8,8 @@
  * therefore leave an entry without bytes, but never bytes without an entry. A failure undoes
  * everything, unless it is unknown whether the rows are durable.
  *
- * A file may be downloaded while the row for which it was uploaded still refers to it. The list
- * contains the key of that row, so nothing has to be updated when the row changes.
+ * A file may be downloaded as long as the row for which it was uploaded still refers to it. The
+ * list contains the key of that row, so nothing has to be updated when the row changes.
  */
 import { assert } from "../../base/assert.ts";
 import { StateInDoubtError } from "../../base/bugs.ts";
@@ -24,10 +24,10 @@ import type { UploadTarget } from "../execute/context/execution_context.ts";
 import type { UploadedFile } from "../ports/engine.ts";
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** The maximum number of characters of a file name that are kept in its URL. */
+/** How many characters of a file's name are kept in its URL. */
 const SLUG_LENGTH_MAX = 50;
 
-/** The maximum time between listing the files and committing their rows. */
+/** How much time may pass between listing the files and committing their rows. */
 const COMMIT_DELAY_MS_MAX = 60_000;
 
 interface Upload {
@@ -35,8 +35,8 @@ interface Upload {
   readonly part: UploadedFile;
   readonly id: string;
   /**
-   * The FILE value. The folder `sub` in it is already final, because folders are filled in the
-   * order of uploads.
+   * The FILE value. The folder `sub` in it is already final, because folders are filled in upload
+   * order.
    */
   readonly reference: string;
   readonly sub: string;
@@ -50,7 +50,7 @@ export class Uploads {
   /** The catalog and the storage of uploads; undefined if the statement has no uploads. */
   readonly #deps: UploadPlaces | undefined;
   /**
-   * The entries of the files to which rows refer, each with the upload that is renamed to the file.
+   * The entries of the files that rows mention, each with the upload to be renamed to the file.
    */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
@@ -61,7 +61,7 @@ export class Uploads {
     this.#deps = deps;
   }
 
-  /** Writes the uploaded parts to the disk under temporary names, in the order of `names`. */
+  /** Writes the uploaded parts to disk under temporary names, in the order of `names`. */
   static async stage(
     { blobs, catalog, limits, store }: UploadDeps,
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
@@ -89,7 +89,7 @@ export class Uploads {
     return new Uploads(uploads, { blobs, catalog });
   }
 
-  /** The FILE values of a statement, in slot order. */
+  /** The statement's FILE values, in slot order. */
   get references(): readonly string[] {
     return this.#uploads.map(({ reference }) => reference);
   }
@@ -99,9 +99,9 @@ export class Uploads {
   }
 
   /**
-   * Assigns each upload to the row that refers to it.
+   * Assigns each upload to the row that mentions it.
    *
-   * @throws {DatabaseError} INVALID_INPUT if several cells refer to one upload.
+   * @throws {DatabaseError} INVALID_INPUT if several cells mention the same upload.
    */
   place(target: UploadTarget, rows: readonly Row[]): void {
     assert(!this.#isListed, "files must be assigned to rows before they are listed");
@@ -125,9 +125,9 @@ export class Uploads {
   }
 
   /**
-   * Lists the placed files and renames them, in the tick in which their rows are committed. The
-   * files are listed before they are renamed, so a crash may leave an entry without bytes, which
-   * the sweep removes, but never bytes without an entry.
+   * Lists the placed files and renames them, in the tick in which their rows are committed. Files
+   * are listed before they are renamed: a crash may then leave an entry without bytes, which the
+   * sweep removes, but never bytes without an entry.
    */
   list(nowMs: number): void {
     if (this.#placed.length === 0) return;
@@ -141,9 +141,9 @@ export class Uploads {
   }
 
   /**
-   * Returns the cell that refers to each upload.
+   * Returns, for each upload, the cell that mentions it.
    *
-   * @throws {DatabaseError} INVALID_INPUT if several cells refer to one upload.
+   * @throws {DatabaseError} INVALID_INPUT if several cells mention the same upload.
    */
   #cellsOf(
     { filePositions, keyOf, table }: UploadTarget,
@@ -190,7 +190,7 @@ export class Uploads {
   }
 }
 
-/** The parts of the database that are needed to look up files. */
+/** What is needed to look up files. */
 export interface FileDeps {
   readonly catalog: Catalog;
   readonly store: Store;
@@ -199,13 +199,13 @@ export interface FileDeps {
 /** The catalog in which uploads are listed, and the storage that contains them. */
 type UploadPlaces = Pick<UploadDeps, "blobs" | "catalog">;
 
-/** The parts of the database that are needed to store files. */
+/** What is needed to store files. */
 export interface UploadDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly limits: SqlLimits;
 }
 
-/** The parts of the database that are needed to find unused files. */
+/** What is needed to find unused files. */
 export interface SweepDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly clock: Clock;
@@ -214,9 +214,7 @@ export interface SweepDeps extends FileDeps {
 export interface SweepOptions {
   readonly historyMsOf: (table: TableEntry) => number;
   readonly nowMs: number;
-  /**
-   * Returns whether the remaining files should be left to the next sweep. Called after each pause.
-   */
+  /** Returns whether to leave the remaining files to the next sweep. Called after each pause. */
   readonly isEnded: () => boolean;
 }
 
@@ -226,7 +224,8 @@ export function isFileLive(entry: FileEntry, deps: FileDeps): boolean {
 }
 
 /**
- * Removes files to which neither a live row nor a row at the start of the retained history refers.
+ * Removes files to which no row refers, neither a live one nor one at the start of the retained
+ * history.
  *
  * @returns The number of removed files.
  */
@@ -256,10 +255,10 @@ export async function sweepFiles(
 }
 
 /**
- * Removes the files of dropped tables. DROP TABLE only changes the catalog. The files are removed
+ * Removes the files of dropped tables. DROP TABLE changes only the catalog. The files are removed
  * afterwards, once no backup needs them.
  *
- * @param isEnded Whether the rest should be left to the next sweep.
+ * @param isEnded Returns whether to leave the rest to the next sweep.
  * @returns The number of tables that had any files.
  */
 export async function sweepDroppedTables(
@@ -276,10 +275,11 @@ export async function sweepDroppedTables(
 }
 
 /**
- * Removes the files of a dropped table in short steps: first their entries in the catalog, then the
- * bytes. {@linkcode sweepDroppedTables} thus finds the folder as long as any file is left.
+ * Removes the files of a dropped table in short steps: first their entries in the catalog, then
+ * the bytes. {@linkcode sweepDroppedTables} therefore finds the folder for as long as any file is
+ * left.
  *
- * @param isEnded Returns whether the rest should be left to the next sweep.
+ * @param isEnded Returns whether to leave the rest to the next sweep.
  *
  * @throws {DatabaseError}
  * @throws {DiskError}
@@ -312,19 +312,19 @@ function isUnavailable(error: unknown): boolean {
 
 /**
  * Whether a row refers to a file, either now or at the start of the history. A row that cannot be
- * read counts as referring to the file.
+ * read counts as referring to it.
  */
 function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolean {
   try {
     return isFileLive(entry, deps) || isNamedAt(entry, historyStart, deps);
   } catch (error) {
-    // Safe to ignore: a file is kept if its rows cannot be read.
+    // The error can be ignored: a file whose rows cannot be read is kept.
     if (isDamage(error) || isUnavailable(error)) return true;
     throw error;
   }
 }
 
-/** Whether the row for which a file was uploaded referred to the file at a seq. */
+/** Whether, as of a seq, the row for which a file was uploaded referred to it. */
 export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): boolean {
   const table = catalog.tableById(entry.tableId);
   if (table === undefined) return false;
@@ -340,8 +340,8 @@ export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileD
 }
 
 /**
- * A key value as JSON, tagged if JSON cannot represent it exactly. Do not add tags: an older server
- * would find no row for them, and remove the file.
+ * A key value as JSON, tagged if JSON cannot represent it exactly. Do not add tags: an older
+ * server would find no row for them, and remove the file.
  */
 type UploadKeyPart =
   | null

@@ -1,5 +1,5 @@
 /**
- * Reads an uploaded file from the disk. A reader that reaches the end without an error has received
+ * Reads an uploaded file from disk. A consumer that reaches the end without an error has received
  * exactly the bytes that were uploaded.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -9,8 +9,8 @@ import type { FileEntry } from "../../catalog/mod.ts";
  * Yields the bytes of a file in pieces.
  *
  * @param bytes The stored bytes; undefined if the file is missing.
- * @throws {DatabaseError} DATA_DAMAGED, at the latest after the last piece, if the bytes are not
- *   those that were uploaded.
+ * @throws {DatabaseError} DATA_DAMAGED, at the latest after the last piece, if the bytes differ
+ *   from those uploaded.
  */
 export async function* verifiedPieces(
   entry: FileEntry,
@@ -26,8 +26,8 @@ export async function* verifiedPieces(
       yield piece;
     }
   } catch (error) {
-    // The error contains the reason that the operating system gives: the file is unreadable, or was
-    // removed after it was found.
+    // The error includes the operating system's reason: the file is unreadable, or was removed
+    // after it was found.
     throw damaged(entry, `its bytes cannot be read (${String(error)})`);
   }
   if (size !== entry.size)
@@ -35,7 +35,10 @@ export async function* verifiedPieces(
   if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
 }
 
-/** Reads a file to its end. @throws {DatabaseError} DATA_DAMAGED */
+/**
+ * Reads a file to its end.
+ * @throws {DatabaseError} DATA_DAMAGED
+ */
 export async function readWhole(entry: FileEntry, bytes: Blob | undefined): Promise<void> {
   const pieces = verifiedPieces(entry, bytes);
   for (let next = await pieces.next(); next.done !== true; ) next = await pieces.next();

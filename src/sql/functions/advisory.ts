@@ -1,9 +1,9 @@
 /**
- * Defines functions that take and release advisory locks. A key is a BIGINT, or a pair of INTs. The
- * two kinds of keys are separate, so a pair never equals a single number.
+ * Defines functions that take and release advisory locks. A key is a BIGINT, or a pair of INTs.
+ * The two kinds of keys are separate, so a pair never equals a single number.
  *
- * A function whose result is void in PostgreSQL returns an empty string, which is how PostgreSQL
- * displays a void result.
+ * A function that returns void in PostgreSQL returns an empty string here, which is how PostgreSQL
+ * displays void.
  */
 import {
   BIGINT,
@@ -17,7 +17,7 @@ import {
 import { functionsNamed, overload } from "./base/define.ts";
 import type { AdvisoryForm, CallDeps, ScalarFunction } from "./base/function.ts";
 
-/** The functions that wait for a lock, by name. */
+/** The functions that wait for a lock, keyed by name. */
 const WAITING: ReadonlyMap<string, AdvisoryForm> = new Map([
   ["pg_advisory_lock", { mode: "exclusive", isOfSession: true }],
   ["pg_advisory_lock_shared", { mode: "shared", isOfSession: true }],
@@ -25,7 +25,7 @@ const WAITING: ReadonlyMap<string, AdvisoryForm> = new Map([
   ["pg_advisory_xact_lock_shared", { mode: "shared", isOfSession: false }],
 ]);
 
-/** The functions that take a lock only if it is free, by name. */
+/** The functions that take a lock only if it is free, keyed by name. */
 const TRYING: ReadonlyMap<string, AdvisoryForm> = new Map([
   ["pg_try_advisory_lock", { mode: "exclusive", isOfSession: true }],
   ["pg_try_advisory_lock_shared", { mode: "shared", isOfSession: true }],

@@ -99,7 +99,7 @@ export class DistinctRows {
     this.#partitions = this.#site.partitions(width + arrivalWidth, this.#options.types);
   }
 
-  /** Returns a column of ascending numbers if the order must be preserved. */
+  /** Returns a column of ascending numbers if the order must be preserved; otherwise no column. */
   #arrivals(rowCount: number): Batch["columns"] {
     if (this.#options.ordered === undefined) return [];
     const start = this.#arrivalCount;
@@ -158,7 +158,7 @@ function compareArrivals(left: unknown, right: unknown): number {
   return Number(left) - Number(right);
 }
 
-/** Merges the rows of all partitions by their last column, which orders each partition. */
+/** Merges the rows of all partitions by their last column, by which each partition is sorted. */
 class ArrivalMerge implements Operator {
   readonly #context: ExecutionContext;
   readonly #work: PartitionOperator;

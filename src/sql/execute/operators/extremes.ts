@@ -1,6 +1,6 @@
 /**
- * Yields one row that contains the first value of each of several ordered inputs, or NULL for an
- * input without values. If an input stops early, because few of its rows satisfy the conditions,
+ * Yields a single row that contains the first value of each of several ordered inputs, or NULL for
+ * an input without values. If an input stops early because few of its rows satisfy the conditions,
  * all results are computed from all rows instead.
  */
 import {
@@ -17,7 +17,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import type { OrderedTableScan } from "../sort/ordered_table_scan.ts";
 
 export interface Extreme {
-  /** The rows sorted by the value. `scan` is the scan from which the rows come. */
+  /** The rows sorted by the value. They come from `scan`. */
   readonly rows: Operator;
   readonly scan: OrderedTableScan;
   readonly value: Evaluator;
@@ -26,7 +26,7 @@ export interface Extreme {
 export interface ExtremesOptions {
   readonly context: ExecutionContext;
   readonly extremes: readonly Extreme[];
-  /** The types of the computed minimum and maximum values. */
+  /** The types of the results. */
   readonly types: readonly DataType[];
   /** Creates an operator that computes the results from all rows. */
   readonly plain: () => Operator;
@@ -64,7 +64,7 @@ export class Extremes implements Operator {
     this.#plain?.close();
   }
 
-  /** Returns the first value from an input, or undefined if its scan has stopped early. */
+  /** Returns the first value of an input; undefined if its scan has stopped early. */
   #firstValue({ rows, scan, value }: Extreme): Value | undefined {
     const { context } = this.#options;
     for (;;) {

@@ -1,5 +1,6 @@
 /**
- * Defines the operators that process one batch at a time: filter, projection, literal rows, limits.
+ * Defines the operators that process one batch at a time: filters, projections, literal rows and
+ * limits.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -25,7 +26,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 export interface FilterOptions {
   readonly context: ExecutionContext;
   readonly condition: Selector;
-  /** The positions of the output columns. Columns that only the condition reads are dropped. */
+  /** The positions of the output columns. Columns read only by the condition are dropped. */
   readonly kept: readonly number[];
 }
 
@@ -72,7 +73,7 @@ export class Filter implements Operator {
   }
 }
 
-/** Computes one column for each expression. */
+/** Computes one column per expression. */
 export class Project implements Operator {
   readonly #input: Operator;
   readonly #expressions: readonly Evaluator[];
@@ -152,7 +153,7 @@ export class BatchSource implements Operator {
 
 export interface PortionSourceOptions {
   readonly context: ExecutionContext;
-  /** The positions of the columns that the filter yields. */
+  /** The positions of the columns to yield. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
 }
@@ -256,7 +257,7 @@ export class Limit implements Operator {
 /**
  * Converts the value of LIMIT or OFFSET to a row count.
  *
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE if negative.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the value is negative.
  */
 export function rowCountFrom(value: Value, clause: "LIMIT" | "OFFSET"): number {
   if (value === null) return clause === "LIMIT" ? Number.POSITIVE_INFINITY : 0;

@@ -1,10 +1,10 @@
 /**
  * Produces the rows of table functions lazily, either once or for each row of an input. Several
  * functions run side by side until all have ended; the columns of a function that ends earlier are
- * filled with NULL.
+ * padded with NULL.
  *
- * A row may take long to compute, or be large, such as a number with 131,072 digits in a series.
- * Each row is therefore recorded as a call, and a batch of large rows ends early.
+ * A row may take a long time to compute, or be large, such as a number with 131,072 digits in a
+ * series. Each row is therefore recorded as a call, and a batch of large rows ends early.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -24,7 +24,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import { columnsFromRows } from "./filter.ts";
 
-/** The number of bytes of values after which a batch ends early. */
+/** A batch ends early once its values take this many bytes. */
 const BATCH_BYTES_MAX = 8 * 2 ** 20;
 
 /** A table function and its compiled arguments. */
@@ -37,7 +37,7 @@ export interface FunctionScanOptions {
   readonly context: ExecutionContext;
   readonly calls: readonly CompiledCall[];
   readonly hasOrdinality: boolean;
-  /** The types of all output columns, including the ordinal number. */
+  /** The types of all output columns, including the ordinality. */
   readonly types: readonly DataType[];
 }
 
@@ -92,25 +92,25 @@ export interface ExpandOptions {
     readonly call: BoundTableFunction;
     readonly args: readonly Evaluator[];
   }[];
-  /** The number of leading input columns that are passed on. */
+  /** How many leading input columns are passed on. */
   readonly keptCount: number;
   /** The result types of the table functions. */
   readonly types: readonly DataType[];
 }
 
-/** A batch of the input, and the current position in it. */
+/** An input batch, and the current position in it. */
 interface Expanding {
   readonly batch: Batch;
-  /** The arguments of each table function. */
+  /** For each table function, the vectors of its arguments. */
   readonly args: readonly (readonly Vector[])[];
   row: number;
   sources: readonly FunctionRows[] | undefined;
 }
 
-/** The number of input rows between two time checks. */
+/** How many input rows are processed between two time checks. */
 const ROWS_PER_LOOK = 1024;
 
-/** Joins each row of an input with the rows that its functions return. */
+/** Joins each input row with the rows that its functions return. */
 export class Expand implements Operator {
   readonly #options: ExpandOptions;
   #current: Expanding | undefined;
@@ -183,7 +183,7 @@ function nextRow(sources: readonly FunctionRows[]): Row | undefined {
   return parts.length === 1 ? first : parts.flat();
 }
 
-/** Records the effort of a row. Returns the bytes of its values. */
+/** Records the effort of producing a row. Returns the size of its values in bytes. */
 function noted(row: Row, { effort }: ExecutionContext): number {
   let bytes = 0;
   for (const value of row) {

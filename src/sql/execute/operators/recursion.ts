@@ -1,5 +1,5 @@
 /**
- * Runs WITH entries: those that are read in several places of a statement, and recursive queries.
+ * Runs WITH entries: those read in several places of a statement, and recursive queries.
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
@@ -42,7 +42,7 @@ export class SharedRowsReader implements Operator {
   }
 }
 
-/** Reads the rows from the previous step of a recursion. */
+/** Reads the rows of the previous step of a recursion. */
 export class WorkingTable implements Operator {
   readonly #recursion: BoundRecursion;
   readonly #context: ExecutionContext;
@@ -79,7 +79,7 @@ export class WorkingTable implements Operator {
 }
 
 /**
- * The number of batches between two time checks. A step that reads many rows checks the time
+ * How many batches are read between two time checks. A step that reads many rows checks the time
  * itself, and a short step takes as long as twenty checks.
  */
 const STEPS_PER_LOOK = 16;
@@ -95,20 +95,17 @@ export interface RecursionOptions {
 
 export class Recursion implements Operator {
   readonly #options: RecursionOptions;
-  /**
-   * The rows that have been yielded so far. This is used without ALL, where each distinct row is
-   * yielded only once.
-   */
+  /** The rows yielded so far. Used only without ALL, where each distinct row is yielded once. */
   readonly #seen: Grouping | undefined;
   #step: Operator;
-  /** The rows that the current step has computed, which form the working table of the next step. */
+  /** The rows computed by the current step. They form the working table of the next step. */
   #made: MaterialisedRows;
   #working: MaterialisedRows | undefined;
   /**
-   * The working tables that the steps can read. The table of this recursion changes with each step.
+   * The working tables that the steps can read. This recursion's own table changes with each step.
    */
   readonly #tables: Map<BoundRecursion, MaterialisedRows>;
-  /** The memory budget of the current step and of the results of its subqueries. */
+  /** The memory budget of the current step and of its subqueries' results. */
   readonly #memory: MemoryBudget;
   #answers: StepAnswers | undefined;
   #rowCount = 0;
@@ -142,7 +139,7 @@ export class Recursion implements Operator {
     this.#endStep();
   }
 
-  /** Returns the rows to yield, which the next step also reads. */
+  /** Returns the rows of a batch that are to be yielded. The next step reads them, too. */
   #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {

@@ -1,5 +1,5 @@
 /**
- * Reads one owner's rows from a table, at the statement's snapshot or at an earlier seq.
+ * Reads one owner's rows from a table, as of the statement's snapshot or an earlier seq.
  *
  * The owner is always determined by the principal of the execution: no plan can specify an owner.
  * Inside a transaction, staged rows replace the stored rows with the same keys, unless an earlier
@@ -37,7 +37,7 @@ import { holdsFromStart, type Operator } from "../context/operator.ts";
 import type { StagedRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
-/** The owner number of a user who has never written a row and therefore has none. */
+/** Stands for the owner number of a user who has never written a row and therefore has none. */
 const NOBODY = -1;
 
 /** Returns the owner of the rows that a principal reads and writes in a table. */
@@ -54,7 +54,7 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
-  /** The earlier moment at which the table is read; absent if it is read at the snapshot. */
+  /** The earlier moment as of which the table is read; absent if it is read as of the snapshot. */
   readonly past?: PastRead | undefined;
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
@@ -63,7 +63,7 @@ export interface TableScanOptions {
   readonly share?: ScanShare | undefined;
   /**
    * A scan with the columns of {@linkcode scannedIds} that finds the needed rows in a different
-   * way, and in any order. The operator closes this scan.
+   * way, and in any order. The operator closes it.
    */
   readonly source?: Scan | undefined;
   /** Called once with the numbers of row groups read and skipped. */
@@ -75,12 +75,12 @@ export class TableScan implements Operator {
   readonly #options: TableScanOptions;
   readonly #scan: Scan;
   /**
-   * The number of key columns that are read only to compare rows with staged rows. They are dropped
-   * before a batch is passed on.
+   * The positions of key columns that are read only to compare rows with staged rows. They are
+   * dropped before a batch is passed on.
    */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
-  /** The staged rows that remain to be yielded; undefined until all stored rows have been read. */
+  /** The staged rows still to be yielded; undefined until all stored rows have been read. */
   #overlay: Iterator<StagedRow, void> | undefined;
   #isClosed = false;
 
@@ -117,7 +117,10 @@ export class TableScan implements Operator {
     this.#scan.close();
   }
 
-  /** Drops rows whose keys the transaction has written, except for changes that cancel out. */
+  /**
+   * Drops the rows with keys that the transaction has written. Changes that cancel out do not
+   * count.
+   */
   #withoutStaged(batch: Batch): Batch {
     const { context, table, columnIds } = this.#options;
     const staged = context.staged?.stagedOf(table.tableId, ownerOf(context.principal, table));
@@ -161,7 +164,7 @@ export class TableScan implements Operator {
 
 type ScannedTable = Pick<TableScanOptions, "columnIds" | "context" | "past" | "table">;
 
-/** Whether the transaction has staged rows, which replace stored rows. */
+/** Whether the transaction has staged rows that replace stored rows. */
 function hasStaged({ context, past, table }: ScannedTable): boolean {
   return past === undefined && context.staged?.hasStaged(table.tableId) === true;
 }
@@ -175,7 +178,10 @@ export function scannedIds(options: ScannedTable): readonly number[] {
   return hasStaged(options) ? [...columnIds, ...table.primaryKey] : columnIds;
 }
 
-/** Returns the seq at which a table is read. @throws {DatabaseError} */
+/**
+ * Returns the seq as of which a table is read.
+ * @throws {DatabaseError}
+ */
 function seqOf({ context, past }: Pick<TableScanOptions, "context" | "past">): Seq {
   return past === undefined ? context.snapshotSeq : context.pastSeq(past);
 }
@@ -202,12 +208,12 @@ function openScan(options: TableScanOptions): Scan {
 }
 
 /**
- * The number of rows that are looked up between two time checks. A look-up may have to decompress
- * blocks, which takes up to 0.1 ms.
+ * How many rows are looked up between two time checks. A lookup may have to decompress blocks,
+ * which takes up to 0.1 ms.
  */
 const LOOKUPS_MAX = 16;
 
-/** Yields the rows with the given keys, which are distinct, in the order of the keys. */
+/** Yields the rows with the given keys, in the order of the keys. The keys must be distinct. */
 export class KeyLookup implements Operator {
   readonly #options: TableScanOptions;
   readonly #keys: Iterator<Row, void>;
@@ -225,7 +231,7 @@ export class KeyLookup implements Operator {
     context.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
-      // For a single value, a typed array costs more than it saves.
+      // A typed array for a single value costs more than it saves.
       if (values.length === 1) return { kind: "any", length: 1, values };
       return vectorFromValues(typeOf(table, columnId), values);
     });
@@ -236,7 +242,7 @@ export class KeyLookup implements Operator {
     this.#isDone = true;
   }
 
-  /** Returns the next rows that exist, or an empty list at the end. */
+  /** Returns the next rows that exist; an empty list at the end. */
   #lookUp(): Row[] {
     const { columnIds, context, past, table } = this.#options;
     const rows: Row[] = [];
@@ -254,13 +260,13 @@ export class KeyLookup implements Operator {
   }
 }
 
-/** A row to read, and the time as of which it is read. */
+/** A row to read, and the time as of which to read it. */
 interface KeyRead extends Pick<TableScanOptions, "columnIds" | "past"> {
   readonly key: Row;
 }
 
 /**
- * Reads the live row with a key. A staged row of the transaction takes precedence over the stored
+ * Reads the live row with a key. The transaction's staged row takes precedence over the stored
  * row, unless an earlier state is read.
  */
 export function readRow(
@@ -291,8 +297,8 @@ export function readRow(
 }
 
 /**
- * Replaces the store's error about a missing table, which does not contain the name of the table.
- * If a table was bound and no longer exists, it was dropped while the statement ran.
+ * Replaces the store's error about a missing table, which does not contain the table's name. A
+ * table that was bound but no longer exists was dropped while the statement ran.
  */
 export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry): unknown {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") return error;
@@ -303,7 +309,7 @@ export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry
   );
 }
 
-/** Whether the changes of a transaction to a key cancel out, as INSERT and then DELETE do. */
+/** Whether a transaction's changes to a key cancel out, as INSERT followed by DELETE does. */
 function isNothing({ isDeleted, stored }: StagedRow): boolean {
   return isDeleted && stored === undefined;
 }
@@ -312,7 +318,7 @@ function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Va
   const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
   if (columnId === DELETED_COLUMN_ID) return isDeleted;
-  // The tombstone will contain the last stored values, not values from the transaction.
+  // The tombstone will contain the last stored values rather than values from the transaction.
   const values = isDeleted ? (stored ?? row) : row;
   return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }

@@ -2,7 +2,7 @@
  * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs count as equal here.
  *
  * INTERSECT and EXCEPT first count the rows of the right side, and then stream the left side. With
- * ALL, a row of the left side uses up one equal row; without ALL, it is yielded at most once.
+ * ALL, each left row uses up one equal right row; without ALL, it is yielded at most once.
  */
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
@@ -12,7 +12,7 @@ import { PartitionWork, rowsWhere, type SpillOptions, SpillSite } from "../conte
 import { Grouping } from "../keys/grouping.ts";
 import { NO_KEY } from "../keys/key_hash_table.ts";
 
-/** Yields all rows from one input, then all rows from the other. */
+/** Yields all rows of one input, then all rows of the other. */
 export class Concatenation implements Operator {
   readonly #first: Operator;
   readonly #second: Operator;
@@ -45,25 +45,25 @@ export interface SetOperationOptions extends SpillOptions {
   readonly right: Operator;
 }
 
-/** The rows of both sides that were written to disk, because their groups are not in memory. */
+/** The rows of both sides that were written to disk because their groups are not in memory. */
 interface Divided {
   readonly left: Partitions;
   readonly right: Partitions;
 }
 
 /**
- * Computes INTERSECT and EXCEPT. If memory runs out, groups that are in memory stay there, and rows
- * of other groups, from either side, are partitioned by their values on disk. Each pair of
- * partitions is then processed as a separate operation.
+ * Computes INTERSECT and EXCEPT. If memory runs out, the groups already in memory stay there, and
+ * the rows of all other groups, from either side, are partitioned by their values on disk. Each
+ * pair of partitions is then processed as a separate operation.
  */
 export class SetOperation implements Operator {
   readonly #options: SetOperationOptions;
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   /**
-   * The remaining number of right rows for each group. Without ALL, the number is set to 0 for
-   * INTERSECT and to 1 for EXCEPT once a row of the group was yielded, so that the group is not
-   * yielded again.
+   * How many right rows remain for each group. Without ALL, once a row of the group has been
+   * yielded, the number is set so that none is yielded again: to 0 for INTERSECT, and to 1 for
+   * EXCEPT.
    */
   readonly #counts: number[] = [];
   #isCounted = false;
@@ -113,7 +113,7 @@ export class SetOperation implements Operator {
   }
 
   /**
-   * Returns the rows whose groups are in memory, with the ids of the groups. All other rows are
+   * Returns the rows with groups in memory, and the ids of these groups. All other rows are
    * written to partitions.
    */
   #groupIdsOf(

@@ -1,6 +1,6 @@
 /**
- * Yields the rows of VALUES. They are either computed in each run, or were known when the statement
- * was bound.
+ * Yields the rows of VALUES. They are either computed in each run, or already known when the
+ * statement was bound.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -26,10 +26,10 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
   return (context) => new PortionSource(rows.portions(context), { context, positions, types });
 }
 
-/** The number of rows that are compiled and computed together. */
+/** How many rows are compiled and computed together. */
 const ROWS_TOGETHER = 256;
 
-/** The compiled rows of a plan. They are compiled in the first run that reaches them. */
+/** The compiled rows of a plan. Each is compiled in the first run that reaches it. */
 class CompiledRows {
   readonly #rows: readonly (readonly BoundExpression[])[];
   readonly #compiled: ((context: ExecutionContext) => Value)[][] = [];
@@ -51,7 +51,7 @@ class CompiledRows {
   }
 }
 
-/** Yields rows that were known before the statement ran. */
+/** Yields rows that were already known before the statement ran. */
 class ConstantSource implements Operator {
   readonly #rows: ConstantRows;
   readonly #types: readonly DataType[];

@@ -1,16 +1,17 @@
 /**
  * Reduces the input of a sort if DISTINCT ON needs only the first row of each group, or a window
- * needs only the first rows of each partition. The operator keeps only the rows that the sort would
- * put first in each group, so the sort receives only slightly more rows than there are groups.
+ * only the first rows of each partition. The operator keeps only the rows that the sort would put
+ * first in each group, so the sort receives only slightly more rows than needed.
  *
  *     holding ──end──► yielding what is held
- *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
+ *        └──those rows turn out to be many, or memory is short──► yielding, then passing all
+ *        others
  *
  * The output may contain more rows of a group than needed, because the sort and the operator above
  * it make the final selection.
  *
  * The operator stops selecting if it keeps more than 32,768 rows, or more than one in four input
- * rows. For example, the newest rows of 1,000 groups among 300,000 rows are found ten times as
+ * rows. For example, it finds the newest rows of 1,000 groups among 300,000 rows ten times as
  * fast.
  */
 import {
@@ -36,30 +37,31 @@ export interface GroupTopNOptions {
   readonly inputTypes: readonly DataType[];
   readonly on: readonly Evaluator[];
   readonly onTypes: readonly DataType[];
-  /** The sort keys in which the rows of a group may differ. */
+  /** The sort keys that may differ between the rows of a group. */
   readonly keys: readonly SortKey[];
-  /** The number of rows needed from each group, between 1 and {@linkcode GROUP_TOP_N_MAX}. */
+  /** How many rows of each group are needed, between 1 and {@linkcode GROUP_TOP_N_MAX}. */
   readonly rowsMax: number;
 }
 
 /**
- * The maximum number of rows per group, because a new row is inserted among them by linear search.
+ * The maximum number of rows per group. It is small because a linear search finds the place of a
+ * new row among them.
  */
 export const GROUP_TOP_N_MAX = 64;
 
-/** A row that is among the first rows of its group so far. */
+/** A row among the first rows of its group so far. */
 interface First {
   readonly keys: readonly Value[];
   /**
-   * The number of the row among the materialised rows, or within its batch until the batch is
+   * The row's number among the materialised rows, or within its batch until the batch is
    * materialised.
    */
   row: number;
 }
 
 /**
- * How many surplus rows are kept in memory, beyond the first rows of each group, before they are
- * released.
+ * How many surplus rows are kept in memory before they are released. Surplus rows are no longer
+ * among the first of their group.
  */
 const SLACK_ROWS = 8192;
 
@@ -79,7 +81,7 @@ export class GroupTopN implements Operator {
   readonly #memory: MemoryBudget;
   readonly #groups: Grouping;
   readonly #rows: MaterialisedRows;
-  /** The rows that come first in each group, in sort order. */
+  /** The first rows of each group so far, in sort order. */
   readonly #firsts: First[][] = [];
   #firstCount = 0;
   #rowCount = 0;
@@ -106,7 +108,7 @@ export class GroupTopN implements Operator {
         this.#cut();
       }
     }
-    // The materialised rows come first, then the remaining rows from the input.
+    // The materialised rows come first, followed by the remaining rows of the input.
     if (this.#position >= this.#order.length) return nextRows(this.#input, context);
     const batch = this.#rows.batchOf(this.#order, this.#position);
     this.#position += batch.rowCount;
@@ -123,7 +125,9 @@ export class GroupTopN implements Operator {
     return this.#rowCount >= TRIED_ROWS && this.#firstCount * SHARE_MIN > this.#rowCount;
   }
 
-  /** Returns the rows in order of arrival, so that equal rows keep their order. */
+  /**
+   * Returns the numbers of the kept rows in order of arrival, so that equal rows keep their order.
+   */
   #rowsInOrder(): Uint32Array {
     const rows = new Uint32Array(this.#firstCount);
     let count = 0;
@@ -136,7 +140,7 @@ export class GroupTopN implements Operator {
     return rows.toSorted();
   }
 
-  /** Keeps the rows of a batch that are among the first rows of their groups so far. */
+  /** Keeps the rows of a batch that are among the first of their groups so far. */
   #hold(batch: Batch): void {
     const { keys, on, rowsMax, context } = this.#options;
     const { rowCount } = batch;
@@ -145,10 +149,7 @@ export class GroupTopN implements Operator {
       rowCount,
     );
     const vectors = keys.map((key) => key.evaluate(batch, context));
-    /**
-     * The rows of this batch that are among the first rows of their groups, in the order of the
-     * batch.
-     */
+    /** The rows of this batch that are among the first of their groups, in batch order. */
     const found = new Set<First>();
     for (let row = 0; row < rowCount; row += 1) {
       const group = numbers[row] ?? 0;
@@ -181,8 +182,8 @@ export class GroupTopN implements Operator {
   }
 
   /**
-   * Whether a row precedes another row that arrived earlier. The earlier of two equal rows
-   * comes first.
+   * Whether a row precedes a row that arrived earlier. Of two equal rows, the earlier one comes
+   * first.
    */
   #isBefore(vectors: readonly Vector[], row: number, first: First | undefined): boolean {
     const { keys } = this.#options;
@@ -196,7 +197,7 @@ export class GroupTopN implements Operator {
     return false;
   }
 
-  /** Releases the rows that are no longer among the first rows of their groups. */
+  /** Releases the rows that are no longer among the first of their groups. */
   #cut(): void {
     const order = this.#rowsInOrder();
     const places = new Map<number, number>();

@@ -10,15 +10,15 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { holdsFromStart, type Operator } from "../context/operator.ts";
 
 /**
- * The maximum share of a table that is read in sorted order. For a larger share, sorting all rows
- * takes less time.
+ * The largest share of a table that is read in sorted order. For more than this, sorting all rows
+ * is faster.
  */
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
- * The number of rows that are read in addition to the needed rows: one row that lies on an
- * exclusive bound, and one that shows that the sort value has advanced. If these rows do not
- * suffice, the number of rows doubles with each further batch.
+ * How many rows are read in addition to the needed rows: one that lies on an exclusive bound, and
+ * one that shows that the sort value has advanced. If these are not enough, the number of rows
+ * doubles with each further batch.
  */
 const FURTHER_ROWS = 2;
 
@@ -35,8 +35,8 @@ export class OrderedTableScan implements Operator {
   readonly #rowsWanted: number;
   #batchRows: number;
   /**
-   * The number of versions that are read before the scan stops early; set once the first rows are
-   * needed.
+   * The number of versions after which the scan stops early. It is set once the first rows are
+   * requested.
    */
   #passedMax: number | undefined;
   #isInVain = false;
@@ -49,7 +49,7 @@ export class OrderedTableScan implements Operator {
     holdsFromStart(this);
   }
 
-  /** Whether the scan has stopped early, before it has returned all rows. */
+  /** Whether the scan has stopped early, before returning all rows. */
   get isInVain(): boolean {
     return this.#isInVain;
   }
@@ -70,9 +70,7 @@ export class OrderedTableScan implements Operator {
     }
   }
 
-  /**
-   * Skips rows without reading them. Returns the number of skipped rows, or undefined at the end.
-   */
+  /** Skips rows without reading them. Returns how many were skipped; undefined at the end. */
   skip(rowsMax: number): number | undefined {
     this.#context.checkTime();
     const count = this.#scan.skip(rowsMax);

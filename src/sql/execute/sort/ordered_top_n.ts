@@ -1,13 +1,15 @@
 /**
- * Yields the first n rows of a sort whose input arrives sorted by the first keys. Reading ends when
- * n rows have arrived and the first keys have changed; these rows are then sorted by all keys.
+ * Yields the first n rows of a sort whose input arrives sorted by the first keys. Reading ends
+ * when n rows have arrived and the first keys have changed; these rows are then sorted by all
+ * keys.
  *
  *     taking ──n rows, the next has other keys──► sorting ──► yielding
- *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain sort
+ *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain
+ *       sort
  *
  * If the input is sorted by all keys and no condition drops rows, the rows skipped by OFFSET are
  * only counted, which is twenty times as fast. If few rows satisfy the conditions, a 512th of the
- * rows was read in order without any benefit.
+ * rows has been read in order for nothing.
  */
 import { type Batch, constVector, type Value, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -19,7 +21,7 @@ import type { SortKey } from "./sort_key.ts";
 
 export interface OrderedTopNOptions {
   readonly context: ExecutionContext;
-  /** Reads from the scan, preserving its order. */
+  /** The rows of `scan` after filters and projections, in the order of the scan. */
   readonly input: Operator;
   readonly scan: OrderedTableScan;
   /**
@@ -30,9 +32,9 @@ export interface OrderedTopNOptions {
   readonly sortOver: (input: Operator) => Operator;
   /** The leading sort keys, by which the input is already sorted. */
   readonly keys: readonly SortKey[];
-  /** The number of rows needed, counted from the first row after the skipped rows. */
+  /** How many rows are needed, counted from the first one after the skipped rows. */
   readonly rowsMax: number;
-  /** The number of leading rows that are only counted, because the consumer drops them. */
+  /** How many leading rows are only counted, because the consumer drops them. */
   readonly skipped: number;
   readonly columnCount: number;
 }
@@ -41,7 +43,7 @@ export class OrderedTopN implements Operator {
   readonly #options: OrderedTopNOptions;
   #sort: Operator;
   #isPlain = false;
-  /** The number of rows that were counted and passed on without their values. */
+  /** How many rows have been counted and passed on without their values. */
   #skippedCount = 0;
 
   constructor(options: OrderedTopNOptions) {
@@ -84,7 +86,7 @@ export class OrderedTopN implements Operator {
   }
 }
 
-/** Passes on rows until these include the first n rows of the sort. */
+/** Passes on rows until they include the first n rows of the sort. */
 class TopRows implements Operator {
   readonly #options: OrderedTopNOptions;
   #rowCount = 0;
@@ -122,7 +124,7 @@ class TopRows implements Operator {
     return batch;
   }
 
-  /** Whether a row with the given keys sorts after the n-th row and all rows equal to it. */
+  /** Whether a row with the given keys sorts after the n-th row and all rows equal to that one. */
   #isBehind(values: readonly Value[]): boolean {
     const last = this.#lastKeys;
     if (last === undefined) return false;

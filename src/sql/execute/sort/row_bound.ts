@@ -1,8 +1,8 @@
 /**
  * Drops rows that cannot be among the first n rows of a sort: rows that do not precede the last of
  * n materialised rows, and rows that come after n other rows of their own batch. In a long input,
- * most rows are dropped because of their first key, which is compared within its vector without
- * allocating anything.
+ * most rows are dropped by their first key, which is compared within its vector without allocating
+ * anything.
  *
  * If rows arrive in the opposite order, for example in a query for the newest n rows of a table,
  * each row precedes all materialised rows, and only the comparison within the batch drops surplus
@@ -30,7 +30,7 @@ interface KeyBound {
   readonly bytes: Buffer | undefined;
 }
 
-/** Whether NaN is involved. The comparison operators for numbers do not order NaN. */
+/** Whether NaN may be involved, which the comparison operators for numbers do not order. */
 function isNanAmong(bound: Value, vector: Vector): boolean {
   return Number.isNaN(bound) || mayHoldNan(vector);
 }
@@ -39,7 +39,7 @@ export class RowBound {
   readonly #keys: readonly KeyBound[];
 
   /**
-   * Creates the bound that further rows have to beat.
+   * Creates the bound that further rows must precede.
    * @param values The keys of the last of the n materialised rows.
    */
   constructor(keys: readonly Ordering[], values: readonly Value[]) {
@@ -51,8 +51,8 @@ export class RowBound {
   }
 
   /**
-   * Returns the rows that precede the bound. A row that equals the bound has arrived later, so it
-   * does not precede the bound.
+   * Returns the rows that precede the bound. A row equal to the bound does not precede it, because
+   * it arrived later.
    */
   rowsBefore(vectors: readonly Vector[], rowCount: number): Selection {
     const rows = new Uint32Array(rowCount);
@@ -95,13 +95,14 @@ export class RowBound {
 }
 
 /**
- * The rows of a batch are compared with each other if there are at least this many times n of them.
+ * The rows of a batch are compared with each other if the batch has at least this many times n
+ * rows.
  */
 const LEADING_SHARE = 4;
 
 /**
- * Returns the chosen rows of a batch without the rows that come after n other chosen rows by the
- * first key. Rows equal to the n-th row stay. Returns all chosen rows if the n-th row cannot be
+ * Removes from the chosen rows of a batch those that come after n other chosen rows by the first
+ * key. Rows equal to the n-th row stay. Returns all chosen rows if the n-th row cannot be
  * determined cheaply.
  */
 export function leadingRows(
@@ -133,7 +134,7 @@ export function leadingRows(
   return { rows, count };
 }
 
-/** Replaces the smallest value of a binary heap, which is its first element. */
+/** Replaces the smallest value in a binary heap, which is its first element. */
 function replaceLeast(heap: Float64Array, value: number): void {
   let at = 0;
   for (;;) {

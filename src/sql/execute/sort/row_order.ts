@@ -1,5 +1,5 @@
 /**
- * Sorts materialised rows by some keys. Equal rows keep their order of arrival.
+ * Sorts materialised rows by several keys. Equal rows keep their order of arrival.
  *
  *     first key as words ──radix sort──► rows by these ──rows with equal words──► compared
  *                          many are equal: by the words of the other keys, then again by these
@@ -16,7 +16,7 @@ import { sortWords } from "./sort_words.ts";
 
 type TimeCheck = Pick<ExecutionContext, "checkTime">;
 
-/** The minimum number of rows for a radix sort. Fewer rows are sorted by comparison. */
+/** Fewer rows than this are sorted by comparison instead of a radix sort. */
 const WORDED_ROWS_MIN = 256;
 
 const DIGIT_BITS = 11;
@@ -24,17 +24,17 @@ const DIGIT_COUNT = 2 ** DIGIT_BITS;
 const WORD_BITS = 32;
 
 /**
- * If more rows than this share have the same first key as another row, the other keys are also
- * converted to words.
+ * If more than this share of the rows have the same first key as another row, the other keys are
+ * also converted to words.
  */
 const EQUAL_SHARE_MAX: number = 1 / 8;
 
-/** The number of rows that are moved between two time checks, which takes a few milliseconds. */
+/** How many rows are moved between two time checks. Moving them takes a few milliseconds. */
 const MOVED_PER_LOOK = 262_144;
 
 /**
  * Returns the numbers of the materialised rows in sort order. The values of the keys are stored in
- * the columns from a given one on.
+ * consecutive columns, beginning at a given one.
  */
 export function rowOrder(
   rows: MaterialisedRows,
@@ -93,8 +93,8 @@ function wordsOf(
 }
 
 /**
- * Whether so many rows have equal words that comparing these rows would take longer than computing
- * all words.
+ * Whether so many rows have equal words that comparing them would take longer than computing all
+ * words.
  */
 function isOftenEqual(order: Uint32Array, words: readonly Uint32Array[]): boolean {
   let count = 0;
@@ -140,7 +140,7 @@ function radixOrder(
   return from;
 }
 
-/** Returns a mask that contains 1 for each bit that differs between the numbers. */
+/** Returns a mask with a 1 for each bit that differs between any of the numbers. */
 function differingBits(word: Uint32Array): number {
   const first = word[0] ?? 0;
   let differing = 0;
@@ -179,7 +179,7 @@ function moveRows(
   }
 }
 
-/** Sorts each range of rows whose words are equal. */
+/** Sorts each range of rows that have equal words. */
 function sortEqual(order: Uint32Array, words: readonly Uint32Array[], compare: Compare): void {
   for (let start = 0; start < order.length; ) {
     const first = order[start] ?? 0;
@@ -199,7 +199,7 @@ function areEqual(words: readonly Uint32Array[], left: number, right: number): b
   return true;
 }
 
-/** Sorts two rows with one comparison. Half of all ranges have only two rows. */
+/** Sorts two rows with a single comparison. Half of all ranges have only two rows. */
 function sortPair(order: Uint32Array, start: number, compare: Compare): void {
   const left = order[start] ?? 0;
   const right = order[start + 1] ?? 0;

@@ -29,14 +29,17 @@ import type { SortKey } from "./sort_key.ts";
 export interface SortedRowsOptions extends SpillOptions {
   readonly inputTypes: readonly DataType[];
   readonly keys: readonly SortKey[];
-  /** How many of the first rows are needed; Infinity if all are needed. */
+  /** How many rows are needed from the front; Infinity if all are needed. */
   readonly rowsMax: number;
 }
 
-/** How many rows beyond n a top-n keeps before it releases the surplus. */
+/** How many surplus rows beyond n a top-n keeps before it releases them. */
 const SLACK_ROWS = 8192;
 
-/** Returns the first `rowsMax` rows in sort order; `rowsMax` may be Infinity. */
+/**
+ * Returns the first `rowsMax` rows in sort order.
+ * @param rowsMax May be Infinity.
+ */
 function firstOf(order: Uint32Array, rowsMax: number): Uint32Array {
   return order.length > rowsMax ? order.subarray(0, rowsMax) : order;
 }
@@ -64,7 +67,7 @@ export function writeRun(
   collectSoon();
 }
 
-/** Returns the comparators by which sorted runs order the values of each key. */
+/** Returns, for each key, the comparator by which sorted runs order its values. */
 export function comparatorsOf(
   keys: readonly Omit<SortKey, "evaluate">[],
 ): ((left: Value, right: Value) => number)[] {
@@ -104,8 +107,8 @@ export class SortedRows {
   add(batch: Batch): void {
     const { keys, rowsMax, context } = this.#options;
     const keyVectors = keys.map((key) => key.evaluate(batch, context));
-    // Only the columns to yield are stored. The input may have additional columns that only the
-    // keys read.
+    // Only the columns to be yielded are stored. The input may have additional columns, which only
+    // the keys read.
     const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
     const rows = keepRows({ rowCount, columns }, this.#needed(keyVectors, rowCount));
@@ -125,7 +128,7 @@ export class SortedRows {
     this.#site.close();
   }
 
-  /** Returns the rows of a batch that may be among the first n rows. */
+  /** Returns the rows of a batch that may be among the first n. */
   #needed(keyVectors: readonly Vector[], rowCount: number): Selection {
     const { keys, rowsMax } = this.#options;
     const [first] = keys;
@@ -140,7 +143,7 @@ export class SortedRows {
     else this.#merge = this.#mergeOf(this.#runs);
   }
 
-  /** Returns the numbers of the needed materialised rows, in sorted order. */
+  /** Returns the numbers of the needed materialised rows, in sort order. */
   #orderOfNeeded(): Uint32Array {
     const { keys, rowsMax, context } = this.#options;
     return firstOf(rowOrder(this.#rows, keys, { keyStart: this.#keyStart, context }), rowsMax);
@@ -217,8 +220,8 @@ export class Sort implements Operator {
 }
 
 /**
- * Implements LIMIT … WITH TIES over sorted input: after the last row of the limit, passes rows on
- * until the keys change.
+ * Implements LIMIT … WITH TIES over sorted input: after the last row of the limit, it passes rows
+ * on until the keys change.
  */
 export class LimitWithTies implements Operator {
   readonly #input: Operator;

@@ -1,6 +1,6 @@
 /**
- * Represents sort keys as integers, so that a radix sort can order rows without comparing them. If
- * integers do not represent the values of some rows exactly, these rows are ordered by comparison.
+ * Represents sort keys as integers, so that a radix sort can order rows without comparing them.
+ * Rows with values that integers do not represent exactly are ordered by comparison.
  */
 import { type DataType, typeOrder, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -8,11 +8,11 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { SortOrder } from "../materialised/sort_order.ts";
 
 /**
- * The words of one sort key. Rows with lower words come first; the order of rows with equal words
- * is undetermined.
+ * The words of a sort key. Rows with lower words come first. The words do not determine the order
+ * of rows with equal words.
  */
 export interface SortWords {
-  /** Arrays of one word for each row. The array of the most significant words comes first. */
+  /** Arrays with one word per row. The array of the most significant words comes first. */
   readonly words: readonly Uint32Array[];
   /** Whether rows with equal words have equal keys. */
   readonly areExact: boolean;
@@ -27,7 +27,7 @@ const WORD_BYTES = 4;
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;
 
-/** Returns the words of a sort key, or undefined for a type whose order integers cannot express. */
+/** Returns the words of a sort key; undefined for a type whose order integers cannot express. */
 export function sortWords(
   rows: MaterialisedRows,
   { key, position }: { key: SortOrder; position: number },
@@ -103,7 +103,7 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
 }
 
 /**
- * Returns the number of a row; for NULL, returns an arbitrary number, whose words are overwritten
+ * Returns the number in a row. For NULL, the number is arbitrary, and its words are overwritten
  * later.
  */
 function numberAt(vector: Vector, row: number): number | bigint {
@@ -122,8 +122,8 @@ function numberAt(vector: Vector, row: number): number | bigint {
 }
 
 /**
- * Returns the length of the prefix that all strings share. URLs may share a prefix that is longer
- * than a sort word, so their sort words begin after it.
+ * Returns the length of the prefix common to all strings. URLs may share a prefix that is longer
+ * than all words, so the words begin after it.
  */
 function sharedLengthOf(
   rows: MaterialisedRows,
@@ -165,8 +165,8 @@ function sharedStart(
 }
 
 /**
- * Writes the bytes of strings from `from` on, padded with zeros. Returns whether the words
- * represent each string completely and no string has the words of NULL.
+ * Writes the bytes of strings, beginning at `from` and padded with zeros. Returns whether the
+ * words represent each string completely and no string has the words of NULL.
  */
 function writeTexts(
   { bytes, length, nulls, offsets }: Utf8Vector,
@@ -201,7 +201,7 @@ function turn(word: Uint32Array): void {
 }
 
 /**
- * Writes the words for NULL. No number has these words, and strings with these words are compared
+ * Writes the words for NULL. No number has these words, and strings that have them are compared
  * with NULL.
  */
 function writeNulls(vector: Vector, into: readonly Uint32Array[], areFirst: boolean): void {

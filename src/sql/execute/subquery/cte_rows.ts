@@ -1,4 +1,4 @@
-/** Stores the rows of one WITH entry during one run. */
+/** Stores the rows of a WITH entry during a run. */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -25,7 +25,7 @@ function factoryOf(cte: BoundCte): OperatorFactory {
   return factory;
 }
 
-/** Rows on disk, and the number of the first row of each block. */
+/** Rows on disk, and the number of the first row in each block. */
 interface SpilledRows {
   readonly file: SpillFile;
   readonly blocks: BlockRef[];
@@ -33,8 +33,8 @@ interface SpilledRows {
 }
 
 /**
- * Keeps rows in memory as long as it suffices, and then on disk. The file is removed at the end of
- * the statement.
+ * Keeps rows in memory as long as there is enough, and then on disk. The file is removed at the
+ * end of the statement.
  */
 export class CteRows implements SharedRows {
   readerCount = 0;
@@ -49,8 +49,8 @@ export class CteRows implements SharedRows {
   #isOver = false;
 
   /**
-   * Creates the rows of a WITH entry, which several consumers read.
-   * @param onUnused Called when the last consumer stops before all rows are computed.
+   * Creates the rows of a WITH entry for several consumers.
+   * @param onUnused Called when the last consumer stops before all rows have been computed.
    */
   constructor(
     cte: BoundCte,
@@ -122,7 +122,10 @@ export class CteRows implements SharedRows {
   }
 }
 
-/** Appends rows to the file on disk. @param start The number of the first row. */
+/**
+ * Appends rows to the file on disk.
+ * @param start The number of the first row.
+ */
 function append({ blocks, file, starts }: SpilledRows, start: number, batch: Batch): void {
   let row = start;
   for (const piece of piecesOf(batch, { bytes: batchBytes(batch), bytesMax: BLOCK_BYTES })) {
@@ -133,8 +136,8 @@ function append({ blocks, file, starts }: SpilledRows, start: number, batch: Bat
 }
 
 /**
- * Returns the index of the last number that does not exceed a limit, in an ascending list whose
- * first number never exceeds it.
+ * Returns the index of the last number that is at most `number`, in an ascending list. The first
+ * number in the list must satisfy this.
  */
 function lastAtMost(numbers: readonly number[], number: number): number {
   let low = 0;

@@ -1,7 +1,7 @@
 /**
- * Reads one row by its key and tests conditions on it, without operators. If a table has policies,
- * a read by key has such a plan: the conditions compare columns, or check whether a row with a
- * certain key exists in another table.
+ * Reads a single row by its key and tests conditions on it, without operators. Reading by key from
+ * a table with policies has such a plan: the conditions compare columns, or check whether another
+ * table contains a row with a certain key.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, type DataType, type Row, type Value, valueAt } from "../../../types/mod.ts";
@@ -21,7 +21,7 @@ import { readRow } from "../operators/scan.ts";
 import { programOf } from "./subquery_program.ts";
 
 /**
- * One row of the columns that are read, which is turned into a batch when an expression is
+ * A row of the columns that are read. It is turned into a batch only when an expression is
  * evaluated.
  */
 class TestedRow {
@@ -42,7 +42,7 @@ class TestedRow {
 
 type KeyedRowTest = (tested: TestedRow, context: ExecutionContext) => boolean;
 
-/** Compiles a plan of this form; returns undefined for every other plan. */
+/** Compiles a plan of this form. Returns undefined for any other plan. */
 export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
   if (root.kind !== "project") return undefined;
   const outputs = root.expressions.flatMap((expression) =>
@@ -57,12 +57,12 @@ export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
   };
 }
 
-/** Returns the row with a key; undefined if there is none, or a condition does not hold. */
+/** Returns the row with a key; undefined if there is none, or if a condition does not hold. */
 type GuardedRowRead = (context: ExecutionContext) => Row | undefined;
 
 /**
- * Compiles the read of a single row, which the conditions above the scan test.
- * @param outputs The columns of the row that is returned.
+ * Compiles the read of a single row, which the conditions above the scan then test.
+ * @param outputs The columns of the returned row.
  */
 function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRowRead | undefined {
   const found = scanBelow(input);
@@ -99,9 +99,10 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRow
 }
 
 /**
- * Returns a function that tests the conditions that have the same value for all rows. They come
- * before the key, which may fail where one of them is not true. The error of such a condition is
- * returned, because it is raised only for a row that meets the other conditions.
+ * Returns a function that tests the conditions that are the same for all rows. They are tested
+ * before the key is computed, because that may fail where one of them is not true. The error of
+ * such a condition is returned rather than thrown, because it is raised only for a row that meets
+ * the other conditions.
  */
 function gateOf(
   conditions: readonly BoundExpression[],
@@ -124,7 +125,7 @@ function gateOf(
 interface ScanBelow {
   readonly scan: ScanNode;
   readonly key: readonly BoundExpression[];
-  /** The conditions above the scan, from the lowest upwards. */
+  /** The conditions above the scan, from the bottom up. */
   readonly conditions: readonly BoundExpression[];
 }
 
@@ -149,7 +150,7 @@ function columnsIn(expressions: readonly BoundExpression[]): readonly BoundColum
 }
 
 /**
- * Returns a function that tests whether a condition is true; undefined if the condition needs
+ * Returns a function that tests whether a condition is true; undefined if testing it requires
  * operators.
  */
 function testOf(condition: BoundExpression, layout: BatchLayout): KeyedRowTest | undefined {

@@ -1,7 +1,7 @@
 /**
  * Finds the results of a subquery whose outer references form a key. The rows of the subquery are
- * read once, without the condition that compares them with the outer references, and each outer row
- * finds its rows by key.
+ * read once, without the condition that compares them with the outer references, and each outer
+ * row finds its rows by key.
  *
  * Rows with a NULL key belong to no outer row, and LIMIT and OFFSET apply to the rows of each key.
  */
@@ -37,17 +37,17 @@ export class KeyedAnswers {
     this.withoutRows = new SubqueryAnswer(subquery.form, options.held);
   }
 
-  /** Adds the rows of the next batch. Returns true if there is no further batch. */
+  /** Adds the rows of the next batch. Returns true if no batch is left. */
   addBatch(operator: Operator): boolean {
     const batch = operator.next();
     if (batch === undefined) return true;
     const { columnCount, keyTypes } = this.#program;
-    // The keys may be followed by columns that only the ORDER BY of the query reads.
+    // The keys may be followed by columns that only the query's ORDER BY reads.
     const keys = batch.columns.slice(columnCount, columnCount + keyTypes.length);
     const bytesBefore = this.#index.bytes;
     const numbers = this.#index.add(keys, batch.rowCount);
     this.#held.take(this.#index.bytes - bytesBefore);
-    // NULL equals nothing, so a row whose key contains NULL belongs to no outer row.
+    // NULL equals nothing, so a row with NULL in its key belongs to no outer row.
     const nulls = nullKeysOf(keys, batch.rowCount);
     for (let row = 0; row < batch.rowCount; row += 1) {
       if (nulls?.[row] === 1) continue;
@@ -69,8 +69,8 @@ export class KeyedAnswers {
   }
 
   /**
-   * Returns the result of a subquery for each outer row.
-   * @param outerValues The values of the outer references for each outer row.
+   * Returns the subquery's result for each outer row.
+   * @param outerReferences The values of the outer references in each outer row.
    */
   answersFor(outerReferences: Batch, context: ExecutionContext): SubqueryAnswer[] {
     const { rowCount } = outerReferences;

@@ -1,11 +1,11 @@
 /**
- * Computes the results of the subqueries in one execution.
+ * Computes the results of subqueries during an execution.
  *
  * A subquery without outer references runs once per execution. A subquery that has a keyed form
  * also runs once, and its rows are found by key, as in a hash join whose probe side is the outer
- * query. Any other subquery runs for each new set of outer values, and its results are cached. Each
- * subquery runs when its value is first needed. The compiled code belongs to the plan, and the
- * results belong to the execution.
+ * query. Any other subquery runs for each new set of outer values, and its results are cached.
+ * Each subquery runs when its value is first needed. The compiled code belongs to the plan, and
+ * the results belong to the execution.
  *
  * If the keyed form fails, the subquery runs for each set of outer values instead, because rows
  * that no outer row needs must not make the statement fail.
@@ -33,17 +33,15 @@ import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
 import { type KeyedProgram, programOf, type SubqueryProgram } from "./subquery_program.ts";
 
 /**
- * The results of the subqueries of one execution, which its inner queries share. A step of a
- * recursion keeps its own results for all queries that read the rows of the previous step, at any
- * depth, and shares all other results with the enclosing query.
+ * The results of an execution's subqueries, shared by its inner queries. A step of a recursion
+ * keeps results of its own for all queries that read the rows of the previous step, at any depth,
+ * and shares all other results with the enclosing query.
  */
 export class Subqueries implements StepAnswers {
   readonly #states = new Map<BoundSubquery, SubqueryState>();
-  /** The rows of WITH entries, by the outer values on which they depend, if any. */
+  /** The rows of WITH entries, keyed by the outer values on which they depend, if any. */
   readonly #rows = new WeakMap<ExecutionContext["outer"], Map<BoundCte, CteRows>>();
-  /**
-   * The context of the statement or of the step; cached results are charged to its memory budget.
-   */
+  /** The context of the statement or the step. Cached results are charged to its memory budget. */
   readonly #context: ExecutionContext;
   readonly #step: RecursionStep | undefined;
   isUsed = false;
@@ -104,7 +102,7 @@ export class Subqueries implements StepAnswers {
   }
 }
 
-/** The recursion of a step, and the results of the enclosing run. */
+/** A recursion that is in a step, and the results of the enclosing run. */
 interface RecursionStep {
   readonly around: Subqueries;
   readonly recursion: BoundRecursion;
@@ -114,7 +112,7 @@ function isOfStep(query: BoundSelect, { recursion }: RecursionStep): boolean {
   return recursionsAround(query).has(recursion);
 }
 
-/** The outer values for a query that runs once for all sets of outer values. */
+/** The outer values of a query that runs once for all sets of outer values. */
 const NO_OUTER_VALUES: ReadonlyMap<number, Value> = new Map();
 
 /** The state of a subquery during one execution. */
@@ -122,7 +120,9 @@ class SubqueryState {
   readonly #subquery: BoundSubquery;
   readonly #program: SubqueryProgram;
   readonly #context: ExecutionContext;
-  /** The results by outer values as text, which is "" without outer references. */
+  /**
+   * The results, keyed by outer values as text; the key is "" if there are no outer references.
+   */
   readonly #answers = new Map<string, SubqueryAnswer>();
   #keyed: KeyedAnswers | "failed" | undefined;
 
@@ -132,7 +132,7 @@ class SubqueryState {
     this.#context = context;
   }
 
-  /** Returns the result for each outer row if the results are found by key; otherwise undefined. */
+  /** Returns the result for each outer row if results are found by key; undefined otherwise. */
   keyedAnswers(outerValues: readonly Vector[], rowCount: number): SubqueryAnswer[] | undefined {
     const { keyed } = this.#program;
     if (outerValues.length === 0 || keyed === undefined) return undefined;
@@ -142,7 +142,7 @@ class SubqueryState {
   }
 
   /**
-   * Returns the result for one set of outer values.
+   * Returns the result for a set of outer values.
    *
    * @throws {DatabaseError} The errors of the query.
    */
@@ -169,7 +169,7 @@ class SubqueryState {
 
   /**
    * Runs a subquery, and returns its result.
-   * @param context The context whose memory budget is charged for the result.
+   * @param context Its memory budget is charged for the result.
    */
   #read(
     context: InnerContext,
@@ -202,7 +202,7 @@ class SubqueryState {
 }
 
 /**
- * Runs a query. Its operators keep rows only while the subquery runs.
+ * Runs a query whose operators keep rows only while the subquery runs.
  *
  * @param step Returns true once the query has ended.
  */

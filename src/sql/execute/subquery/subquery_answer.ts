@@ -1,6 +1,6 @@
 /**
- * Stores the rows of a subquery for one set of outer values, and computes the value of its
- * expression.
+ * Stores the rows that a subquery returned for a set of outer values, and computes the value of
+ * its expression.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -21,19 +21,19 @@ import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 
 type QuantifiedForm = Extract<SubqueryForm, { kind: "any" | "all" }>;
 
-/** The memory that a result takes in addition to its values, in bytes. */
+/** The memory in bytes that a result takes besides its values. */
 const ANSWER_BYTES = 96;
 
 /**
- * Returns how many rows are sufficient to determine the value of a form of subquery. Further rows
- * need not be read.
+ * Returns how many rows are enough to determine the value of a subquery. Further rows need not be
+ * read.
  */
 function rowsWanted({ kind }: SubqueryForm): number {
   switch (kind) {
     case "exists":
       return 1;
     case "scalar":
-      // A second row is read in order to report that there is more than one.
+      // A second row is read only to report that there is more than one.
       return 2;
     default:
       return Number.POSITIVE_INFINITY;
@@ -55,7 +55,10 @@ export class SubqueryAnswer {
     return this.#rowCount >= rowsWanted(this.#form);
   }
 
-  /** Adds a row to the result of a subquery. @throws {DatabaseError} MEMORY_EXCEEDED */
+  /**
+   * Adds a row to the result.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
+   */
   add(row: Row, memory: MemoryBudget): void {
     this.#rowCount += 1;
     if (this.#form.kind === "exists") return;
@@ -70,7 +73,7 @@ export class SubqueryAnswer {
   }
 
   /**
-   * Returns the value of the subquery expression for given operands.
+   * Returns the value of the subquery expression for the given operands.
    * @throws {DatabaseError} CARDINALITY_VIOLATION, and the errors of a comparison.
    */
   valueFor(operands: readonly Value[], { position }: BoundSubquery, call: CallDeps): Value {
@@ -116,7 +119,7 @@ export class SubqueryAnswer {
     const hasNull = operands.includes(null);
     if (!hasNull && keys.has(keyOf(operands, types))) return true;
     if (operands.length === 1) return hasNull || withNull.length > 0 ? null : false;
-    // Two rows may be equal if each pair of values is equal or contains a NULL.
+    // Two rows may be equal if in each pair of values both are equal or one is NULL.
     const candidates = hasNull ? this.#rows : withNull;
     return candidates.some((row) => mayEqual(row, operands, types)) ? null : false;
   }
@@ -129,8 +132,8 @@ interface Pairs {
 }
 
 /**
- * Compares rows in order. The first unequal pair of values decides; if a NULL precedes that pair,
- * the result is unknown.
+ * Compares rows by their order. The first unequal pair of values decides; if a pair before it
+ * contains NULL, the result is unknown.
  */
 function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: Pairs): Value {
   let last: Value = null;
@@ -166,7 +169,7 @@ function compared(form: QuantifiedForm, pairs: Pairs): Value {
 }
 
 interface AnswerMembers {
-  /** The keys of the subquery's rows, except those that contain NULL. */
+  /** The keys of the subquery's rows, apart from rows that contain NULL. */
   readonly keys: ReadonlySet<string | number | bigint | boolean>;
   readonly withNull: readonly Row[];
 }
@@ -181,7 +184,7 @@ function membersOf(rows: readonly Row[], types: readonly DataType[]): AnswerMemb
   return { keys, withNull };
 }
 
-/** Returns the key of a row whose values are not NULL. */
+/** Returns the key of a row that contains no NULL. */
 function keyOf(
   values: readonly Value[],
   types: readonly DataType[],
@@ -202,8 +205,8 @@ function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType
 }
 
 /**
- * Returns the values of one row in the columns that the query yields, which come first in the
- * batch.
+ * Returns the values of a row in the columns that the query yields. These columns come first in
+ * the batch.
  */
 export function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
   const values: Value[] = [];

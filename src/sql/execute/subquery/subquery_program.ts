@@ -1,4 +1,4 @@
-/** The compiled code of a plan's subqueries, which all runs of the plan share. */
+/** Compiles the subqueries of a plan. All runs of the plan share the compiled code. */
 import type { DataType } from "../../../types/mod.ts";
 import type { BoundSelect } from "../../bind/bound.ts";
 import type { BoundExpression, BoundSubquery, KeyedQuery } from "../../bind/bound_expressions.ts";
@@ -25,7 +25,7 @@ export interface KeyedProgram {
   readonly root: PlanNode;
   readonly build: OperatorFactory;
   readonly columnCount: number;
-  /** The keys, evaluated over the vectors of the outer references in order. */
+  /** The keys, evaluated over vectors that contain the outer references in order. */
   readonly keys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   readonly limit: (context: ExecutionContext) => number;
@@ -35,7 +35,7 @@ export interface KeyedProgram {
 
 const PROGRAMS = new WeakMap<BoundSubquery, SubqueryProgram>();
 
-/** Returns the compiled code of a subquery, which is the same object at each call. */
+/** Returns the compiled code of a subquery. Every call returns the same object. */
 export function programOf(subquery: BoundSubquery): SubqueryProgram {
   const known = PROGRAMS.get(subquery);
   if (known !== undefined) return known;

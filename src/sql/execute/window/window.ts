@@ -1,22 +1,23 @@
 /**
- * Computes the window calls that have the same partitioning and order: the input is collected and
- * sorted once, and then each row is yielded with the values of the calls, in the order of the
- * window.
+ * Computes the window calls that have the same partitioning and order. The input is collected and
+ * sorted once, and then each row is yielded with the values of the calls, in window order.
  *
  *     filling ──input ends──► sorted ──a batch of rows──► sorted … ──► done
  *       │ ▲ crowded
  *       ▼ │
- *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up, and
+ *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up,
+ *     and
  *                                             are followed by the next ones
  *
  * A whole partition must fit into memory, because a call may need any of its rows.
  *
- * For a single row, a call may read many rows and return all of their values as one value. A batch
+ * A call may read many rows for a single row, and return all of their values as one value. A batch
  * therefore also ends after a certain amount of such work.
  *
  * Aggregates are carried from frame to frame. An aggregate that cannot remove rows, such as a sum
- * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with the results
- * of earlier calls, so calls that aggregate all rows into one long value are computed last.
+ * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with the
+ * results of earlier calls, so calls that aggregate all rows into one long value are computed
+ * last.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -63,19 +64,19 @@ export interface WindowOperatorOptions extends SpillOptions {
   readonly calls: readonly WindowCall[];
 }
 
-/** The maximum number of rows that the window functions read or compute for one batch. */
+/** How many rows the window functions may read or compute for a batch. */
 const WORK_MAX = 250_000;
 
-/** The number of rows between two time checks during the search for the end of a partition. */
+/** How many rows are searched for the end of a partition between two time checks. */
 const SEARCHED_PER_LOOK = 16_384;
 
 /**
- * The memory that a row takes in addition to its values, for its position in the order and its
+ * The memory in bytes that a row takes besides its values, for its position in the order and its
  * group.
  */
 const ROW_BYTES = 24;
 
-/** A value that is computed for each row on arrival, and the column that stores it. */
+/** A value that is computed for each row on arrival, and the column in which it is stored. */
 interface HeldValue {
   readonly evaluate: Evaluator;
   readonly type: DataType;
@@ -104,7 +105,7 @@ export class WindowOperator implements Operator {
   #order: Uint32Array = new Uint32Array();
   #columns: readonly WindowColumn[] = [];
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
-  /** The next row to yield, and the index of its peer group in the partition. */
+  /** The next row to yield, and the index of its peer group within the partition. */
   #row = 0;
   #group = 0;
 
@@ -134,7 +135,7 @@ export class WindowOperator implements Operator {
     this.#site.close();
   }
 
-  /** Adds a value that is to be stored with each row. Returns the column of the value. */
+  /** Adds a value to be stored with each row. Returns the column of the value. */
   #hold(value: HeldValue): number {
     return this.#options.kept.length + this.#values.push(value) - 1;
   }
@@ -232,7 +233,7 @@ export class WindowOperator implements Operator {
     this.#loadNext();
   }
 
-  /** Loads the next partitions in place of those that have been yielded. */
+  /** Loads the next partitions in place of those already yielded. */
   #loadNext(): void {
     this.#materialised = defined(this.#merge, "the runs must be in the middle of a merge").load();
     this.#begin(Uint32Array.from({ length: this.#materialised.rowCount }, (_, row) => row));
@@ -288,7 +289,7 @@ export class WindowOperator implements Operator {
     return work;
   }
 
-  /** Advances the partition and the peer group to the next row. */
+  /** Moves the partition and the peer group forward to the next row. */
   #step(rows: WindowRows): void {
     if (this.#row === this.#partition.end) {
       this.#partition = this.#partitionFrom(this.#row, rows);
@@ -313,7 +314,7 @@ export class WindowOperator implements Operator {
     return { start, end, groupStarts };
   }
 
-  /** Whether a row has the same keys as the previous row. */
+  /** Whether a row has the same key values as the previous row. */
   #areEqual(keys: readonly SortKey[], column: number, row: number): boolean {
     const rows = defined(this.#rows, "rows must be sorted before they are compared");
     return keys.every((key, i) => {
@@ -324,21 +325,21 @@ export class WindowOperator implements Operator {
 
 interface MergedPartitionsOptions {
   readonly types: readonly DataType[];
-  /** The window's keys, whose values are in the columns from `keyStart` on. */
+  /** The window's keys. Their values are in the columns from `keyStart` onwards. */
   readonly keys: readonly SortKey[];
   readonly keyStart: number;
   readonly context: ExecutionContext;
 }
 
 /**
- * Yields the partitions of a window one after another, each as a whole, from sorted runs. Rows are
- * loaded until they fill a batch or the available memory. The last partition is then incomplete,
- * and is kept for the next load.
+ * Reads the partitions of a window one after another, each as a whole, from sorted runs. Rows are
+ * loaded until they fill a batch or the available memory. If the last partition is then
+ * incomplete, it is kept for the next load.
  */
 class MergedPartitions {
   readonly #merge: RunMerge;
   readonly #options: MergedPartitionsOptions;
-  /** The memory budget of the rows that were loaded last. */
+  /** The memory budget of the rows loaded last. */
   #memory: MemoryBudget;
   /** The rows of the next partition that have been loaded so far. */
   #rest: Batch | undefined;
@@ -350,7 +351,7 @@ class MergedPartitions {
     this.#memory = options.context.memory.nested();
   }
 
-  /** Whether all rows of the partition have been loaded. */
+  /** Whether all rows have been loaded. */
   get isOver(): boolean {
     return this.#isOver;
   }

@@ -2,7 +2,7 @@
  * Computes aggregates over the frames of a window.
  *
  * The frames of adjacent rows have most rows in common, so an aggregate is carried over from frame
- * to frame as far as the form of the frames allows:
+ * to frame where the kind of frame allows it:
  *
  *     the start stays                rows are added as the end moves
  *     a row can be taken back        rows that leave are removed, excluded ones for a moment
@@ -32,7 +32,7 @@ export interface FrameAggregateOptions {
   /** The columns that contain the arguments of the window function. */
   readonly args: readonly number[];
   readonly argumentTypes: readonly DataType[];
-  /** The column that contains the filter result; if undefined, all rows count. */
+  /** The column with the filter result; undefined if there is no filter. */
   readonly filter: number | undefined;
   readonly frames: FrameFinder;
   /** Whether every frame extends to the end of its partition. */
@@ -40,10 +40,10 @@ export interface FrameAggregateOptions {
   readonly memory: MemoryBudget;
 }
 
-/** The number of rows between two checks of the time. */
+/** How many rows are processed between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
-/** The unit in which memory is charged for rows that a state keeps. */
+/** The unit in which memory is charged for rows kept by a state. */
 const TAKEN_BYTES = 16_384;
 
 const NOTHING: FrameRange = {
@@ -67,8 +67,7 @@ export class FrameAggregate implements WindowColumn {
   #last = NOTHING;
   #lastValue: Value = null;
   /**
-   * For each row, the value of the aggregate from that row to the end of the partition; computed on
-   * first use.
+   * The value of the aggregate from each row to the end of the partition. Computed on first use.
    */
   #suffixes: Value[] | undefined;
   #work = 0;
@@ -125,7 +124,7 @@ export class FrameAggregate implements WindowColumn {
   }
 
   /**
-   * Whether the current state can be updated to the rows of the frame without reading all rows
+   * Whether the current state can be updated to the rows of the frame without reading them all
    * again.
    */
   #canMoveTo({ end, start }: FrameRange): boolean {
@@ -254,7 +253,7 @@ function isExtreme({ name }: AggregateForm): boolean {
 
 /**
  * Finds the minimum or maximum of a range whose bounds only ascend. A row is kept only while its
- * value is better than the values of all later rows. Every row enters and leaves the queue exactly
+ * value is better than the values of all later rows. Every row enters and leaves the queue at most
  * once.
  */
 class ExtremeQueue {
@@ -264,7 +263,9 @@ class ExtremeQueue {
   readonly #filter: number | undefined;
   readonly #type: DataType;
   readonly #sign: number;
-  /** The numbers of the kept rows, in ascending order. Their values get worse from row to row. */
+  /**
+   * The numbers of the kept rows, in ascending order. Their values get worse from one to the next.
+   */
   #queue: number[] = [];
   #first = 0;
   #end = -1;

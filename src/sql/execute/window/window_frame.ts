@@ -2,9 +2,9 @@
  * Determines which rows are visible from a row in a window: its partition, its peers, and its
  * frame.
  *
- * Rows are numbered by their position in the order of the window, across all partitions. A range of
- * rows is `start` inclusive to `end` exclusive. Within a partition, the bounds of a frame only
- * ascend from row to row.
+ * Rows are numbered by their position in window order, across all partitions. A range of rows is
+ * `start` inclusive to `end` exclusive. Within a partition, the bounds of a frame only ascend from
+ * row to row.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -16,7 +16,7 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import { compareByKey } from "../materialised/sort_order.ts";
 import { type SortKey } from "../sort/sort_key.ts";
 
-/** Rows in the order of a window. */
+/** Rows in window order. */
 export class WindowRows {
   readonly #materialised: MaterialisedRows;
   readonly #order: Uint32Array;
@@ -44,7 +44,7 @@ export class WindowRows {
 }
 
 /**
- * One partition, with its peer groups. Peers are rows that the order of the window does not
+ * A partition with its peer groups. Peers are rows that the window's ORDER BY does not
  * distinguish.
  */
 export interface WindowPartition {
@@ -54,10 +54,10 @@ export interface WindowPartition {
   readonly groupStarts: readonly number[];
 }
 
-/** The current row of a window frame. */
+/** A row whose frame is determined. */
 export interface CurrentRow {
   readonly row: number;
-  /** The index of the row's peer group in the partition. */
+  /** The index of the row's peer group within the partition. */
   readonly group: number;
 }
 
@@ -66,7 +66,7 @@ export function groupStartOf({ end, groupStarts }: WindowPartition, group: numbe
 }
 
 /**
- * The rows that are visible from a row: from `start` to `end`, without the hole from `holeStart` to
+ * The rows visible from a row: from `start` to `end`, without the hole from `holeStart` to
  * `holeEnd`, but including the row `kept`.
  */
 export interface FrameRange {
@@ -75,7 +75,7 @@ export interface FrameRange {
   /** The start of the hole; equal to `holeEnd` if nothing is excluded. */
   readonly holeStart: number;
   readonly holeEnd: number;
-  /** A row inside the hole that is nevertheless visible; -1 if there is none. */
+  /** A row inside the hole that is visible all the same; -1 if there is none. */
   readonly kept: number;
 }
 
@@ -113,7 +113,7 @@ export interface FrameFinderOptions {
   readonly context: ExecutionContext;
   readonly rows: WindowRows;
   readonly shape: FrameShape;
-  /** The only sort key, which a RANGE frame with an offset requires. */
+  /** The only sort key. A RANGE frame with an offset requires exactly one. */
   readonly sort: Omit<SortKey, "evaluate" | "type"> | undefined;
   /** The columns of `rows` from which the start bound and the end bound are computed. */
   readonly startKey: number;
@@ -141,7 +141,7 @@ export class FrameFinder {
     this.#end.begin(partition);
   }
 
-  /** Returns the frame of a row; rows must be requested in order. */
+  /** Returns the frame of a row. Rows must be requested in order. */
   frameOf(place: CurrentRow): FrameRange {
     const start = this.#start.placeOf(place);
     const end = Math.max(start, this.#end.placeOf(place));
@@ -165,10 +165,10 @@ interface BoundOptions extends FrameFinderOptions {
   readonly key: number;
 }
 
-/** The number of rows between two time checks. */
+/** How many rows are visited between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
-/** Finds the start or the end of each row's frame. The rows are visited in order. */
+/** Finds the start or the end of each row's frame. The rows must be visited in order. */
 class BoundFinder {
   readonly #side: "start" | "end";
   readonly #options: BoundOptions;
@@ -178,10 +178,10 @@ class BoundFinder {
    * bound precedes it.
    */
   readonly #distance: number;
-  /** For RANGE: the offset from the sort value of the current row. */
+  /** For RANGE: the offset from the current row's sort value. */
   readonly #offset: Value;
   #partition = NO_PARTITION;
-  /** For RANGE with an offset: the position of the bound that was found last. */
+  /** For RANGE with an offset: where the bound was found last. */
   #position = 0;
 
   constructor(side: "start" | "end", options: BoundOptions) {
@@ -219,8 +219,8 @@ class BoundFinder {
   }
 
   /**
-   * Returns the first row that is not before a start bound, or the first row after an end bound.
-   * Rows with a NULL key are visible only to one another.
+   * Returns the first row not before a start bound, or the first row after an end bound. Rows with
+   * a NULL key are visible only to one another.
    */
   #reached(row: number, reach: CompiledFrameReach): number {
     const { rows, context, sort } = this.#options;
@@ -243,7 +243,7 @@ class BoundFinder {
 }
 
 /**
- * Requires that the offset of a frame is neither NULL nor negative.
+ * Requires that a frame offset is neither NULL nor negative.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 function checkedOffset(

@@ -13,12 +13,12 @@ import {
   type WindowRows,
 } from "./window_frame.ts";
 
-/** Computes one column of a window, row by row in the order of the window. */
+/** Computes a column of a window, row by row in window order. */
 export interface WindowColumn {
-  /** Starts a partition, to which the rows that follow belong. */
+  /** Starts a partition. All rows that follow belong to it. */
   begin(partition: WindowPartition): void;
   valueAt(place: CurrentRow): Value;
-  /** The number of rows read so far, not counting the current rows. */
+  /** How many rows have been read so far, not counting the current rows themselves. */
   readonly work: number;
 }
 
@@ -34,7 +34,9 @@ export class WindowValue implements WindowColumn {
   readonly work = 0;
   readonly #options: WindowValueOptions;
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
-  /** For ntile: the number of tiles of the partition, from the first row that specifies one. */
+  /**
+   * For ntile: the number of tiles in the partition, taken from the first row that specifies one.
+   */
   #tileCount: number | undefined;
   #tileStart = 0;
 
@@ -83,8 +85,8 @@ export class WindowValue implements WindowColumn {
   }
 
   /**
-   * Returns the tile of a row. A partition is divided into tiles of equal size, and the first tiles
-   * get one more row each if the division has a remainder.
+   * Returns the tile of a row. A partition is divided into tiles of equal size; if there is a
+   * remainder, the first tiles get one more row each.
    */
   #tileOf(row: number, count: number): Value {
     if (this.#tileCount === undefined) {
@@ -102,8 +104,7 @@ export class WindowValue implements WindowColumn {
   }
 
   /**
-   * Returns the value of the row at a given distance, or the third argument if there is no such
-   * row.
+   * Returns the value of the row at a given distance; the third argument if there is no such row.
    */
   #shifted(row: number, direction: 1 | -1): Value {
     const distance = this.#options.args.length < 2 ? 1 : this.#argument(1, row);
@@ -133,7 +134,10 @@ export class WindowValue implements WindowColumn {
   }
 }
 
-/** Requires that an argument is positive. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Requires that an argument is positive.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 function requirePositive(name: string, value: number): number {
   if (value > 0) return value;
   throw new DatabaseError(

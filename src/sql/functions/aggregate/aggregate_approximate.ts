@@ -1,15 +1,15 @@
 /**
  * Defines approximate aggregates, which use bounded memory.
  *
- * Distinct counts: exact for small groups, then HyperLogLog (Flajolet 2007) with 2^15 registers, a
- * standard error of 0.57 %. Percentiles: counts in buckets that grow by 2 % (DDSketch, 2019), so a
- * result is within 1 % of a value at that rank.
+ * Distinct counts: exact for small groups, then HyperLogLog (Flajolet 2007) with 2^15 registers
+ * and a standard error of 0.57 %. Percentiles: counts in buckets that grow by 2 % (DDSketch,
+ * 2019), so that a result is within 1 % of a value at that rank.
  */
 import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
 import { checkedFraction } from "./aggregate_percentiles.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-/** The maximum number of distinct values in a group that are counted exactly. */
+/** Up to this many distinct values in a group are counted exactly. */
 const EXACT_MAX = 4096;
 const REGISTER_BITS = 15;
 const REGISTER_COUNT: number = 2 ** REGISTER_BITS;
@@ -59,13 +59,13 @@ function hashOf(key: unknown): bigint {
 }
 
 /**
- * Records a hash. Its low bits choose a register, which keeps the longest run of zeros in the other
- * bits.
+ * Records a hash. Its low bits choose a register, which keeps the longest run of leading zeros in
+ * the remaining bits.
  */
 function note(registers: Uint8Array, hash: bigint): void {
   const register = Number(hash & BigInt(REGISTER_COUNT - 1));
   const high = Number(hash >> 32n);
-  // A run of up to 32 bits suffices for 10^14 values over all registers.
+  // Runs of up to 32 bits are enough for 10^14 values over all registers.
   const run = Math.clz32(high) + 1;
   if (run > (registers[register] ?? 0)) registers[register] = run;
 }
@@ -145,7 +145,7 @@ function sorted(buckets: ReadonlyMap<number, number>): [number, number][] {
   return [...buckets].toSorted((left, right) => left[0] - right[0]);
 }
 
-/** Returns a value that is within 1 % of every number in a bucket. */
+/** Returns a value within 1 % of every number in a bucket. */
 function middleOf(bucket: number): number {
   return (2 * GROWTH ** bucket) / (GROWTH + 1);
 }

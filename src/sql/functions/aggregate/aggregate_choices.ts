@@ -1,5 +1,5 @@
 /**
- * Defines aggregates that keep one value per group: min, max, any_value, and the logical and
+ * Defines aggregates that keep a single value per group: min, max, any_value, and the logical and
  * bitwise aggregates.
  */
 import { defined } from "../../../base/assert.ts";
@@ -17,7 +17,7 @@ import {
 import { BIT_PAIR_OPERATIONS, combinedBits } from "../operator/operator_bits.ts";
 import { type AggregateState, type BatchGroups, grown } from "./aggregate_state.ts";
 
-/** Keeps one value per group, and combines it with each further value. */
+/** Keeps a single value per group, and combines it with each further value. */
 export class FoldState implements AggregateState {
   readonly #kept: (Value | undefined)[] = [];
   readonly #fold: (kept: Value, value: Value) => Value;
@@ -63,7 +63,10 @@ function anyExtremeState(type: DataType, wanted: "min" | "max"): FoldState {
     : new FoldState((kept, value) => (compare(value, kept) > 0 ? value : kept));
 }
 
-/** Keeps NaN and infinities apart from the other numbers, because few columns contain them. */
+/**
+ * Finds the extreme among doubles. NaN and infinities are kept apart from the other numbers,
+ * because few columns contain them.
+ */
 class DoubleExtremeState implements AggregateState {
   readonly #numbers: NumberExtremeState;
   readonly #others: FoldState;
@@ -97,14 +100,14 @@ class DoubleExtremeState implements AggregateState {
 }
 
 /**
- * The extremes are in an array of doubles, which garbage collection need not scan. No value is
- * infinite, so infinity represents a missing value.
+ * Finds the extreme among numbers. The extremes are in an array of doubles, which garbage
+ * collection need not scan. No value is infinite, so infinity represents a missing value.
  */
 class NumberExtremeState implements AggregateState {
   #kept = new Float64Array(0);
   /** The number of groups in the array of doubles. */
   #groupCount = 0;
-  /** The extreme among the numbers beyond 2^53, for each group that has such numbers. */
+  /** The extreme among numbers beyond 2^53, for each group that has such numbers. */
   readonly #large = new Map<number, bigint>();
   readonly #isMin: boolean;
   readonly #none: number;
@@ -194,7 +197,10 @@ const BIT_OPERATORS: ReadonlyMap<string, string> = new Map([
   ["bit_xor", "#"],
 ]);
 
-/** Creates the state of an aggregate that combines bit strings, which must have the same length. */
+/**
+ * Creates the state of an aggregate that combines bit strings, all of which must have the same
+ * length.
+ */
 export function bitStringState(name: string): AggregateState {
   const combine = defined(
     BIT_PAIR_OPERATIONS.get(BIT_OPERATORS.get(name) ?? ""),

@@ -19,8 +19,8 @@ import { JsonbObjectState } from "./aggregate_objects.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
 /**
- * Collects the result of `read` for each row, unless the result is undefined. The aggregate over no
- * rows is NULL.
+ * Collects the result of `read` for each row, unless it is undefined. The aggregate is NULL if
+ * there are no rows.
  */
 class CollectState<Item> implements AggregateState {
   readonly keepsRows = true;
@@ -52,7 +52,7 @@ class CollectState<Item> implements AggregateState {
 
 /**
  * Creates the state of string_agg. Each separator precedes the string of its own row. A NULL
- * separator is empty.
+ * separator counts as empty.
  */
 export function stringState(type: DataType): AggregateState {
   return type.kind === "bytes" ? bytesState() : new TextState();
