@@ -1,15 +1,16 @@
 /**
- * Checks the promises of topics. Each change to a source table has one message at one offset, the
- * offsets of a partition are contiguous, and the messages of a row keep their order. A group misses
- * no message and receives only unacknowledged messages again. An effect that is committed with an
- * acknowledgement happens once.
+ * Checks the guarantees of topics. Each change to a source table has one message at one offset,
+ * the offsets of a partition are contiguous, and the messages of a row keep their order. A group
+ * misses no message, and only unacknowledged messages are redelivered to it. An effect committed
+ * together with an acknowledgement happens once.
  *
- * Writers make transactions over three tables on the real server. Six groups of one to eight
- * consumers work through four topics with filters, all operations and all payloads. Consumers crash
- * with their messages, sleep for longer than their claims last and acknowledge late. The server
- * itself is stopped and killed during the run. The expected messages are computed from the writers'
- * acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, it damages what some
- * groups receive or do, and exits with 0 only if it reports these groups and no others.
+ * Writers run transactions over three tables on the real server. Six groups of one to eight
+ * consumers work through four topics with filters, all operations and all payloads. Consumers
+ * crash with messages in hand, sleep for longer than their claims last, and acknowledge late. The
+ * server itself is stopped and killed during the run. The expected messages are computed from the
+ * writers' acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, the
+ * campaign damages what some groups receive or do, and exits with 0 only if it reports these
+ * groups and no others.
  */
 import {
   countOption,
@@ -50,12 +51,12 @@ if (injected === undefined) {
   });
 }
 
-/** Returns whether nothing is wrong in the parts of a run that no injected fault damages. */
+/** Returns whether nothing is wrong in the groups that no injected fault damages. */
 function isSound({ faults }: CheckReport): boolean {
   return Object.values(faults).every((count) => count === 0);
 }
 
-/** Makes one run, and prints its report. */
+/** Runs the check once, and prints its report. */
 async function run(seedOfRun: number, sought: readonly InjectedFault[]): Promise<CheckReport> {
   process.stdout.write(
     `check_topics: ${changes} changes, ${writers} writers, ${restarts} restarts, ` +

@@ -1,14 +1,15 @@
 /**
- * Opens the real engine on thousands of disks in states that a power loss may leave, and compares
- * the contents of each with the changes that were passed to the engine.
+ * Opens the real engine on thousands of disks in states that a power loss may leave behind, and
+ * compares the contents of each with the changes that were passed to the engine.
  *
- * Sequences of commits, flushes, merges, expirations and definitions run on a simulated disk. The
- * disk keeps none, some or all of the bytes that were not synced, for each sector and each file
- * name separately, and it is full at times. Prints a line every ten seconds and one at the end.
+ * Sequences of commits, flushes, merges, expirations and definitions run on a simulated disk. For
+ * each sector and each file name separately, the disk keeps none, some or all of the bytes that
+ * were not synced, and it is full at times. Prints a line every ten seconds and one at the end.
  * Exits with 1 if any data was lost, invented, altered, torn or refused, or if an id was issued
  * twice. With `--inject`, a protocol fault is injected between the engine and its disk
- * (`crash_states/injected_faults.ts` lists the faults; `all` takes each in turn), and the exit code
- * is 0 only if the fault is found. A finding names its seed, which reproduces the same sequence.
+ * (`crash_states/injected_faults.ts` lists the faults; `all` injects each in turn), and the exit
+ * code is 0 only if the fault is found. A finding names its seed, which reproduces the same
+ * sequence.
  *
  * A tenth of the disks test topics: their offsets, acknowledgements and effects.
  */
@@ -25,7 +26,7 @@ import { TOPIC_FAULTS, type TopicFault, topicStates } from "./crash_states/topic
 
 const LINE_MS = 10_000;
 
-/** One out of this many simulated disks tests topics. */
+/** One in this many simulated disks tests topics. */
 const TOPIC_SHARE = 10;
 
 const {

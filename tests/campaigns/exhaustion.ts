@@ -1,23 +1,23 @@
 /**
- * Sends the real server statements that exceed its resources, while one ordinary client continues
- * its work.
+ * Sends the real server statements that exceed its resources, while an ordinary client goes on
+ * working.
  *
- * Each kind gets a new server whose statements may hold 64 MiB. A victim in its own process inserts
- * rows, reads by key and follows its own rows a hundred times a second. The statements of the kind
- * are sent one after the other for --seconds, each at least once, and each may take
- * --statement-seconds. The following count as faults: a wrong result; a failure that is not a clear
- * refusal; the server exits; the victim is refused or gets no response; the victim's 99th
- * percentile is above --p99 ms; memory grows by more than the budget plus 200 MB. Exits with 1 if
- * there is any fault.
+ * Each kind gets a new server whose statements may use 64 MiB of memory. A victim in its own
+ * process inserts rows, reads by key and follows its own rows a hundred times a second. The
+ * statements of the kind are sent one after another for --seconds, each at least once, and each
+ * may take --statement-seconds. The following count as faults: a wrong result; a failure that is
+ * not a clear refusal; an exit of the server; a refusal of the victim, or no response to it; a
+ * 99th percentile of the victim's waits above --p99 ms; memory that grows by more than the budget
+ * plus 200 MB. Exits with 1 if there is any fault.
  *
- * `grammar` repeats each construct of the grammar --from times in one text, then --factor times as
- * often, and so on, until the text is refused or reaches the length limit. An ordinary user sends
- * the text, and an administrator sends it again with EXPLAIN. --seed determines the order of the
- * constructs; all of them run, or as many of them as --seconds allow. A read by key runs beside
- * each text. Further faults are: a read waits for more than --wait ms; a text exceeds its time
- * limit; memory grows by more than the budget plus --memory MiB. --inject starts a server with an
- * injected fault: it stops for half a second at intervals, or its memory grows without end. Such a
- * run exits with 0 if it finds the fault.
+ * `grammar` repeats each construct of the grammar --from times in one request, then --factor times
+ * as often, and so on, until the SQL is refused or reaches the length limit. An ordinary user
+ * sends the SQL, and an administrator sends it again with EXPLAIN. --seed determines the order of
+ * the constructs; all of them run, or as many as fit into --seconds. A client reads by key while
+ * each request runs. Further faults are: a read that waits for more than --wait ms; a request that
+ * exceeds its time limit; memory that grows by more than the budget plus --memory MiB. --inject
+ * starts a server with an injected fault: it stops for half a second at intervals, or its memory
+ * grows without end. Such a run exits with 0 if it finds the fault.
  */
 
 import {
@@ -33,7 +33,7 @@ import { ATTACK_NAMES } from "./exhaustion/attacks.ts";
 import { multiplyGrammar } from "./exhaustion/multiply.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 
-/** The text in the report that shows that each injected fault was found. */
+/** For each injected fault, the text in the report that shows that it was found. */
 const FOUND_AS = { hold: "a read waited", memory: "memory grew" } as const;
 
 const options = readOptions({
@@ -78,7 +78,7 @@ for (const name of names) {
 process.stdout.write(heldCount === 0 ? "unharmed\n" : `HARMED: ${heldCount} findings\n`);
 process.exit(heldCount === 0 ? 0 : 1);
 
-/** Returns the number of faults; with an injected fault, 0 if it was found. */
+/** Returns the number of faults. With an injected fault, returns 0 if it was found. */
 async function multiplied(): Promise<number> {
   const { inject: injected } = options;
   const sign = injected === undefined ? undefined : FOUND_AS[injected];

@@ -27,7 +27,7 @@ function arrayOf(type: DataType): DataType {
 }
 
 /**
- * Creates a function that returns a property of one dimension, or NULL if the array has no such
+ * Creates a function that returns a property of one dimension; NULL if the array has no such
  * dimension.
  */
 function ofDimension(fact: (length: number) => number): Overload {
@@ -71,11 +71,11 @@ function toText(
 
 /**
  * Splits a string. A NULL separator splits it into characters; an empty separator does not split
- * it.
+ * it at all.
  */
 function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
-  // A character has at most two UTF-16 units, so this number is a lower bound for the number of
+  // A character has at most two UTF-16 code units, so this is a lower bound on the number of
   // items.
   if (separator === null) checkMadeItems(text.length / 2);
   const parts =

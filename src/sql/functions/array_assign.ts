@@ -1,8 +1,8 @@
 /**
  * Assigns to an element or a slice of an array, as in `UPDATE … SET a[2] = 5`.
  *
- * An array of one dimension grows as needed, with NULL in the gap. NULL is treated as an empty
- * array. An array of several dimensions keeps its dimensions. Unlike in PostgreSQL, positions
+ * A one-dimensional array grows as needed, with NULL in the gap. NULL is treated as an empty
+ * array. An array with several dimensions keeps its dimensions. Unlike in PostgreSQL, positions
  * cannot be below 1.
  */
 import { counted } from "../../base/counted.ts";
@@ -33,7 +33,7 @@ export function withElement(array: Value, positions: readonly Value[], element: 
   return placed(items, ranges, [element].values());
 }
 
-/** The bounds of a slice in one dimension; undefined where the statement omits one. */
+/** The bounds of a slice in one dimension. A bound that the statement omits is undefined. */
 export interface SliceBounds {
   readonly from: Value | undefined;
   readonly to: Value | undefined;
@@ -95,7 +95,7 @@ function checkedPosition(position: Value, min = 1): number {
   );
 }
 
-/** Returns the array, enlarged so that it contains the ranges. */
+/** Returns the array, enlarged to contain the given ranges. */
 function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayValue {
   if (ranges.length > DIMENSIONS_MAX) throw tooDeep(ranges.length);
   const dimensions = dimensionsOf(items);
@@ -129,7 +129,7 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
   return items;
 }
 
-/** Replaces the elements within the ranges by consecutive elements of `source`. */
+/** Replaces the elements within the ranges with consecutive elements of `source`. */
 function placed(
   items: ArrayValue,
   [range, ...inner]: readonly AssignedRange[],

@@ -1,5 +1,5 @@
 /**
- * The server of a run, with its interruptions: writers pause for a moment, and the process is
+ * Runs the server of a check, and interrupts it: writers pause for a moment, and the process is
  * stopped or killed and started again. Every client asks this object whether the server is up.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
@@ -13,7 +13,7 @@ export class World {
   #lives = 1;
   #isUp = true;
   #isOpen = true;
-  /** The reason why the server could not be started again. */
+  /** Why the server could not be restarted; undefined if it could. */
   #failure: Error | undefined;
   #atWork = 0;
   #waiting: (() => void)[] = [];
@@ -23,20 +23,23 @@ export class World {
   }
 
   /**
-   * The number of the server's current run; undefined while the server restarts. A restart may
-   * begin between any await and the next statement. A failed request failed for its own reason only
-   * if it sees the same number at its start and its end.
+   * The number of the server's current life; undefined while the server restarts. A restart may
+   * begin between any await and the next statement. A request failed for a reason of its own only
+   * if this number is the same before and after it.
    */
   get life(): number | undefined {
     return this.#isUp ? this.#lives : undefined;
   }
 
-  /** Resolves while the server is up. @throws If it could not be started again. */
+  /**
+   * Resolves once the server is up.
+   * @throws If the server could not be restarted.
+   */
   async whenUp(): Promise<void> {
     while (!this.#isUp) await this.#changed();
   }
 
-  /** Runs some work of a writer, and waits first while the writers are paused. */
+  /** Runs a piece of a writer's work, after waiting if the writers are paused. */
   async atWork(work: () => Promise<void>): Promise<void> {
     while (!this.#isOpen || !this.#isUp) await this.#changed();
     this.#atWork += 1;
@@ -48,7 +51,9 @@ export class World {
     }
   }
 
-  /** Runs an action while no writer is active: pending statements finish first and are recorded. */
+  /**
+   * Runs an action while no writer is active. Pending statements finish first and are recorded.
+   */
   async inSilence(act: () => Promise<void>): Promise<void> {
     this.#isOpen = false;
     try {
@@ -88,7 +93,7 @@ export class World {
   }
 }
 
-/** Runs actions one after the other, spread over a run whose progress goes from 0 to 1. */
+/** Runs actions one after another, spread over a run whose progress goes from 0 to 1. */
 export async function spread(
   acts: readonly (() => Promise<void>)[],
   { progress, random }: { progress: () => number; random: SeededRandom },

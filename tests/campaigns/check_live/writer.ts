@@ -1,15 +1,15 @@
 /**
- * One writer: it sends statements over HTTP, one after the other, and enters into the ledger the
- * rows that each RETURNING clause reports. Writers of one partition write the same keys, but never
- * one key at the same time. After a crash, the rows therefore show the effect of an unanswered
- * statement.
+ * Implements a writer: it sends statements over HTTP, one after another, and enters the rows
+ * reported by each RETURNING clause into the ledger. Writers of the same partition write the same
+ * keys, but never the same key at the same time. After a crash, the rows therefore show whether an
+ * unanswered statement took effect.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 import type { Ledger, Row, Written } from "./ledger.ts";
 import { partitionName } from "./queries.ts";
 import type { World } from "./world.ts";
 
-/** The number of keys, small enough that rows are replaced again and again. */
+/** The number of keys. It is small, so that rows are replaced again and again. */
 const KEYS = 400;
 
 const ROOMS = ["lobby", "hall", "attic", "cellar", null];
@@ -23,13 +23,13 @@ export interface WriterOptions {
   readonly token: string;
   readonly user: string;
   readonly table: "items" | "board";
-  /** A string in the writer's texts that distinguishes them from the texts of other writers. */
+  /** A string in this writer's texts that distinguishes them from other writers' texts. */
   readonly mark: string;
-  /** Keys that a statement of this partition is currently writing. */
+  /** The keys that statements on this partition are currently writing. */
   readonly busy: Set<number>;
 }
 
-/** Writes until the ledger holds `changes` versions. Returns the number of statements. */
+/** Writes until the ledger contains `changes` versions. Returns the number of statements. */
 export async function write(options: WriterOptions, changes: number): Promise<number> {
   let count = 0;
   while (options.ledger.versionCount < changes) {
@@ -59,8 +59,8 @@ async function writeOnce(options: WriterOptions, text: string): Promise<void> {
 }
 
 /**
- * Returns the rows that a statement wrote. Reads them back if the server ended during the
- * statement.
+ * Returns the rows that a statement wrote. If the server ended during the statement, they are read
+ * back.
  */
 async function written(
   { ledger, table, token, user, world }: WriterOptions,
@@ -86,14 +86,14 @@ async function written(
 
 type Cells = readonly (readonly unknown[])[];
 
-/** Runs a statement. Returns undefined if the server stops before it answers. */
+/** Runs a statement. Returns undefined if the server ends before it responds. */
 async function askedOnce(world: World, sql: string, token: string): Promise<Cells | undefined> {
   const { life } = world;
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // The server may be exiting, so its exit gets time to be noticed. If the same process still
-    // runs, the error is not due to an exit.
+    // If the server is exiting, this gives the exit time to be noticed. If the same process is
+    // still running, the error is not due to an exit.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;
@@ -102,9 +102,7 @@ async function askedOnce(world: World, sql: string, token: string): Promise<Cell
 
 interface Making {
   readonly random: SeededRandom;
-  /**
-   * Returns a text that differs from every earlier text, so that every update creates a version.
-   */
+  /** Returns text that differs from all earlier text, so that every update creates a version. */
   readonly text: string;
 }
 

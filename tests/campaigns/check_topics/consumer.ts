@@ -1,13 +1,14 @@
 /**
- * One consumer of a group. It takes messages over HTTP. At random, it crashes with them, sleeps for
- * longer than its claim lasts, acknowledges late, or acknowledges out of order.
+ * Implements a consumer of a group. It takes messages over HTTP. At random, it crashes with
+ * messages in hand, sleeps for longer than its claim lasts, acknowledges late, or acknowledges out
+ * of order.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 import type { World } from "../check_live/world.ts";
 import type { Tamperer } from "./injected_faults.ts";
 import type { GroupJudge, WireMessage } from "./judge.ts";
 
-/** The way in which the consumers of a group acknowledge messages. */
+/** How the consumers of a group acknowledge messages. */
 export type Manner = "single" | "cumulative" | "effects";
 
 export interface GroupForm {
@@ -22,7 +23,7 @@ export interface ConsumerOptions {
   readonly world: World;
   readonly token: string;
   readonly group: GroupForm;
-  /** The partitions that the consumer polls alternately. */
+  /** The partitions that the consumer polls in turn. */
   readonly partitions: readonly number[];
   readonly judge: GroupJudge;
   readonly random: SeededRandom;
@@ -32,7 +33,7 @@ export interface ConsumerOptions {
 
 const LIMIT_MAX = 80;
 
-/** The time that a request waits if there is no message. */
+/** How long a request waits if there is no message. */
 const WAIT_SECONDS = 1;
 
 export class Consumer {
@@ -50,7 +51,7 @@ export class Consumer {
     this.#isStopped = true;
   }
 
-  /** From this point the consumer neither crashes nor stalls, so that the group can finish. */
+  /** From now on, the consumer neither crashes nor stalls, so that the group can finish. */
   settleDown(): void {
     this.#isCalm = true;
   }
@@ -84,7 +85,7 @@ export class Consumer {
     const when = { sentMs, receivedMs: performance.now(), life };
     judge.received(messages, when);
     if (messages.length > 0 && tamperer?.isHasty() === true) judge.received(messages, when);
-    // After an empty response, the consumer polls another partition.
+    // After an empty response, the consumer moves on to another partition.
     if (whole.length === 0 && partitions.length > 1) await Bun.sleep(20);
     return whole;
   }
@@ -135,7 +136,7 @@ export class Consumer {
     if (answer !== undefined) judge.acknowledged(partition, offsets);
   }
 
-  /** Commits an effect for each message together with its acknowledgement. */
+  /** Commits an effect for each message together with the message's acknowledgement. */
   async #commitEffects(partition: number, offsets: readonly number[]): Promise<void> {
     const { group, judge, tamperer, token, world } = this.#options;
     const { life } = world;
@@ -146,14 +147,14 @@ export class Consumer {
     try {
       if (tamperer?.isEffectDoubled() === true) await world.server.rows(insert, { token });
       const { body } = await world.server.sql(`BEGIN; ${insert}; ${ack}; COMMIT`, { token });
-      // A refusal means that another consumer was faster, after a claim had run out.
+      // A refusal means that another consumer was faster after the claim had expired.
       if (body.status === "success") judge.acknowledged(partition, offsets);
     } catch (error) {
       await this.#requireRestart(life, error);
     }
   }
 
-  /** Returns the body of a response; undefined if it is a refusal or the server ended. */
+  /** Returns the body of a response; undefined if the request was refused or the server ended. */
   async #post(
     path: string,
     body: Readonly<Record<string, unknown>>,
@@ -175,7 +176,7 @@ export class Consumer {
   }
 
   /**
-   * Requires that a restart of the server has caused an error.
+   * Requires that an error was caused by a restart of the server.
    * @throws The error, unless the server ended in the meantime.
    */
   async #requireRestart(life: number | undefined, error: unknown): Promise<void> {

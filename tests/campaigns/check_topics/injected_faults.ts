@@ -1,5 +1,5 @@
 /**
- * Faults that the checker must notice. Each damages what one group receives or does.
+ * Injects faults that the checker must notice. Each damages what one group receives or does.
  */
 import { type Faults, placeOf, type WireMessage } from "./judge.ts";
 
@@ -17,8 +17,8 @@ export const INJECTED_FAULTS = [
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
 /**
- * The fault counts that each injected fault raises. At least one of them must not be 0 for the
- * fault to count as found.
+ * The fault counts that each injected fault raises. The fault counts as found if at least one of
+ * them is not 0.
  */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["lost"],
@@ -31,10 +31,10 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
   effect_twice: ["effects"],
 };
 
-/** The number of messages that pass before the fault. */
+/** How many messages pass undamaged before the fault. */
 const SOUND_MESSAGES = 100;
 
-/** Damages the messages of one group. */
+/** Damages the messages of a single group. */
 export class Tamperer {
   readonly #injected: InjectedFault;
   #passed = 0;
@@ -47,7 +47,9 @@ export class Tamperer {
     this.#injected = injected;
   }
 
-  /** Returns the messages that the judge receives instead. The group acknowledges the real ones. */
+  /**
+   * Returns the messages that the judge is shown instead. The group acknowledges the real ones.
+   */
   pass(messages: readonly WireMessage[]): readonly WireMessage[] {
     this.#passed += messages.length;
     if (this.#injected === "lost") return this.#withoutLost(messages);
@@ -58,17 +60,20 @@ export class Tamperer {
     return this.#isDone ? messages : this.#damaged(messages);
   }
 
-  /** Whether to omit an acknowledgement that was recorded as sent. Returns true once. */
+  /** Whether to omit an acknowledgement that was recorded as sent. True exactly once. */
   isForgotten(): boolean {
     return this.#isOnce("forgotten");
   }
 
-  /** Returns true once, for a claim that is mistaken for one that another consumer holds. */
+  /**
+   * Whether to show the judge the messages of a response twice, as if they had been redelivered
+   * while the claim was still valid. True exactly once.
+   */
   isHasty(): boolean {
     return this.#isOnce("hasty");
   }
 
-  /** Whether to repeat an effect outside its transaction. Returns true once. */
+  /** Whether to repeat an effect outside its transaction. True exactly once. */
   isEffectDoubled(): boolean {
     return this.#isOnce("effect_twice");
   }
@@ -80,8 +85,8 @@ export class Tamperer {
   }
 
   /**
-   * Drops one message whenever it is delivered. The message has to be new: a crash of the server
-   * makes earlier messages come again with the count of a first delivery.
+   * Drops the same message each time it is delivered. The message must be new: after a crash of
+   * the server, earlier messages are redelivered with the count of a first delivery.
    */
   #withoutLost(messages: readonly WireMessage[]): readonly WireMessage[] {
     if (this.#passed > SOUND_MESSAGES) {
@@ -108,7 +113,7 @@ export class Tamperer {
     }
   }
 
-  /** Swaps two messages of one row. */
+  /** Swaps two messages of the same row. */
   #swapped(messages: readonly WireMessage[]): readonly WireMessage[] {
     for (const [index, left] of messages.entries()) {
       const other = messages.findIndex(({ key }, at) => at > index && key === left.key);

@@ -1,9 +1,9 @@
 /**
- * Judges what one group received: no message is missing, none is at two offsets, the messages of a
+ * Judges what a group received: no message is missing, none is at two offsets, the messages of a
  * row are in order, and only unacknowledged messages are redelivered.
  *
  * The content of an offset never changes, whichever group reads it and however often the server
- * restarts: the contents are shared by all groups of a topic.
+ * restarts: all groups of a topic share the known contents.
  */
 import { type Ledger, rowName } from "./ledger.ts";
 
@@ -21,31 +21,24 @@ export interface WireMessage {
 }
 
 export interface Faults {
-  /** The number of messages that a group never received. */
+  /** How many messages the group never received. */
   lost: number;
-  /**
-   * The number of messages that no change explains, plus the number of changes with two messages.
-   */
+  /** How many messages no change explains, plus how many changes have two messages. */
   surplus: number;
   outOfOrder: number;
-  /** The number of offsets that are not contiguous from 0. */
+  /** How many offsets are not contiguous from 0. */
   gaps: number;
-  /** The number of offsets whose content has changed. */
+  /** How many offsets have changed their content. */
   unstable: number;
-  /** The number of rows whose messages are in two partitions. */
+  /** How many rows have messages in two partitions. */
   divided: number;
-  /** The number of messages that were redelivered although they were acknowledged. */
+  /** How many messages were redelivered after they had been acknowledged. */
   redelivered: number;
-  /**
-   * The number of messages that were redelivered although another consumer's claim was still valid.
-   */
+  /** How many messages were redelivered while another consumer's claim was still valid. */
   early: number;
-  /**
-   * The number of messages of an ordered group that arrived before the preceding one was
-   * acknowledged.
-   */
+  /** How many messages of an ordered group arrived before the preceding one was acknowledged. */
   overtaken: number;
-  /** The number of effects that are missing or occurred twice. */
+  /** How many effects are missing or occurred twice. */
   effects: number;
 }
 
@@ -69,13 +62,10 @@ interface Content {
   readonly said: string;
 }
 
-/** The contents of the messages of a topic, by partition and offset. */
+/** The contents of a topic's messages, keyed by partition and offset. */
 export type Contents = Map<number, Map<number, Content>>;
 
-/**
- * The times at which a request was sent and its response arrived, and the number of the server's
- * run that responded.
- */
+/** When a request was sent and its response arrived, and which life of the server responded. */
 export interface Received {
   readonly sentMs: number;
   readonly receivedMs: number;
@@ -95,11 +85,11 @@ export class GroupJudge {
   readonly #visibilityMs: number;
   readonly #delivered = new Map<string, Received>();
   #lastDeliveryMs = 0;
-  /** The time of the response to each message's acknowledgement. */
+  /** When each message's acknowledgement was answered. */
   readonly #acknowledgedMs = new Map<string, number>();
   /** The messages for which an acknowledgement was sent. */
   readonly #sent = new Set<string>();
-  /** The offsets that this group has received, by row. */
+  /** The offsets that this group has received for each row. */
   readonly #offsetsByRow = new Map<string, number[]>();
 
   constructor(options: {
@@ -116,8 +106,9 @@ export class GroupJudge {
 
   /**
    * Returns whether this many messages are done. An unanswered acknowledgement may have been
-   * accepted, so its message is done if it was not redelivered in time. A group that receives
-   * nothing for much longer is also done, because its missing messages must be lost.
+   * accepted, so its message counts as done if it was not redelivered in time. A group that
+   * receives nothing for much longer also counts as done, because its missing messages must be
+   * lost.
    */
   isDone(messageCount: number): boolean {
     if (this.#acknowledgedMs.size >= messageCount) return true;
@@ -126,7 +117,7 @@ export class GroupJudge {
     return quietMs > (isComplete ? 3 : 15) * this.#visibilityMs;
   }
 
-  /** Records that an acknowledgement is in flight. */
+  /** Records that an acknowledgement is about to be sent. */
   sending(partition: number, offsets: readonly number[]): void {
     for (const offset of offsets) this.#sent.add(`${partition}/${offset}`);
   }
@@ -140,7 +131,7 @@ export class GroupJudge {
     }
   }
 
-  /** Records the messages of one response. */
+  /** Records the messages of a response. */
   received(messages: readonly WireMessage[], when: Received): void {
     const batch = new Set(messages.map((message) => placeOf(message)));
     if (messages.length > 0) this.#lastDeliveryMs = when.receivedMs;
@@ -205,7 +196,7 @@ export class GroupJudge {
   }
 
   /**
-   * Compares everything that the group received with the ledger, once everything has been
+   * Compares everything that the group received with the ledger. Called once everything has been
    * delivered.
    */
   finish(topic: string, ledger: Ledger): void {
@@ -249,7 +240,7 @@ export class GroupJudge {
     }
   }
 
-  /** Counts a fault, and keeps a description of the first ones. */
+  /** Counts a fault, and keeps a description of the first few. */
   #find(fault: keyof Faults, what: string): void {
     this.faults[fault] += 1;
     if (this.findings.length < FINDINGS_MAX) {
@@ -258,7 +249,7 @@ export class GroupJudge {
   }
 }
 
-/** Names the partition and offset of a message. */
+/** Returns a string that identifies a message by partition and offset. */
 export function placeOf({ offset, partition_id: partition }: WireMessage): string {
   return `${partition}/${offset}`;
 }
@@ -278,10 +269,10 @@ interface Payload {
   readonly changed?: { readonly n?: { readonly old: number | null; readonly new: number | null } };
 }
 
-/** Returns a message's content in the form of the ledger's expectation. */
+/** Returns a message's content in the form in which the ledger states expected content. */
 function contentOf({ key, op, payload, user }: WireMessage): Content {
   const said = JSON.parse(Buffer.from(payload, "base64").toString("utf8")) as Payload;
-  // Only the payloads of inserted items contain nothing but the key.
+  // The payload of an inserted item contains only the key and no table.
   const named = said["_table"];
   const table = named?.replace(/^app\./, "") ?? "items";
   const owner = table === "notes" ? user : undefined;

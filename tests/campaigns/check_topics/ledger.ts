@@ -1,25 +1,25 @@
 /**
- * The changes that writers made, according to their acknowledgements, and the messages that each
- * topic should contain for them. It shares no code with `src/topics`.
+ * Records the changes that writers made, according to their acknowledgements, and the messages
+ * that each topic should contain for them. It shares no code with `src/topics`.
  */
 
 export type Operation = "Insert" | "Update" | "Delete";
 export type TableName = "items" | "board" | "notes";
 
-/** One committed change to one row. */
+/** A committed change to a single row. */
 export interface Change {
   readonly table: TableName;
-  /** The owner of a row of the USER table. */
+  /** The owner of the row; undefined unless its table is a USER table. */
   readonly user: string | undefined;
   readonly key: number;
   readonly operation: Operation;
   /**
-   * The number that the change wrote or, for a delete, the last number of the row. No two changes
-   * write the same number.
+   * The number that the change wrote or, for a delete, the row's last number. No two changes write
+   * the same number.
    */
   readonly n: number;
   readonly room: string;
-  /** The number that the change has replaced. */
+  /** The number that the change replaced; undefined if there was none. */
   readonly old: number | undefined;
 }
 
@@ -28,14 +28,15 @@ export interface Topic {
   readonly partitions: number;
   readonly statements: readonly string[];
   /**
-   * Returns which payload a topic publishes for a change; undefined if the topic does not publish
-   * the change.
+   * Returns the payload that a topic publishes for a change; undefined if it does not publish the
+   * change.
    */
   readonly payloadOf: (change: Change) => "key" | "full" | "diff" | undefined;
 }
 
 /**
- * The topics, with filters, all operations, a USER table, several sources and all three payloads.
+ * The topics. Together, they cover filters, all operations, a USER table, several sources and all
+ * three payloads.
  */
 export const TOPICS: readonly Topic[] = [
   {
@@ -93,7 +94,7 @@ export function rowName({
   return `${table}/${user ?? ""}/${key}`;
 }
 
-/** Returns the content of the message about a change, without its offset. */
+/** Returns the content of the message for a change, without its offset. */
 function contentOf(change: Change, payload: "key" | "full" | "diff"): string {
   const { n, old, operation } = change;
   if (payload === "key") return operation;
@@ -102,15 +103,13 @@ function contentOf(change: Change, payload: "key" | "full" | "diff"): string {
 
 export class Ledger {
   changeCount = 0;
-  /** The expected messages of each row, in order, by topic and row. */
+  /** The expected messages of each row in order, keyed by topic and row. */
   readonly #expected = new Map<string, Map<string, string[]>>(
     TOPICS.map(({ name }) => [name, new Map()]),
   );
   readonly #counts = new Map<string, number>();
 
-  /**
-   * Enters the changes of one commit. Commits that change the same row must be entered in order.
-   */
+  /** Enters the changes of a commit. Commits that change the same row must be entered in order. */
   enter(changes: readonly Change[]): void {
     for (const change of changes) {
       this.changeCount += 1;
@@ -127,14 +126,14 @@ export class Ledger {
     }
   }
 
-  /** Returns the expected messages of a topic by row. */
+  /** Returns a topic's expected messages, keyed by row. */
   expected(topic: string): Map<string, string[]> {
     const rows = this.#expected.get(topic);
     if (rows === undefined) throw new Error(`There is no topic ${topic}`);
     return rows;
   }
 
-  /** Returns the number of messages that a topic should have. */
+  /** Returns how many messages a topic should have. */
   count(topic: string): number {
     return this.#counts.get(topic) ?? 0;
   }

@@ -1,7 +1,7 @@
 /**
- * One run of the topics checker: the real server in its own process, writers over SQL, and groups
- * of consumers over HTTP. Meanwhile, tables are flushed and merged, and the server is stopped and
- * killed during the run. At the end, each group is compared with the writers' ledger.
+ * Runs the topics checker once: the real server in its own process, writers over SQL, and groups
+ * of consumers over HTTP. During the run, tables are flushed and merged, and the server is stopped
+ * and killed. At the end, each group is compared with the writers' ledger.
  */
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { type ServerProcess, startReadyServer } from "../../support/server_process.ts";
@@ -14,10 +14,10 @@ import { Writer } from "./writer.ts";
 
 const USERS = ["alice", "bob"];
 
-/** The duration of a claim. It is short, so that claims expire in every run. */
+/** How long a claim lasts. It is short, so that claims expire in every run. */
 const VISIBILITY_SECONDS = 2;
 
-/** The maximum time for the groups to finish once the writers have finished. */
+/** How long the groups may take to finish once the writers have finished. */
 const CATCH_UP_MS_MAX = 120_000;
 
 const PROGRESS_EVERY_MS = 5000;
@@ -40,7 +40,7 @@ export interface CheckOptions {
   readonly writers: number;
   readonly restarts: number;
   readonly seed: number;
-  /** Each of these faults damages a group of its own. */
+  /** The faults to inject. Each damages a group of its own. */
   readonly injected: readonly InjectedFault[];
   readonly onProgress: (report: CheckReport) => void;
 }
@@ -52,10 +52,10 @@ export interface CheckReport {
   readonly crashes: number;
   readonly stalls: number;
   readonly restarts: Readonly<Record<Signal, number>>;
-  /** The faults of the groups that are not damaged. */
+  /** The faults found in groups that are not damaged. */
   readonly faults: Faults;
   readonly findings: readonly string[];
-  /** The injected faults that show in the groups that they damage. */
+  /** The injected faults that were found in the groups that they damage. */
   readonly noticed: readonly InjectedFault[];
 }
 
@@ -63,7 +63,7 @@ interface Group {
   readonly form: GroupForm;
   readonly judge: GroupJudge;
   readonly consumers: readonly Consumer[];
-  /** The fault that damages the group. */
+  /** The fault that damages the group; undefined if none does. */
   readonly injected: InjectedFault | undefined;
 }
 
@@ -113,8 +113,8 @@ async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, strin
 }
 
 /**
- * Creates the groups. Groups of one topic share the known contents of its offsets, except for a
- * damaged group, whose contents may be wrong.
+ * Creates the groups. Groups of the same topic share the known contents of its offsets. A damaged
+ * group does not, because it may see wrong contents.
  */
 function groupsOf(
   { injected: faults }: CheckOptions,
@@ -143,7 +143,10 @@ function groupsOf(
   });
 }
 
-/** Returns the forms of all groups. Only one group has effects, so a fault in them damages it. */
+/**
+ * Returns the forms of all groups. Only one group has effects, so a fault in effects damages that
+ * group instead of a group of its own.
+ */
 function formsWith(faults: readonly InjectedFault[]): readonly Pick<Group, "form" | "injected">[] {
   const ofEffects = faults.find((fault) => fault === "effect_twice");
   return [
@@ -157,7 +160,7 @@ function formsWith(faults: readonly InjectedFault[]): readonly Pick<Group, "form
   ];
 }
 
-/** Returns the form of the group that an injected fault damages. */
+/** Returns the form of a group to be damaged by an injected fault. */
 function damagedForm(fault: InjectedFault): GroupForm {
   return {
     name: `damaged_${fault}`,
@@ -170,8 +173,8 @@ function damagedForm(fault: InjectedFault): GroupForm {
 
 /**
  * Returns the partitions of each consumer. A cumulative acknowledgement covers all consumers of a
- * partition, so each partition then has one consumer. Otherwise each consumer polls all partitions,
- * each starting with a different one.
+ * partition, so each partition then has a single consumer. Otherwise, every consumer polls all
+ * partitions, each starting with a different one.
  */
 function partitionsOf({ consumers, manner, topic }: GroupForm, index: number): readonly number[] {
   const count = TOPICS.find(({ name }) => name === topic)?.partitions ?? 1;
@@ -254,12 +257,12 @@ async function store(world: World, what: "FLUSH" | "COMPACT"): Promise<void> {
     const tables = ["items", "board", "notes"];
     await world.server.rows(tables.map((name) => `STORAGE ${what} TABLE app.${name}`).join("; "));
   } catch (error) {
-    // A restart has interrupted the statement, as the campaign intends.
+    // A restart interrupted the statement, as the campaign intends.
     if (life !== undefined && world.life === life) throw error;
   }
 }
 
-/** Checks that every message of the group has one effect. */
+/** Checks that every message of the group has exactly one effect. */
 async function judgeEffects({ groups, ledger, world }: Run): Promise<void> {
   const group = groups.find(({ form }) => form.manner === "effects");
   if (group === undefined) return;

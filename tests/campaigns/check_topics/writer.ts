@@ -1,19 +1,19 @@
 /**
- * One writer. It runs transactions over rows that no other writer changes, so after a crash the
- * rows show whether an unanswered transaction was committed.
+ * Implements a writer. It runs transactions over rows that no other writer changes, so that after
+ * a crash the rows show whether an unanswered transaction was committed.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 import type { World } from "../check_live/world.ts";
 import type { Change, Ledger, TableName } from "./ledger.ts";
 
 /**
- * The number of rows of each table and writer, small enough that rows are replaced again and again.
+ * The number of rows per table and writer. It is small, so that rows are replaced again and again.
  */
 const ROWS = 60;
 
 const ROOMS = ["hall", "attic", "cellar"];
 
-/** The maximum number of rows that one transaction changes. */
+/** The maximum number of rows changed by a transaction. */
 const CHANGES_MAX = 12;
 
 interface RowState {
@@ -27,7 +27,7 @@ export interface WriterOptions {
   readonly random: SeededRandom;
   readonly index: number;
   readonly writerCount: number;
-  /** The user whose notes the writer writes. */
+  /** The user who owns the notes that the writer writes. */
   readonly user: string;
   readonly userToken: string;
   readonly adminToken: string;
@@ -82,7 +82,7 @@ export class Writer {
     return { ...place, operation, n, room: random.pick(ROOMS) };
   }
 
-  /** Runs a transaction, and checks the rows if the server ended during it. */
+  /** Runs a transaction. If the server ended during it, the rows show whether it was committed. */
   async #isCommitted(
     sql: string,
     { changes, token }: { changes: readonly Change[]; token: string },
@@ -123,8 +123,8 @@ async function askedOnce(
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // A server that ends after its response interrupts no request, so the transaction was
-    // interrupted if the server is still in the same run.
+    // The pause gives an exit of the server time to be noticed. If the server is still in the same
+    // life afterwards, the error has another cause.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

@@ -1,6 +1,6 @@
 /**
  * Verifies that the crash state campaign finds injected faults and nothing else. This is a short
- * form of `tests/campaigns/crash_states.ts`.
+ * version of `tests/campaigns/crash_states.ts`.
  */
 import { expect, test } from "bun:test";
 import { testThoroughly } from "../../support/requirements.ts";
@@ -14,10 +14,10 @@ const seed = seedOf(1);
 
 const STATES = amountOf({ usual: 30, thorough: 200 });
 
-/** The number of states of topics. Such a state takes longer to open and to compare. */
+/** The number of topic states. They take longer to open and to compare than other states. */
 const TOPIC_STATES = 60;
 
-/** The faults that are found only after many states. `.ci/run` injects them into the campaign. */
+/** Faults that are found only after many states. `.ci/run` injects them into the campaign. */
 const LATE: ReadonlySet<string> = new Set([
   "ids_not_synced",
   "index_wrong_after_merge",
@@ -30,7 +30,7 @@ test("the store keeps all durable changes in every crash state, and a seed repro
   if (!isThorough) return;
   expect(await crashStates({ stateCount: STATES, seed })).toEqual(first);
   let mergeCount = first.merges;
-  // A run with so few states sometimes contains no merge, so it may be repeated.
+  // With so few states, a run sometimes contains no merge and has to be repeated.
   for (let attempt = 1; attempt < 5 && mergeCount === 0; attempt += 1) {
     const { findings, merges } = await crashStates({
       stateCount: STATES,

@@ -1,6 +1,6 @@
 /**
- * Storage protocol faults, injected between the engine and its disk: a request of the engine is not
- * carried out, or is carried out too early. Merge faults are injected in the merge jobs. The
+ * Injects storage protocol faults between the engine and its disk: one of the engine's requests is
+ * not carried out, or is carried out too early. Merge faults are injected into the merge jobs. The
  * campaign can be trusted because it finds each of them.
  */
 import { crc32 } from "../../../src/base/checksum.ts";
@@ -23,16 +23,17 @@ export const INJECTED_FAULTS = [
   "early_ack",
   /** Directory entries are not made durable. */
   "no_directory_sync",
-  /** A log file is removed as soon as the next one begins. */
+  /** A log file is removed as soon as the next one is started. */
   "log_removed_early",
-  /** Frames of the log are accepted whatever their checksum. */
+  /** Log frames are accepted whatever their checksum. */
   "no_checksum",
   "segment_not_synced",
   "deletions_not_synced",
   /** Ids are issued before their reservation is durable. */
   "ids_not_synced",
   /**
-   * A number of a sequence is issued before its reservation is durable, and so issued again later.
+   * A sequence number is issued before its reservation is durable, and is therefore issued again
+   * later.
    */
   "number_twice",
   /** The last transaction of the manifest is not durable. */
@@ -41,15 +42,15 @@ export const INJECTED_FAULTS = [
   "live_row_in_history",
   /** A merge leaves out all rows of an owner. */
   "owner_skipped",
-  /** A merge writes a sorted index in which one row is twice, and another is missing. */
+  /** A merge writes a sorted index that contains one row twice and lacks another. */
   "index_wrong_after_merge",
-  /** The manifest's highest seq that replaced a history row is one too low. */
+  /** In the manifest, the highest seq that replaced a history row is one too low. */
   "history_bound_low",
 ] as const;
 
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
-/** Files whose syncs have no effect. */
+/** For each fault, the files whose syncs have no effect. */
 const UNSYNCED: Partial<Record<InjectedFault, RegExp>> = {
   early_ack: /\.wal$/,
   segment_not_synced: /\.seg$/,
@@ -57,7 +58,7 @@ const UNSYNCED: Partial<Record<InjectedFault, RegExp>> = {
   ids_not_synced: /\/IDS$/,
 };
 
-/** A disk that has one injected fault. */
+/** A disk with a single injected fault. */
 export class FaultyDisk extends ForwardingDisk {
   readonly #injected: InjectedFault;
 
@@ -97,11 +98,11 @@ class UnsyncedFile extends ForwardingFile {
   }
 
   override syncNow(): void {
-    // The injected fault: the sync is skipped here.
+    // The injected fault: no sync takes place here.
   }
 }
 
-/** Runs merges with one injected fault. */
+/** Runs merges with a single injected fault. */
 export class FaultyWork implements SegmentWork {
   readonly heapBytes = 0;
   readonly #injected: InjectedFault;
@@ -146,7 +147,7 @@ export class FaultyWork implements SegmentWork {
   }
 }
 
-/** Puts the second row of each sorted index in the place of the first. */
+/** Replaces the first row of each sorted index with the second. */
 function forgeIndexes(disk: Disk, job: MergeJob, outcome: MergeOutcome | undefined): void {
   const { rowCount = 0 } = outcome?.current ?? {};
   if (job.current === undefined || rowCount < 2) return;
@@ -168,7 +169,7 @@ function withLiveRow({ history, sources }: MergeJob): (of: Replaced, source: num
     const live = rows.findIndex((row, index) => row !== index);
     const row = live === -1 ? rows.length : live;
     const entry = sources[source]?.entry;
-    // A segment refuses a row that was replaced by itself.
+    // A segment refuses a row that replaces itself.
     if (entry === undefined || row >= entry.rowCount || entry.maxSeq === history.settledSeq) {
       return { rows, seqs };
     }
@@ -179,7 +180,7 @@ function withLiveRow({ history, sources }: MergeJob): (of: Replaced, source: num
   };
 }
 
-/** Gives every frame of a log file, whole or torn, a matching checksum. */
+/** Gives every frame in a log file, whole or torn, a matching checksum. */
 function believeFrames(bytes: Uint8Array): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 64; at + 48 <= bytes.length; ) {

@@ -1,10 +1,10 @@
 /**
- * The ledger of one sequence of operations: the changes that were passed to the store, as plain
- * lists of row versions. It also determines how many of these changes a store that was opened after
- * a crash contains.
+ * Keeps the ledger of a sequence of operations: the changes that were passed to the store, as
+ * plain lists of row versions. The ledger also determines how many of these changes are in a store
+ * opened after a crash.
  *
- * In a table with a time to live, rows that may have expired may be present or not, rows that must
- * have expired must be gone, and all other rows follow the rules of every table.
+ * In a table with a time to live, rows that may have expired may be present or absent, rows that
+ * must have expired must be gone, and all other rows follow the rules of every table.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../../src/base/seq.ts";
 import {
@@ -26,7 +26,7 @@ interface Version {
   readonly key: Value;
   readonly isDeleted: boolean;
   readonly row: Row;
-  /** The seq of the next version of its key; Infinity for the newest. */
+  /** The seq of the next version with the same key; Infinity for the newest version. */
   replacedBy: number;
 }
 
@@ -37,13 +37,13 @@ interface Partition {
 }
 
 /**
- * The bounds of the state after a crash: all commits up to certain seqs must be present, and no
- * commit that was never applied.
+ * The bounds on the state after a crash: all commits up to certain seqs must be present, and
+ * commits that were never applied must not be.
  */
 export interface Claims {
   readonly ackedSeq: number;
   readonly appliedSeq: number;
-  /** The latest time that any clock has shown, and the current time of this clock. */
+  /** The latest time that any clock has shown, and the time that this clock shows now. */
   readonly latestMs: number;
   readonly nowMs: number;
 }
@@ -52,8 +52,8 @@ export class Ledger {
   readonly #partitions = new Map<string, Partition>();
 
   /**
-   * Records a batch in the order in which it was applied. The seqs of the batch are those of its
-   * rows.
+   * Records a batch. Batches must be recorded in the order in which they were applied. The seqs of
+   * a batch are those of its rows.
    */
   note(writes: readonly TableWrite[], { lastSeq, seqs }: Commit, isKeyed: boolean): void {
     let index = 0;
@@ -64,7 +64,7 @@ export class Ledger {
         index += 1;
         const key = isKeyed ? (row[0] ?? null) : seq;
         const found = versions.findLast((version) => version.key === key);
-        // An insert treats the key of an expired row as free.
+        // To an insert, the key of an expired row is free.
         const isFree = operation === "insert" && found?.isDeleted === false;
         const before = isFree ? undefined : found;
         if (before !== undefined) before.replacedBy = seq;
@@ -83,7 +83,7 @@ export class Ledger {
       .map(({ row }) => row);
   }
 
-  /** Forgets a commit that was rolled back. */
+  /** Removes a commit that was rolled back. */
   takeBack(commitSeq: number): void {
     for (const partition of this.#partitions.values()) {
       const gone = partition.versions.filter((version) => version.commitSeq === commitSeq);
@@ -96,7 +96,7 @@ export class Ledger {
     }
   }
 
-  /** Forgets the commits above a seq, which a crash has undone. */
+  /** Removes the commits above a seq, which a crash has undone. */
   cutAbove(seq: number): void {
     for (const partition of this.#partitions.values()) {
       partition.versions = partition.versions.filter(({ commitSeq }) => commitSeq <= seq);
@@ -107,7 +107,7 @@ export class Ledger {
   }
 
   /**
-   * Returns the seq up to which a store should have every commit. If the newest commit was not
+   * Returns the seq up to which a store should contain every commit. If the newest commit was not
    * acknowledged, only its last part may be lost: the log then contains its seqs, but the whole
    * commit counts as absent.
    */
@@ -136,7 +136,10 @@ export class Ledger {
     return isThere ? upTo : after;
   }
 
-  /** Returns the first difference between a store and what it must contain, or undefined. */
+  /**
+   * Returns the first difference between a store and what it must contain; undefined if there is
+   * none.
+   */
   difference(
     store: LocalStore,
     definitions: readonly TableDefinition[],
@@ -183,7 +186,7 @@ export class Ledger {
   }
 }
 
-/** Returns the versions of a partition as if no version above a seq had been written. */
+/** Returns a partition's versions as if no version above a seq had been written. */
 function versionsUpTo({ versions }: Partition, upTo: number): Version[] {
   const kept: Version[] = [];
   for (const version of versions) {
@@ -202,15 +205,15 @@ interface Expected {
 }
 
 /**
- * The bounds of expiry: versions must be gone up to one seq and may be gone up to another; both are
- * 0 without expiry.
+ * The bounds on expiry: up to `certainSeq`, versions must be gone; up to `possibleSeq`, they may
+ * be gone. Both are 0 without expiry.
  */
 interface Expiry {
   readonly certainSeq: number;
   readonly possibleSeq: number;
 }
 
-/** Ids never decrease, so the newest id gives a lower bound for the time. */
+/** Ids never decrease, so the newest id gives a lower bound on the time. */
 function expiryOf(store: LocalStore, { ttlMs }: TableDefinition, claims: Claims): Expiry {
   if (ttlMs === undefined) return { certainSeq: 0, possibleSeq: 0 };
   const upTo = (nowMs: number): number => seqFromUnixMs(nowMs - ttlMs + 1) - 1;
@@ -220,7 +223,7 @@ function expiryOf(store: LocalStore, { ttlMs }: TableDefinition, claims: Claims)
   };
 }
 
-/** Checks that each index finds the rows that a scan finds. */
+/** Checks that each index finds the same rows as a scan. */
 function indexDifference(
   store: LocalStore,
   table: TableDefinition,
@@ -229,7 +232,7 @@ function indexDifference(
   const { visibleSeq: upTo } = store;
   const scanned = readRows(store, table, { owner, upTo }).map(([seq]) => Number(seq));
   for (const { expressions, indexId } of table.indexes ?? []) {
-    // A key is a number and therefore has trigrams, so every row has at least one term.
+    // Every row has at least one term, because its key is a number, and each number has trigrams.
     const isInverted = expressions?.some(({ terms }) => terms !== undefined) === true;
     const read = { owner, upTo, columnIds: [SEQ_COLUMN_ID] };
     const scan = isInverted
@@ -250,12 +253,12 @@ function indexDifference(
 /** A query that finds every row with at least one term. */
 const ANY: TermQuery = { kind: "term", term: "", isPrefix: true };
 
-/** Checks that every version is present as it was written, and no other. */
+/** Checks that every version is present as it was written, and that there are no others. */
 function historyDifference(
   store: LocalStore,
   { table, owner, versions, expiry, ackedSeq }: Expected & { ackedSeq: number },
 ): string | undefined {
-  // This includes tombstones that were moved to history before their keys were written again.
+  // These include tombstones that were moved to history before their keys were written again.
   const changes = readChanges(store, table, { owner, batchRows: 1000, prevsAfter: 0 });
   const found = new Map(changes.map((change) => [change.seq, change]));
   for (const { seq, commitSeq, prev, isDeleted, row } of versions) {

@@ -1,11 +1,12 @@
 /**
- * Runs sequences of commits (some with rows that expire), flushes, merges and definitions against a
- * store with tables in two storages, on a disk that loses power and is full at times. At random
- * disk operations, the run captures the states that the disk may have after a crash at that moment.
+ * Runs sequences of commits (some with rows that expire), flushes, merges and definitions against
+ * a store with tables in two storages, on a disk that loses power and is full at times. At random
+ * disk operations, the run captures the states in which a crash at that moment may leave the disk.
  * The engine opens each state, and the run compares the result with the ledger.
  *
  *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
- *        └ states │ │ │  each: open, compare, write on; sometimes crash while opening, and open again
+ *        └ states │ │ │  each: open, compare, write on; sometimes crash while opening, and open
+ *        again
  */
 import type { Seq } from "../../../src/base/seq.ts";
 import type { SequenceMark, SequenceNumbers } from "../../../src/catalog/mod.ts";
@@ -51,7 +52,7 @@ import {
 // Importing the SQL module registers the code that computes trigrams in this thread.
 await import("../../../src/sql/mod.ts");
 
-/** The trigrams of the key of table 2. */
+/** An index of the trigrams in the keys of table 2. */
 const INVERTED_INDEX: StoredIndex = {
   indexId: 71,
   name: "t2_trigrams",
@@ -71,28 +72,28 @@ const STEPS_PER_LIFE = 40;
  */
 const TTL_MS = 15;
 
-/** The numbers of milliseconds by which a clock may have been set back when a store opens again. */
+/** By how many milliseconds the clock may have been set back when a store is opened again. */
 const SET_BACK_MS = [0, 4, 1000] as const;
 
-/** The average number of disk operations between two crash points. */
+/** The average number of disk operations between two captured states. */
 const OPERATIONS_PER_STATE = 4;
 
-/** The maximum number of states that wait in memory to be opened. */
+/** The maximum number of captured states that wait in memory to be opened. */
 const WAITING_MAX = 32;
 
 export interface CrashReport {
   states: number;
   merges: number;
-  /** The number of merges that moved versions to history, or merged history. */
+  /** How many merges moved versions to history, or merged history. */
   parted: number;
-  /** The number of segments that were removed whole because all their rows had expired. */
+  /** How many segments were removed whole because all of their rows had expired. */
   expired: number;
   flushes: number;
   definitions: number;
   acknowledged: number;
-  /** The number of commits that were rolled back because the disk was full. */
+  /** How many commits were rolled back because the disk was full. */
   takenBack: number;
-  /** The findings. A finding ends its sequence of operations, so each sequence has at most one. */
+  /** The findings. Each ends its sequence of operations, so a sequence has at most one. */
   readonly findings: string[];
 }
 
@@ -148,7 +149,7 @@ class Story {
   /** A second file system on the same disk. */
   readonly #storage = makeStorage(this.#disk, "second");
   #manifest = new MemoryManifest();
-  /** The manifest that the next process finds after a crash, according to an injected fault. */
+  /** The manifest that the next process finds after a crash if a fault is injected. */
   #oldManifest = new MemoryManifest();
   #clock = new ManualClock();
   #definitions: TableDefinition[];
@@ -157,7 +158,10 @@ class Story {
   #ackedSeq = 0;
   #appliedSeq = 0;
   #lastId = 0;
-  /** The durable states of the sequence in the catalog: the last one and the one before it. */
+  /**
+   * The durable states of the number sequence in the catalog: the latest one and the one before
+   * it.
+   */
   #marks: readonly SequenceMark[] = [];
   #oldMarks: readonly SequenceMark[] = [];
   #numbers: SequenceNumbers = this.#newNumbers();
@@ -189,12 +193,12 @@ class Story {
     ];
   }
 
-  /** Places a table and its segments in the data directory or in the other storage. */
+  /** Places a table, with its segments, in the data directory or in the other storage. */
   #somewhere(table: TableDefinition): TableDefinition {
     return this.#random.chance(0.5) ? inStorage(table, this.#storage) : table;
   }
 
-  /** Runs the operations. Returns the first fault, or undefined if there is none. */
+  /** Runs the operations. Returns the first fault; undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       const store = await this.#open();
@@ -236,7 +240,7 @@ class Story {
     }
   }
 
-  /** Starts to capture states of the disk at any operation. */
+  /** Starts to capture the states of the disk at random operations. */
   #watch(): void {
     const { life } = { life: this.#life };
     this.#disk.faultPlan = () => {
@@ -303,8 +307,8 @@ class Story {
   }
 
   /**
-   * Returns a random table. The first one is the most likely, because segments are merged only if
-   * one table has many of them.
+   * Returns a random table. The first is the most likely one, because segments are merged only if
+   * a table has many of them.
    */
   #someTable(): TableDefinition {
     const [first] = this.#definitions;
@@ -341,8 +345,8 @@ class Story {
   }
 
   /**
-   * Called when a commit was rolled back. No later state may contain it. Waiting crash states are
-   * discarded, because they may contain it.
+   * Called when a commit has been rolled back. No later state may contain it. Captured states that
+   * have not been opened are discarded, because they may contain it.
    */
   #noteTakenBack(store: LocalStore, commitSeq: number): void {
     this.#report.takenBack += 1;
@@ -362,7 +366,7 @@ class Story {
       tableId === 2 ? `k${random.below(20)}` : random.below(20);
     const rowOf = (key: Row[number]): Row =>
       columns.map(({ type }, index) => (index === 0 ? key : valueOf(type.kind, index, random)));
-    // A commit of many rows exceeds a log file and is therefore written in parts.
+    // A commit with many rows exceeds a log file and is therefore written in parts.
     const rowCount = random.chance(0.1) ? random.between(8, 16) : random.between(1, 3);
     if (keyColumnIds.length === 0) {
       const rows = Array.from({ length: rowCount }, () => rowOf(random.unit()));
@@ -372,7 +376,7 @@ class Story {
     for (let count = 0; count < rowCount; count += 1) keys.add(keyOf());
     const isLive = (key: Row[number]): boolean => {
       if (ttlMs === undefined) return live.some(([other]) => other === key);
-      // Rows expire at an exact millisecond, so the model asks the store for the limit.
+      // Rows expire at an exact millisecond, so only the store knows whether this one has expired.
       const upTo = store.appliedSeq;
       return store.lookup(tableId, { owner, key: [key], upTo, columnIds: [] }) !== undefined;
     };
@@ -415,8 +419,8 @@ class Story {
   }
 
   /**
-   * Takes numbers from the sequence. A block is sometimes used up, so that the next one is reserved
-   * between two crashes.
+   * Takes numbers from the sequence. Sometimes this uses up a block, so that the next one is
+   * reserved between two crashes.
    */
   #takeNumbers(): void {
     const count = this.#random.between(1, 20);
@@ -430,7 +434,7 @@ class Story {
     this.#disk.capacityBytes = isBounded ? UNLIMITED_BYTES : this.#disk.byteCount() + room;
   }
 
-  /** Changes a definition. The catalog must be durable before the store receives the change. */
+  /** Changes a definition. The catalog must be durable before the store is told of the change. */
   #define(store: LocalStore): void {
     this.#report.definitions += 1;
     const random = this.#random;
@@ -466,7 +470,7 @@ class Story {
     this.#manifest.catalogSeq = Math.max(this.#manifest.catalogSeq, store.issueSeq()) as Seq;
   }
 
-  /** Ends the process that the run simulates, by a crash or by an orderly shutdown. */
+  /** Ends the simulated process, by a crash or by an orderly shutdown. */
   async #end(store: LocalStore): Promise<void> {
     if (this.#random.chance(0.3)) {
       await store.close();
@@ -478,7 +482,7 @@ class Story {
       const { disk, manifest, marks, nowMs } = this.#crashedNow();
       this.#marks = marks;
       this.#life += 1;
-      // The old process still runs against its own disk, but no caller waits for it.
+      // The old process goes on with its own disk, but no caller waits for it.
       void store.close();
       this.#disk = disk;
       this.#manifest = manifest;
@@ -499,7 +503,8 @@ class Story {
 
   async #compare(state: CrashState): Promise<string | undefined> {
     const { disk, definitions, manifest, nowMs } = state;
-    // A second crash while the store opens must preserve everything that survived the first one.
+    // A second crash while the store is being opened must preserve everything that survived the
+    // first.
     const again = state.generation === 1 && this.#random.chance(0.2);
     let skipped = this.#random.below(20);
     if (again) {

@@ -1,6 +1,6 @@
 /**
- * Single steps of the campaign on a store: opening it, writing to it, and handling the failures of
- * both.
+ * Implements the individual steps of the campaign on a store: opening it, writing to it, and
+ * handling failures of both.
  */
 
 import { DatabaseError, DiskError } from "../../../src/base/errors.ts";
@@ -31,7 +31,7 @@ export const KEYLESS_ID = 3;
 /** The id of the table whose rows expire, which always exists. */
 export const STREAM_ID = 4;
 
-/** The options of a store whose log files and merges are small. */
+/** Options for a store with small log files and merges. */
 export const SMALL = {
   walSegmentBytes: 4096,
   rowBytesMax: 1024,
@@ -40,7 +40,7 @@ export const SMALL = {
   mergeBounds: SMALL_MERGES,
 } as const;
 
-/** A disk after a crash, and the state that must be on it. */
+/** A disk after a crash, and what it must contain. */
 export interface CrashState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -51,20 +51,23 @@ export interface CrashState {
    * tick ends.
    */
   appliedSeq: number;
-  /** The highest id that was issued. */
+  /** The highest id issued so far. */
   readonly lastId: number;
-  /** The marks of the sequence in the catalog. */
+  /** The marks of the number sequence in the catalog. */
   readonly marks: readonly SequenceMark[];
-  /** The highest issued number of the sequence. */
+  /** The highest number that the sequence has issued. */
   readonly lastNumber: number;
   readonly nowMs: number;
   /** The latest time that any clock has shown so far. */
   readonly latestMs: number;
-  /** 1 for a crash during the operations, 2 for a crash while the store opens after that one. */
+  /**
+   * 1 for a crash during the operations, 2 for a crash while the store is being opened after that
+   * one.
+   */
   readonly generation: number;
 }
 
-/** The sequence that the simulated processes use. */
+/** The number sequence that the simulated processes use. */
 export const SEQUENCE: CountedSequence = {
   sequenceId: 1,
   namespace: "app",
@@ -77,12 +80,12 @@ export const SEQUENCE: CountedSequence = {
   cache: 1,
 };
 
-/** Returns the numbers of a server that has just opened a catalog with these marks. */
+/** Returns the sequence numbers of a server that has just opened a catalog with these marks. */
 export function numbersFrom(known: readonly SequenceMark[], marks: SequenceMarks): SequenceNumbers {
   return new SequenceNumbers({ clock: new ManualClock(), known, marks });
 }
 
-/** Checks that the store continues above every issued id and number. */
+/** Checks that the store continues above every id and number issued so far. */
 export async function writeOn(store: LocalStore, state: CrashState): Promise<string | undefined> {
   const { visibleSeq } = store;
   const id = store.snowflakeId();
@@ -141,11 +144,11 @@ export function valueOf(kind: string, index: number, random: SeededRandom): Row[
   if (kind === "bigint")
     return random.pick([random.below(1000), 2n ** 60n + BigInt(random.below(9))]);
   if (random.chance(0.1)) return null;
-  // One column is long, so that a row with all added columns still fits.
+  // One column is long. The others are short, so that a row with all added columns still fits.
   return `${random.below(1000)}`.repeat(random.between(1, index === 1 ? 150 : 15));
 }
 
-/** Runs all work that is ready, several times. */
+/** Runs all work that is ready, several times over. */
 export async function settled(rounds: number): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));

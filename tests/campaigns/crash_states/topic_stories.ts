@@ -1,8 +1,9 @@
 /**
  * Runs sequences of topic operations on a disk that loses power: commits to a source table,
- * deliveries, acknowledgements (alone, or in one commit with an effect), stored offsets, flushes
- * and merges. At random disk operations, the run captures states that the disk may have after a
- * crash at that moment. Store, topics and groups open each state, in which the following must hold:
+ * deliveries, acknowledgements (alone, or in the same commit as an effect), stored offsets,
+ * flushes and merges. At random disk operations, the run captures the states in which a crash at
+ * that moment may leave the disk. Store, topics and groups open each state, in which the following
+ * must hold:
  *
  * - every durable change is one message, offsets have no gaps, and every message that was ever
  *   delivered keeps its offset;
@@ -34,7 +35,7 @@ import {
 import { SMALL, settled, textOf } from "./steps.ts";
 
 export const TOPIC_FAULTS = [
-  /** The acknowledgement is committed separately, after the commit of its effect. */
+  /** The acknowledgement is committed separately, after its effect. */
   "ack_apart",
   /** The position of a topic is stored before the offsets up to it. */
   "position_ahead",
@@ -47,10 +48,10 @@ export type TopicFault = (typeof TOPIC_FAULTS)[number];
 const LIVES_PER_STORY = 3;
 const STEPS_PER_LIFE = 60;
 
-/** The average number of disk operations between two crash points. */
+/** The average number of disk operations between two captured states. */
 const OPERATIONS_PER_STATE = 3;
 
-/** The maximum number of states that wait in memory to be opened. */
+/** The maximum number of captured states that wait in memory to be opened. */
 const WAITING_MAX = 16;
 
 const HOUR_MS = 3_600_000;
@@ -73,7 +74,7 @@ interface World extends OpenTopics {
   readonly groups: TopicGroups;
 }
 
-/** A disk after a crash, and the records that must be on it. */
+/** A disk after a crash, and what it must contain. */
 interface TopicState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -90,8 +91,8 @@ interface SeenMessage {
 }
 
 /**
- * Runs random sequences of topic operations until the given number of states is compared, or there
- * is a finding.
+ * Runs random sequences of topic operations until the given number of states has been compared, or
+ * until there is a finding.
  */
 export async function topicStates({
   injected,
@@ -122,13 +123,13 @@ class TopicStory {
   #clock = new ManualClock();
   #life = 0;
   #version = 0;
-  /** The versions whose commits were durable, in the order of their commits. */
+  /** The versions with durable commits, in commit order. */
   readonly #durable: number[] = [];
   readonly #seen: SeenMessage[] = [];
-  /** The acknowledgements that were durable, by {@linkcode nameOf}. */
+  /** The durable acknowledgements, identified by {@linkcode nameOf}. */
   readonly #acked: string[] = [];
   readonly #asked: string[] = [];
-  /** The messages that are delivered to consumers and not acknowledged. */
+  /** The messages delivered to consumers but not acknowledged yet. */
   #held: { readonly group: GroupName; readonly message: TopicMessage }[] = [];
   #waiting: TopicState[] = [];
 
@@ -150,7 +151,7 @@ class TopicStory {
     this.#definitions.topicEntries.set(TOPIC, topicEntry(entry));
   }
 
-  /** Runs the operations. Returns the first fault, or undefined if there is none. */
+  /** Runs the operations. Returns the first fault; undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       this.#watch(life);
@@ -165,7 +166,7 @@ class TopicStory {
     return undefined;
   }
 
-  /** Starts to capture states, whatever the disk is doing. */
+  /** Starts to capture states at random disk operations. */
   #watch(life: number): void {
     this.#disk.faultPlan = () => {
       const isDue = life === this.#life && this.#random.below(OPERATIONS_PER_STATE) === 0;
@@ -202,7 +203,9 @@ class TopicStory {
     return { ...opened, groups };
   }
 
-  /** Splits a commit in two, or reports it as durable too early. */
+  /**
+   * Injects the fault into a store: splits a commit in two, or reports it as durable too early.
+   */
   #inject(store: LocalStore): void {
     const apply = store.apply.bind(store);
     if (this.#injected === "topic_early_ack") store.durable = () => Promise.resolve();
@@ -272,7 +275,7 @@ class TopicStory {
         return undefined;
       },
       (error: unknown) => {
-        // The store of a process that has ended refuses work in progress.
+        // When a process has ended, its store refuses the work still in progress.
         if (!isExpected(error) || life === this.#life) throw error;
         return undefined;
       },
@@ -320,7 +323,7 @@ class TopicStory {
     });
   }
 
-  /** Ends the process that the run simulates, by a crash or by an orderly shutdown. */
+  /** Ends the simulated process, by a crash or by an orderly shutdown. */
   async #end(world: World): Promise<void> {
     this.#held = [];
     this.#waiting = [];
@@ -333,7 +336,7 @@ class TopicStory {
     }
     const { disk, manifest, nowMs } = this.#crashedNow();
     this.#life += 1;
-    // The old process continues on its own disk, but no caller waits for it.
+    // The old process goes on with its own disk, but no caller waits for it.
     void close(world).catch(() => undefined);
     this.#disk = disk;
     this.#manifest = manifest;
@@ -428,7 +431,7 @@ async function close({ groups, store, topics }: World): Promise<void> {
   await store.close();
 }
 
-/** Divides a write of offsets into one for the position and one for the pages. */
+/** Splits a write of offsets into two: one with the position and one with the pages. */
 function split(write: TableWrite): TableWrite[] {
   if (write.tableId !== TOPIC_OFFSETS_TABLE.tableId) return [write];
   const positions = write.rows.filter(isPosition);
@@ -436,7 +439,7 @@ function split(write: TableWrite): TableWrite[] {
   return [positions, pages].flatMap((rows) => (rows.length === 0 ? [] : [{ ...write, rows }]));
 }
 
-/** A position is stored together with the pages, as partition -1. */
+/** A position is stored among the pages, as partition -1. */
 function isPosition(row: readonly unknown[]): boolean {
   return Number(row[1]) < 0;
 }

@@ -1,17 +1,17 @@
 /**
- * Statements that exceed every limit, by kind, each with its result if it has one. The server may
- * refuse any of them, as long as it gives the reason.
+ * Lists statements that exceed every limit, by kind, each with its result if it has one. The
+ * server may refuse any of them if it states the reason.
  */
 
 export interface Attack {
   readonly title: string;
   readonly sql: string;
   /**
-   * The only cell of the result; absent if the result has no single cell or any value is
+   * The only cell of the result; absent if the result is not a single cell, or if any value is
    * acceptable.
    */
   readonly answer?: number | boolean;
-  /** True if the result is too long for any client, so that only a part of it is read. */
+  /** True if the result is too long for any client, so that only part of it is read. */
   readonly isEndless?: boolean;
 }
 
@@ -324,7 +324,10 @@ function isAttack(name: string): name is AttackName {
   return Object.hasOwn(ATTACKS, name);
 }
 
-/** Returns the statements of a kind. @param rowCount The number of rows to sort. */
+/**
+ * Returns the statements of a kind.
+ * @param rowCount The number of rows to sort.
+ */
 export function attacksOf(name: AttackName, rowCount: number): readonly Attack[] {
   return ATTACKS[name](rowCount);
 }

@@ -1,7 +1,7 @@
 /**
- * Injects faults into the server to show that a campaign would find them. With INJECTED_FAULT=hold,
- * the server blocks for half a second at intervals; with INJECTED_FAULT=memory, it keeps more and
- * more memory.
+ * Injects faults into the server to show that a campaign would find them. With
+ * INJECTED_FAULT=hold, the server blocks for half a second at intervals; with
+ * INJECTED_FAULT=memory, it keeps more and more memory.
  */
 
 const HOLD_PERIOD_MS = 1500;

@@ -1,6 +1,6 @@
 /**
- * Repeats each construct of the grammar until it is refused or the text reaches the length limit.
- * Meanwhile, it measures how long a read by key waits.
+ * Repeats each construct of the grammar until it is refused or the SQL reaches the length limit.
+ * In the meantime, it measures how long a read by key waits.
  */
 
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
@@ -17,44 +17,46 @@ import type { Construct } from "./grammar/construct.ts";
 import { CONSTRUCTS } from "./grammar/constructs.ts";
 import { BUDGET_BYTES, PeakMemory, REFUSALS } from "./run.ts";
 
-/** The maximum number of repetitions of a construct. Its text exceeds a mebibyte long before. */
+/**
+ * The maximum number of repetitions of a construct. Long before this, its SQL exceeds a mebibyte.
+ */
 const COUNT_MAX = 2 ** 20;
 
 const TEXT_LENGTH_MAX = 2 ** 20;
 
 const TIMEOUT_MS = 5000;
 
-/** The longest time by which a statement may exceed its time limit. */
+/** By how many milliseconds a statement may exceed its time limit. */
 const LATE_MS_MAX = 1000;
 
 const WATCH_PERIOD_MS = 3;
 
 export interface GrammarOptions {
-  /** The initial number of repetitions, which is then multiplied by `factor`. */
+  /** The initial number of repetitions. It is then multiplied by `factor` again and again. */
   readonly from: number;
   readonly factor: number;
-  /** A part of a title; only constructs with this part in their titles run. */
+  /** Only constructs whose titles contain this text run. */
   readonly like: string;
-  /** The time after which no further construct begins; 0 runs all of them. */
+  /** How long constructs are started; 0 runs all of them. */
   readonly seconds: number;
   /** The seed for the order of the constructs. */
   readonly seed: number;
   /**
-   * The longest time that a read may wait while one text runs, and the limit for the 99th
-   * percentile over all texts, in milliseconds.
+   * The longest that a read may wait while a request runs, and the limit on the 99th percentile
+   * over all requests, in milliseconds.
    */
   readonly waitMsMax: number;
   readonly p99MsMax: number;
-  /** The memory that the server may use in addition to the budget of a statement. */
+  /** The memory that the server may use in addition to a statement's budget. */
   readonly memoryBytesMax: number;
   /**
-   * An injected fault: "hold" stops the server for half a second at intervals, "memory" makes its
-   * memory grow.
+   * An injected fault: "hold" stops the server for half a second at intervals, and "memory" makes
+   * its memory grow; undefined for none.
    */
   readonly injected: string | undefined;
 }
 
-/** The outcome of one construct. */
+/** The outcome of a construct. */
 interface Multiplied {
   readonly title: string;
   count: number;
@@ -72,7 +74,7 @@ interface Attacked {
   readonly options: GrammarOptions;
 }
 
-/** Returns the faults that were found. */
+/** Runs the constructs of the grammar. Returns the faults found. */
 export async function multiplyGrammar(options: GrammarOptions): Promise<readonly string[]> {
   await using server = await startReadyServer({
     config: { performance: { query_memory_bytes: BUDGET_BYTES } },
@@ -140,10 +142,10 @@ async function multiply(construct: Construct, attacked: Attacked): Promise<Multi
   let lastSql = "";
   for (let count = options.from; count <= COUNT_MAX; count *= options.factor) {
     const sql = construct.sql(count);
-    // If a construct limits its own count, the text stops growing.
+    // If a construct limits its own count, its SQL stops growing.
     if (sql === lastSql) break;
     lastSql = sql;
-    // A text above the length limit is refused unread, so one such text is enough.
+    // SQL beyond the length limit is refused unread, so one such request is enough.
     const isLast = sql.length > TEXT_LENGTH_MAX;
     if (isLast && outcome.count > 0) break;
     if (construct.before !== undefined) await server.rows(construct.before(count));
@@ -161,7 +163,7 @@ interface Text {
   readonly outcome: Multiplied;
 }
 
-/** Sends one text and watches the server. Returns whether the text was refused. */
+/** Sends one request and watches the server. Returns whether the request was refused. */
 async function attack(
   { construct, count, outcome, sql }: Text,
   attacked: Attacked,

@@ -59,15 +59,16 @@ export function stringState(type: DataType): AggregateState {
 }
 
 /**
- * Appending creates a string of two parts that are joined only when the string is read, so each
- * part is written once. A window reads the string after each row; earlier parts are then copied but
- * not joined again. For 27,000 rows, this is sixty times as fast as joining.
+ * Builds a string by appending. Appending creates a string of two parts that are joined only when
+ * the string is read, so each part is written once. A window reads the string after each row;
+ * earlier parts are then copied but not joined again. For 27,000 rows, this is sixty times as fast
+ * as joining.
  */
 class TextState implements AggregateState {
   readonly keepsRows = true;
   readonly #texts: (string | undefined)[] = [];
 
-  // The form of the aggregate casts both arguments to text.
+  // Both arguments have already been cast to text.
   add(group: number, text: Value = null, separator: Value = null): void {
     if (text === null) return;
     const before = this.#texts[group];
@@ -81,13 +82,13 @@ class TextState implements AggregateState {
 }
 
 /**
- * The number of strings that are joined at a time, so that few strings remain to be joined when the
- * result is read.
+ * How many strings are joined at a time, so that few strings remain to be joined when the result
+ * is read.
  */
 const JOINED_TEXTS = 1024;
 
 interface JoinedTexts {
-  /** The pieces that were joined. Each consists of {@linkcode JOINED_TEXTS} strings. */
+  /** The pieces joined so far, each from {@linkcode JOINED_TEXTS} strings. */
   readonly pieces: string[];
   readonly further: string[];
 }
@@ -99,7 +100,7 @@ interface Enclosure {
 }
 
 /**
- * The strings of a group between two brackets. Joining pieces is twelve times as fast as joining
+ * Encloses the strings of a group in brackets. Joining pieces is twelve times as fast as joining
  * all strings at the end.
  */
 class EnclosedState implements AggregateState {
@@ -154,7 +155,7 @@ function pieceOf([value = null, separator = null]: readonly Value[]): CollectedP
   };
 }
 
-/** Collects values. Arrays become the parts of an array with one more dimension. */
+/** Creates the state of array_agg. Arrays become parts of an array with one more dimension. */
 export function arrayState(type: DataType): AggregateState {
   return new CollectState<Value>(
     ([value = null]) => value,
@@ -162,7 +163,10 @@ export function arrayState(type: DataType): AggregateState {
   );
 }
 
-/** Collects ranges or multiranges, whose union is a multirange. */
+/**
+ * Creates the state of range_agg, which collects ranges or multiranges. Their union is a
+ * multirange.
+ */
 export function rangesState(type: RangeType): AggregateState {
   const result: DataType = { kind: "multirange", bound: type.bound };
   return new CollectState<readonly Range[]>(
@@ -182,7 +186,7 @@ export function jsonArrayState(type: DataType, binary: boolean): AggregateState 
 
 const BRACKETS: Enclosure = { open: "[", separator: ", ", close: "]" };
 
-/** Returns a value as an element of a JSONB array. Each element is in canonical form. */
+/** Returns a value as an element of a JSONB array, in canonical form. */
 function jsonbElementOf(type: DataType, value: Value): string {
   const isWritten = value === null || type.kind === "boolean" || isInteger(type);
   const text = jsonTextOf(type, value);

@@ -2,8 +2,8 @@
  * Defines jsonb_object_agg, which collects the members of each group and puts them into canonical
  * order when the result is read.
  *
- * A member is written when it is added, and only the keys are sorted at the end, which takes half a
- * second for 300,000 members.
+ * A member is converted to text when it is added, and only the keys are sorted at the end, which
+ * takes half a second for 300,000 members.
  */
 import { sortedNumbers } from "../../../base/watched_sort.ts";
 import { compareCodePoints, type Value } from "../../../types/mod.ts";
@@ -13,14 +13,17 @@ interface ObjectMembers {
   readonly keys: string[];
   /** The byte length of each key. Keys are ordered by length first. */
   readonly lengths: number[];
-  /** The members of an object as JSON strings, each with its key. */
+  /** The members of the object as JSON text, each with its key. */
   readonly texts: string[];
-  /** The finished object; undefined until it is read, and again once a member is added. */
+  /** The finished object; undefined before it is read, and again once a member is added. */
   object: string | undefined;
 }
 
 interface MemberReader {
-  /** Returns the key as a canonical JSON string. @throws {DatabaseError} INVALID_VALUE */
+  /**
+   * Returns the key as a canonical JSON string.
+   * @throws {DatabaseError} INVALID_VALUE
+   */
   readonly readKey: (key: Value) => string;
   /**
    * Returns the value as canonical JSON.
@@ -63,7 +66,7 @@ function keyOf(written: string): string {
   return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);
 }
 
-/** Writes an object. The last of several repeated keys wins. */
+/** Writes an object. If a key is repeated, the last member wins. */
 function objectOf({ keys, lengths, texts }: ObjectMembers, checkTime: () => void): string {
   const compare = (left: number, right: number): number => {
     const byLength = (lengths[left] ?? 0) - (lengths[right] ?? 0);

@@ -1,7 +1,7 @@
 /**
- * Splits aggregates for parallel execution: one aggregate for each part of the rows, and another to
- * combine the results. The final result is the same as that of one aggregate over all rows, except
- * for the last digits of sums of doubles.
+ * Splits aggregates for parallel execution: one aggregate per part of the rows, and another that
+ * combines their results. The final result is the same as that of a single aggregate over all
+ * rows, except for the last digits of sums of doubles.
  */
 import { defined } from "../../../base/assert.ts";
 import { type DataType, DECIMAL_PRECISION_MAX, DOUBLE, decimalType } from "../../../types/mod.ts";
@@ -11,13 +11,13 @@ import { CountedParts, partOfSum } from "./aggregate_sums.ts";
 import { resolveAggregate, summedDecimal } from "./aggregates.ts";
 
 export interface AggregateParts {
-  /** The aggregates of each part, applied to the arguments of the original aggregate. */
+  /** The aggregates computed for each part, with the arguments of the original aggregate. */
   readonly parts: readonly AggregateForm[];
-  /** The combining aggregate, applied to the results of the parts. */
+  /** The combining aggregate. Its arguments are the results of the parts. */
   readonly whole: AggregateForm;
 }
 
-/** Returns the parts of an aggregate, or undefined if partial results cannot be combined. */
+/** Returns how to split an aggregate; undefined if partial results cannot be combined. */
 export function partsOf(form: AggregateForm): AggregateParts | undefined {
   switch (form.name) {
     case "count":
@@ -39,7 +39,7 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
       if (form.result.kind === "interval") return undefined;
       return { parts: [sumOf(form), countOf(form)], whole: form };
     default: {
-      // Squares of a part may have more digits than a NUMERIC.
+      // The sum of squares of a part may have more digits than a NUMERIC can hold.
       if (!VARIANCES.has(form.name) || form.argumentTypes[0]?.kind === "numeric") return undefined;
       return { parts: [sumOf(form), countOf(form), squaresOf(form)], whole: form };
     }

@@ -1,6 +1,5 @@
 /**
- * Defines the median and the ordered-set aggregates. Their rows arrive in the order of WITHIN
- * GROUP.
+ * Defines the median and the ordered-set aggregates. Their rows arrive in WITHIN GROUP order.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -37,7 +36,10 @@ export class MedianState implements AggregateState {
   }
 }
 
-/** Returns the value at a fraction of the way through ascending numbers. */
+/**
+ * Returns the value at a fraction of the way through ascending numbers, interpolating between two
+ * of them.
+ */
 function interpolate(sorted: ArrayLike<number>, fraction: number): number {
   const position = fraction * (sorted.length - 1);
   const below = Math.floor(position);
@@ -88,7 +90,10 @@ export class PercentileState implements AggregateState {
   }
 }
 
-/** Returns the fraction if it is between 0 and 1. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Requires that a fraction is between 0 and 1, and returns it.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 export function checkedFraction(fraction: number): number {
   if (fraction >= 0 && fraction <= 1) return fraction;
   throw new DatabaseError(
@@ -116,7 +121,7 @@ function intervalAt(values: readonly Value[], fraction: number): Value {
   return addIntervals(low, scaleInterval(span, position - below));
 }
 
-/** Computes mode(): the most frequent value, or the first of several equally frequent values. */
+/** Computes mode(): the most frequent value, or the first one if several are equally frequent. */
 export class ModeState implements AggregateState {
   readonly #type: DataType;
   readonly #groups: Map<unknown, { value: Value; count: number }>[] = [];

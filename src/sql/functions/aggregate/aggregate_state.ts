@@ -1,6 +1,6 @@
 /**
- * Defines the interface of aggregates: a state for consecutive group numbers, which is filled row
- * by row or vector by vector.
+ * Defines the interface of aggregates: a state for consecutive group numbers that is filled row by
+ * row or vector by vector.
  */
 import type { DataType, Value, Vector } from "../../../types/mod.ts";
 
@@ -11,7 +11,8 @@ export interface BatchGroups {
   /** A number greater than all group numbers in the batch. */
   readonly groupCount: number;
   /**
-   * The number of rows of each group, if that is cheap to determine. It may be computed on access.
+   * The number of rows in each group; undefined if it is expensive to determine. It may be
+   * computed on access.
    */
   readonly rowCounts: Uint32Array | undefined;
   /** Whether `rowCounts` has already been computed. */
@@ -19,30 +20,30 @@ export interface BatchGroups {
 }
 
 /**
- * The state of one aggregate for all groups of a query.
+ * The state of an aggregate for all groups of a query.
  *
- * Groups are numbered consecutively from 0. A group to which no row was added has the result over
- * no rows.
+ * Groups are numbered consecutively from 0. A group to which no row was added has the result of
+ * the aggregate over no rows.
  */
 export interface AggregateState {
-  /** Whether the memory of the state grows with each row, not only with each group. */
+  /** Whether the state's memory grows with each row rather than only with each group. */
   readonly keepsRows?: boolean;
   /**
-   * Adds one row. The arguments are in order, include NULL and are already cast to the form's
-   * argument types; count(*) has none.
+   * Adds a row. The arguments are in order, may be NULL, and have already been cast to the form's
+   * argument types. count(*) has none.
    */
   add(group: number, ...values: readonly Value[]): void;
   /**
    * Adds `count` rows at once. Without `groups`, all rows go to group 0. `vector` is the only
-   * argument, or undefined for count(*).
+   * argument; undefined for count(*).
    *
-   * @returns false, without effect, if there is no loop for this kind of vector.
+   * @returns False, without any effect, if there is no loop for this kind of vector.
    */
   addVector?(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean;
   /** Removes a row that was added before. Present only if the result stays exact. */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
-   * Returns the result so far. Rows that are added later do not change a returned result.
+   * Returns the result so far. Rows added later do not change a returned result.
    *
    * @param checkTime Called at intervals during a long computation.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the result does not fit its type.
@@ -50,8 +51,8 @@ export interface AggregateState {
   finish(group: number, checkTime?: () => void): Value;
   /**
    * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector, if
-   * this requires no separate value for each group. Otherwise returns undefined, and the results
-   * have to be read one by one.
+   * this requires no separate value per group. Otherwise returns undefined, and the results have
+   * to be read one by one.
    */
   finishRange?(start: number, end: number): Vector | undefined;
 }
@@ -63,26 +64,23 @@ export interface AggregateForm {
   readonly argumentTypes: readonly DataType[];
   readonly result: DataType;
   /**
-   * Whether rows must be added in the order of WITHIN GROUP. The expression in WITHIN GROUP is
-   * passed as the last argument.
+   * Whether rows must be added in WITHIN GROUP order. The expression in WITHIN GROUP is passed as
+   * the last argument.
    */
   readonly isOrderedSet?: boolean;
   /** Whether the result depends on the order of the rows. */
   readonly keepsOrder?: boolean;
   /**
-   * Whether the result contains the value of every row, so that it may be as large as all of them
-   * together.
+   * Whether the result contains the value of every row and may therefore be as large as all of
+   * them together.
    */
   readonly gathers?: boolean;
-  /**
-   * Whether the result does not depend on how often arguments occur, so that DISTINCT can be
-   * omitted.
-   */
+  /** Whether repeated arguments leave the result the same, so that DISTINCT can be omitted. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
 }
 
-/** Returns a typed array, enlarged if necessary, that has an element for `group`. */
+/** Returns an array that has an element for `group`: the given one, or an enlarged copy. */
 export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64Array<ArrayBuffer> {
   if (group < array.length) return array;
   const larger = new Float64Array(Math.max(16, 2 * array.length, group + 1));
@@ -90,7 +88,7 @@ export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64A
   return larger;
 }
 
-/** Adds the number of non-NULL rows of a batch to each group. */
+/** Adds, for each group, the number of a batch's non-NULL rows. */
 export function addCounts(
   into: Float64Array,
   { groups, nulls }: { groups: BatchGroups; nulls: Uint8Array | undefined },

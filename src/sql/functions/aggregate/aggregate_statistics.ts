@@ -1,9 +1,9 @@
 /**
  * Defines variance and related aggregates, covariance and linear regression.
  *
- * Exact numbers and their squares are summed exactly and divided only once. Doubles are updated by
- * the method of Youngs and Cramer (1971), which preserves the small difference between two large
- * sums.
+ * Exact numbers and their squares are summed exactly and divided only once. Doubles are
+ * accumulated by the method of Youngs and Cramer (1971), which preserves the small difference
+ * between two large sums.
  */
 import {
   addWhole,
@@ -58,8 +58,8 @@ export function varianceState(type: DataType, options: VarianceOptions): Aggrega
 }
 
 /**
- * Creates the state of the third partial result of a variance, in addition to sum and count: the
- * sum of squares, or of squared deviations from the mean.
+ * Creates the state of a variance's third partial result, besides sum and count: the sum of
+ * squares, or of squared deviations from the mean.
  */
 export function partOfSquares(type: DataType): AggregateState {
   return isInexact(type) ? new DoubleVariance((squares) => squares) : new SquareSums();
@@ -78,7 +78,7 @@ function finishVariance(
   if (divisor <= 0) return null;
   const variance = Math.max(0, squares / divisor);
   const result = isDeviation ? Math.sqrt(variance) : variance;
-  // Infinite values have no deviation, so the result is NaN.
+  // Deviations from an infinite value are undefined, so the result is NaN.
   return Number.isNaN(result) ? result : finiteDouble(result);
 }
 
@@ -97,7 +97,7 @@ class SquareSums implements AggregateState {
   }
 }
 
-/** Adds values, or partial results with sum, count and sum of squares. */
+/** Adds values, or partial results that consist of sum, count and sum of squares. */
 class ExactVariance implements AggregateState {
   readonly #finish: (scaled: Whole, count: number) => Value;
   readonly #counts: number[] = [];
@@ -105,7 +105,8 @@ class ExactVariance implements AggregateState {
   readonly #squares: Whole[] = [];
 
   /**
-   * @param finish Converts the population variance times count², an exact number, to the result.
+   * @param finish Converts the population variance times count², which is an exact number, to the
+   *   result.
    */
   constructor(finish: (scaled: Whole, count: number) => Value) {
     this.#finish = finish;
@@ -133,7 +134,7 @@ class ExactVariance implements AggregateState {
   }
 }
 
-/** The sums over the NUMERIC values of one group. */
+/** The sums over a group's NUMERIC values. */
 interface NumericSums {
   count: number;
   /** Whether all values of the group are finite. */
@@ -148,8 +149,8 @@ interface NumericSums {
 }
 
 /**
- * Computes variance like {@linkcode ExactVariance}, but for values that each have their own scale.
- * The squares may have more digits than a NUMERIC.
+ * Computes variance like {@linkcode ExactVariance}, but for values with different scales. The
+ * squares may have more digits than a NUMERIC can hold.
  */
 class NumericVariance implements AggregateState {
   readonly #options: VarianceOptions;
@@ -196,7 +197,10 @@ function addSquare(sums: NumericSums, { scale, unscaled }: BigDecimal): void {
   sums.scale = shared;
 }
 
-/** @param scaled The population variance times count², unscaled. */
+/**
+ * Returns the result for a group of NUMERIC values.
+ * @param scaled The population variance times count², unscaled.
+ */
 function numericVariance(
   scaled: bigint,
   { count, options, scale }: { scale: number; count: number; options: VarianceOptions },

@@ -86,15 +86,18 @@ function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "
   return vector.nulls;
 }
 
-/** Exact sums of integers, with the number of values, for each group. */
+/** Exact sums of integers for each group, with the number of values. */
 class WholeSums {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
   readonly #carried = new Map<number, bigint>();
-  /** An upper bound for the absolute value of every sum. */
+  /** An upper bound on the absolute value of every sum. */
   #magnitude = 0;
 
-  /** @param count The number of values in the sum. */
+  /**
+   * Adds a value, or a partial sum, to a group.
+   * @param count The number of values in the partial sum.
+   */
   add(group: number, value: Whole, count = 1): void {
     this.#grow(group);
     this.#counts[group] = (this.#counts[group] ?? 0) + count;
@@ -126,7 +129,7 @@ class WholeSums {
     this.#magnitude = SAFE_MAX;
   }
 
-  /** Whether every sum stays in the safe range if numbers with this total magnitude are added. */
+  /** Whether every sum stays in the safe range if numbers of this total magnitude are added. */
   #haveRoomFor(magnitude: number): boolean {
     if (this.#magnitude + magnitude > SAFE_MAX) this.#magnitude = magnitudeOf(this.#sums);
     this.#magnitude += magnitude;
@@ -144,7 +147,7 @@ class WholeSums {
   }
 
   /**
-   * Returns the results of consecutive groups, or undefined once a sum does not fit in a double.
+   * Returns the results of consecutive groups; undefined once a sum does not fit into a double.
    */
   range(start: number, end: number, resultOf: NumberFinish): Vector | undefined {
     if (this.#carried.size > 0) return undefined;
@@ -185,7 +188,7 @@ class WholeSums {
   }
 }
 
-/** The count of all rows, computed as the sum of the parts' counts. */
+/** Counts all rows by adding up the counts of the parts. */
 export class CountedParts implements AggregateState {
   #counts = new Float64Array(16);
 
@@ -213,7 +216,7 @@ type WholeFinish = (sum: Whole, count: number) => Value;
 /** Converts a sum of at most ±(2^53−1) to a result that is stored as a double. It cannot fail. */
 type NumberFinish = (sum: number, count: number) => number;
 
-/** Adds values, or partial sums together with the number of their values. */
+/** Adds values, or partial sums with the number of their values. */
 class WholeState implements AggregateState {
   readonly #sums = new WholeSums();
   readonly #finish: WholeFinish;
@@ -254,7 +257,7 @@ class WholeState implements AggregateState {
   }
 }
 
-/** Works like {@linkcode WholeState}, but for doubles. */
+/** Like {@linkcode WholeState}, but for doubles. */
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
@@ -299,7 +302,7 @@ class DoubleState implements AggregateState {
   }
 }
 
-/** Keeps only the sum. A group needs no count, only a mark that it has a value. */
+/** Keeps only the sum. A group needs no count, only a flag that it has a value. */
 class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
   /** Contains 1 for each group that has a value. */
@@ -366,17 +369,17 @@ class DoubleSumState implements AggregateState {
 }
 
 /**
- * Sums of NUMERIC. A value cannot be removed, because the sum has as many fraction digits as the
- * value with the most of them.
+ * Sums NUMERIC values. A value cannot be removed, because the sum has as many decimal places as
+ * the value with the most of them.
  */
 class NumericState implements AggregateState {
   /**
-   * The sums of the finite values, unscaled, and their scales. A scale counts the digits that the
-   * values need, and not those that they show, so that most sums fit in doubles.
+   * The sums of the finite values, unscaled, and their scales. A scale counts the decimal places
+   * that the values need rather than those that they show, so that most sums fit into doubles.
    */
   readonly #sums: Whole[] = [];
   readonly #scales: number[] = [];
-  /** The largest number of fraction digits that a finite value of the group shows. */
+  /** The largest number of decimal places shown by any finite value of each group. */
   readonly #shown: number[] = [];
   /** The sums of NaN and the infinities, for groups that have them. */
   readonly #specials: number[] = [];
@@ -471,7 +474,7 @@ function averageOf(sum: string, count: number): string {
   return divideNumerics(sum, numericOf(count, 0));
 }
 
-/** Creates the state of sum(x), whose result has the given type. */
+/** Creates the state of sum(x) with the given result type. */
 export function sumState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (result.kind === "double") return new DoubleSumState(finiteDouble);
@@ -497,7 +500,7 @@ export function partOfSum(argument: DataType): AggregateState {
   );
 }
 
-/** Creates the state of avg(x), whose result has the given type. */
+/** Creates the state of avg(x) with the given result type. */
 export function averageState(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: true });
   if (argument.kind === "float" || argument.kind === "double") {

@@ -1,5 +1,5 @@
 /**
- * Finds the form of an aggregate for the types of its arguments.
+ * Finds the form of an aggregate for given argument types.
  *
  * The executor handles DISTINCT, ORDER BY, FILTER and WITHIN GROUP: it decides which rows a state
  * receives, and in which order.
@@ -50,14 +50,14 @@ export type { AggregateForm, AggregateState, BatchGroups };
 type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | undefined;
 
 /**
- * Returns the type that an argument is taken to have: an untyped literal is text, or DOUBLE in
- * combination with numbers.
+ * Returns the type that an argument is assumed to have. An untyped literal gets `fallback`: text,
+ * or DOUBLE beside numbers.
  */
 function typed(type: DataType, fallback: DataType): DataType {
   return type.kind === "unknown" ? fallback : type;
 }
 
-/** Creates a resolver for aggregates with one argument. */
+/** Creates a resolver for an aggregate with a single argument. */
 function ofOne(
   resolve: (type: DataType) => Omit<AggregateForm, "name" | "argumentTypes"> | undefined,
   fallback: DataType,
@@ -77,10 +77,10 @@ function resolveCount(types: readonly DataType[]): ReturnType<Resolver> {
   return { argumentTypes, result: BIGINT, create: () => new CountState() };
 }
 
-/** The number of digits by which a sum may be longer than the values that it adds. */
+/** How many more digits a sum may have than the values being added. */
 const SUMMED_DIGITS = 19;
 
-/** Returns the type of sums of a DECIMAL. */
+/** Returns the type of a sum of DECIMAL values. */
 export function summedDecimal({
   precision,
   scale,
@@ -199,7 +199,7 @@ function resolvePercentile(wanted: "cont" | "disc"): Resolver {
     const [fraction, given] = types;
     if (fraction === undefined || given === undefined || types.length !== 2) return undefined;
     const isMany = fraction.kind === "array";
-    // A result of several array values would be an array of arrays, which is not supported.
+    // Several array values would form an array of arrays, which is not supported.
     if (isMany && given.kind === "array") return undefined;
     const isNumber = isNumeric(given) || given.kind === "unknown";
     if (wanted === "cont" && !isNumber && given.kind !== "interval") return undefined;
@@ -342,7 +342,10 @@ export function aggregateNames(): Iterable<string> {
   return RESOLVERS.keys();
 }
 
-/** Whether a name, in lower case, is an aggregate. */
+/**
+ * Whether there is an aggregate with this name.
+ * @param name In lower case.
+ */
 export function isAggregate(name: string): boolean {
   return RESOLVERS.has(name);
 }
@@ -358,7 +361,7 @@ export function isOrderedSetAggregate(name: string): boolean {
  * Returns the form of an aggregate. An empty list of argument types means count(*). For an
  * ordered-set aggregate, the type of the WITHIN GROUP expression comes last.
  *
- * @returns undefined if there is no such aggregate for these types.
+ * @returns Undefined if there is no such aggregate for these types.
  */
 export function resolveAggregate(
   name: string,

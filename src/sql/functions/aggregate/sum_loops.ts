@@ -1,14 +1,14 @@
 /**
- * The loops of sum and avg. Each kind of array has its own loop, because a loop that handles two
- * kinds runs several times slower. There is also a separate loop for each combination of groups and
- * NULLs.
+ * Implements the loops of sum and avg. Each kind of array has its own loop, because a loop that
+ * handles two kinds is several times slower. There is also a separate loop for each combination of
+ * groups and NULLs.
  */
 
 export interface SummedRows {
-  /** The group of each row; if undefined, all rows are in group 0. */
+  /** The group of each row; undefined if all rows belong to group 0. */
   readonly numbers: Uint32Array | undefined;
   readonly values: Int32Array | Float64Array;
-  /** Contains 1 for each row that is NULL. */
+  /** Contains 1 for each row that is NULL; undefined if there is none. */
   readonly nulls: Uint8Array | undefined;
   readonly count: number;
 }

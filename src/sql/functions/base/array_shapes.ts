@@ -16,12 +16,12 @@ import {
 import { checkMadeLength } from "./made_length.ts";
 import { requireOrder } from "./required_order.ts";
 
-/** Returns the items of an array; NULL has none. */
+/** Returns the items of an array; none for NULL. */
 export function itemsOf(value: Value): ArrayValue {
   return value !== null && isArrayValue(value) ? value : [];
 }
 
-/** Returns the elements of an array, which must have only one dimension. */
+/** Returns the elements of an array, which must be one-dimensional. */
 export function flatItems(
   value: Value,
   doing: string,
@@ -36,7 +36,7 @@ export function flatItems(
   );
 }
 
-/** Whether two array elements are equal; NULL equals NULL. */
+/** Whether two array elements are equal. NULL equals NULL here. */
 export function sameElement(type: DataType, left: Value, right: Value): boolean {
   if (left === null || right === null) return left === right;
   requireOrder(type, "a search for elements");
@@ -44,10 +44,10 @@ export function sameElement(type: DataType, left: Value, right: Value): boolean 
 }
 
 /**
- * Joins two arrays along the first dimension. An array with one dimension less becomes one element
+ * Joins two arrays along the first dimension. An array with one dimension less becomes an element
  * of the other. NULL is treated as an empty array.
  *
- * @throws {DatabaseError} INVALID_VALUE if their dimensions do not fit.
+ * @throws {DatabaseError} INVALID_VALUE if their dimensions do not match.
  */
 export function joined(left: Value, right: Value): Value {
   if (left === null || right === null) return left ?? right;
@@ -68,7 +68,7 @@ function checkedJoin(parts: ArrayValue): ArrayValue {
 }
 
 /**
- * Returns an array of the given sizes that is filled with one value.
+ * Returns an array of the given sizes, filled with a single value.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG
  */

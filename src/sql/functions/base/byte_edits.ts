@@ -1,4 +1,4 @@
-/** Implements operations on bytes for functions that exist both for text and for bytes. */
+/** Implements operations on bytes for functions that accept both text and bytes. */
 import { DatabaseError } from "../../../base/errors.ts";
 
 /** Removes the given bytes from one or both ends of a value. */
@@ -17,7 +17,7 @@ export function trimBytes(
 }
 
 /**
- * Replaces `count` bytes from position `from`, which counts from 1.
+ * Replaces `count` bytes, starting at position `from`, which counts from 1.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the position is before the first byte.
  */

@@ -1,16 +1,17 @@
 /**
- * Limits the work of a single function call whose work may grow much faster than its arguments,
+ * Limits the work of a single function call when the work may grow much faster than the arguments,
  * because no other request is served during the call.
  *
- * The limit counts steps rather than time, so that a call is refused on every machine or on none.
+ * The limit counts steps rather than time, so that a call is refused either on every machine or on
+ * none.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
 export interface EffortLimit {
   readonly stepsMax: number;
   /**
-   * The beginning of the error message, up to the number of steps, such as "Cannot search the text:
-   * it takes".
+   * The start of the error message, up to the number of steps, such as "Cannot search the text: it
+   * takes".
    */
   readonly message: string;
   readonly hint: string;
@@ -25,7 +26,10 @@ export class CallEffort {
     this.#left = limit.stepsMax;
   }
 
-  /** Adds steps to the work done so far. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Adds steps to the work done so far.
+   * @throws {DatabaseError} LIMIT_EXCEEDED
+   */
   spend(steps: number): void {
     this.#left -= steps;
     if (this.#left >= 0) return;

@@ -1,42 +1,45 @@
 /**
  * Defines the interface of scalar functions: names, argument types, result type and evaluation.
  *
- * `sql/functions/registry.ts` looks up functions. A function receives values in the form that
- * `types/value.ts` defines, already cast to the parameter types of the chosen overload.
+ * `sql/functions/registry.ts` looks functions up. A function receives values in the form defined
+ * in `types/value.ts`, already cast to the parameter types of the chosen overload.
  */
 import type { FileUrlKey } from "../../../auth/mod.ts";
 import type { FunctionEntry } from "../../../catalog/mod.ts";
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
- * The user whose right decides whether a number may be taken from a sequence: usually the caller.
- * In a DEFAULT, it is the definer, so the caller needs only the right to write the table.
+ * Whose right decides whether a number may be taken from a sequence. It is usually the caller's.
+ * In a DEFAULT, it is the definer's, so the caller needs only the right to write to the table.
  */
 export type NextNumberRight = "caller" | "definer";
 
-/** Takes and sets numbers of sequences, which are identified by name. @throws {DatabaseError} */
+/**
+ * Takes and sets the numbers of sequences, which are identified by name.
+ * @throws {DatabaseError}
+ */
 export interface SequenceCalls {
   next(name: string, right: NextNumberRight): Whole;
-  /** Returns the last number that the session has taken from a sequence. */
+  /** Returns the number that the session last took from a sequence. */
   current(name: string): Whole;
-  /** Returns the last number that the session has taken from any sequence. */
+  /** Returns the number that the session last took from any sequence. */
   last(): Whole;
   /**
    * Sets the last number of a sequence or, if `isCalled` is false, the next one. Returns `value`.
    */
   set(name: string, value: Whole, isCalled: boolean): Whole;
   /**
-   * Ends the use of several numbers that were taken from a sequence. The numbers after `used`,
-   * up to `last`, are issued again, unless others have taken numbers in the meantime.
+   * Gives up some of the numbers that were taken from a sequence. The numbers after `used`, up to
+   * `last`, are issued again, unless more numbers have been taken in the meantime.
    */
   giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void;
-  /** Returns the name of the sequence that a column owns; null if the column owns no sequence. */
+  /** Returns the name of the sequence that a column owns; null if it owns none. */
   ownedBy(table: string, column: string): string | null;
 }
 
 /** Reads and changes the settings of the request on behalf of its caller. */
 export interface SettingCalls {
-  /** Returns the value of a setting, or undefined if there is no such setting. */
+  /** Returns the value of a setting; undefined if there is no such setting. */
   current(name: string): string | undefined;
   /**
    * Changes a setting for the rest of the request or transaction. Returns the new value.
@@ -48,51 +51,54 @@ export interface SettingCalls {
   set(name: string, value: string | undefined, isLocal: boolean): string;
 }
 
-/** Whether an advisory lock has one holder, or can be shared. */
+/** Whether an advisory lock has a single holder or can be shared. */
 export type AdvisoryMode = "exclusive" | "shared";
 
-/** The form in which a function asks for an advisory lock. */
+/** How a function asks for an advisory lock. */
 export interface AdvisoryForm {
   readonly mode: AdvisoryMode;
-  /** Whether the lock is one of the session, which is counted and can be unlocked. */
+  /** Whether the lock belongs to the session. Such a lock is counted and can be unlocked. */
   readonly isOfSession: boolean;
 }
 
-/** Takes and releases advisory locks for the caller. A key is one number or a pair, as text. */
+/**
+ * Takes and releases advisory locks for the caller. A key is a number or a pair of numbers, as
+ * text.
+ */
 export interface AdvisoryCalls {
   /**
-   * Returns once the lock is taken. Until then, it throws, and the statement is evaluated again
+   * Takes a lock. If the lock is not free, this throws, and the statement is evaluated again
    * later.
    *
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT, SERIALIZATION_FAILURE
    */
   lock(key: string, form: AdvisoryForm): void;
   /**
-   * Takes a lock if it is free. Returns whether it was.
+   * Takes a lock if it is free. Returns whether the lock was taken.
    *
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT
    */
   tryLock(key: string, form: AdvisoryForm): boolean;
-  /** Unlocks a lock of the session once. Returns whether the session had it. */
+  /** Unlocks one of the session's holds on a lock. Returns whether the session had the lock. */
   unlock(key: string, mode: AdvisoryMode): boolean;
   /** Unlocks all locks of the session. */
   unlockAll(): void;
 }
 
-/** A program that an expression calls, with the form of its result. */
+/** A program that an expression calls, and the shape of its result. */
 export interface CalledProgram {
   readonly entry: FunctionEntry;
   /** The types of the arguments. */
   readonly types: readonly DataType[];
   /** The columns of the result; undefined for a record without a definition. */
   readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
-  /** Whether the result is a row, rather than the value of its only column. */
+  /** Whether the result is a row rather than the value of its only column. */
   readonly isRow: boolean;
   /** Whether the call returns an array of rows. */
   readonly isSet: boolean;
 }
 
-/** Runs programs within the evaluation of an expression. */
+/** Runs programs while an expression is being evaluated. */
 export interface ProgramCalls {
   /**
    * Runs a program that changes nothing. Returns its value, a row, or an array of rows.
@@ -102,21 +108,21 @@ export interface ProgramCalls {
   call(program: CalledProgram, args: readonly Value[]): Value;
 }
 
-/** The environment of a function, fixed for the duration of a statement. */
+/** What a function can access. It stays the same throughout a statement. */
 export interface CallDeps {
   /**
-   * The time of the statement, or of BEGIN inside a transaction, in microseconds since 1970, UTC.
+   * The time of the statement or, inside a transaction, of BEGIN. In microseconds since 1970, UTC.
    */
   readonly nowMicros: number;
   readonly userId: string;
   readonly sessionUserId: string;
   readonly role: string;
-  /** The claims of the caller's token by name; absent without a token. */
+  /** The claims of the caller's token, keyed by name; absent without a token. */
   readonly claims?: Readonly<Record<string, string>> | undefined;
-  /** The key for FILE_URL(); absent inside EXECUTE AS and without a session. */
+  /** The key for FILE_URL(). Absent inside EXECUTE AS, and if there is no session. */
   readonly fileUrlKey?: FileUrlKey | undefined;
   readonly namespace: string;
-  /** The number of triggers within which the statement runs; absent outside of triggers. */
+  /** How many triggers enclose the statement; absent outside triggers. */
   readonly triggerDepth?: number;
   readonly version: string;
   /** Returns the current time in microseconds, for clock_timestamp(). */
@@ -128,13 +134,12 @@ export interface CallDeps {
   readonly programs: ProgramCalls;
   /** Returns the wall-clock time at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
-  /** Returns the last `_seq` issued up to and including a Unix millisecond. */
+  /** Returns the last `_seq` issued up to and including the given Unix millisecond. */
   lastSeqUpTo(unixMs: number): number;
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
   /**
-   * Returns once the time has passed. Until then, it throws, and the current row is evaluated again
-   * later.
+   * Sleeps. Until the time has passed, this throws, and the current row is evaluated again later.
    */
   sleep(seconds: number): void;
 }
@@ -156,28 +161,28 @@ export type ParameterType =
 
 export type Volatility = "immutable" | "stable" | "volatile";
 
-/** The arguments with which a function is called. */
+/** The parameters that a function accepts. */
 export interface Signature {
   readonly parameters: readonly ParameterType[];
-  /** The number of `parameters` that may be omitted, counted from the right; default 0. */
+  /** How many `parameters` may be omitted, counted from the right; 0 by default. */
   readonly optionalCount?: number;
   /** The type of all further arguments of a variadic function. */
   readonly variadic?: ParameterType;
   /** The parameter names, for calls such as `make_interval(days => 3)`. */
   readonly parameterNames?: readonly string[];
   /**
-   * The values of omitted parameters before a named one, as text, by position. A parameter without
-   * such a text is 0.
+   * The values, as text, of parameters omitted before a named one, indexed by position. If no text
+   * is given, the value is 0.
    */
   readonly omittedTexts?: readonly (string | undefined)[];
 }
 
 /**
- * Evaluates a call for a whole column, if only one argument differs between rows.
+ * Evaluates a call over a whole column when only one argument differs between rows.
  *
  * @param values The other arguments, none of them NULL; unspecified at `position`.
  * @param position The index of the argument that is the vector.
- * @returns undefined if there is no loop for this case, so that the values are computed one by one.
+ * @returns Undefined if there is no loop for this case. The values are then computed one by one.
  */
 export type VectorFunction = (
   vector: Vector,
@@ -190,8 +195,8 @@ export interface Overload extends Signature {
   readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
   readonly volatility: Volatility;
   /**
-   * Whether the function is called even if an argument is NULL. Otherwise, a NULL argument gives
-   * NULL.
+   * Whether the function is called even if an argument is NULL. If not, a NULL argument makes the
+   * result NULL.
    */
   readonly seesNull?: boolean;
   /**
@@ -202,11 +207,11 @@ export interface Overload extends Signature {
   /** Computes the result for a whole column; present if the overload has a loop for it. */
   readonly evaluateVector?: VectorFunction;
   /**
-   * For a result whose type depends on more than argument types, as in `round(x, 2)`: returns
+   * For a result whose type depends on more than the argument types, as in `round(x, 2)`: returns
    * replacements for `result` and `evaluate`. A constant is undefined if the argument is not known
    * before the statement runs.
    *
-   * @returns undefined if the function does not accept these types after all.
+   * @returns Undefined if the function does not accept these types after all.
    */
   specialise?(
     types: readonly DataType[],
@@ -214,21 +219,21 @@ export interface Overload extends Signature {
   ): Specialised | undefined;
 }
 
-/** An overload that was created for a particular call. */
+/** An overload created for a particular call. */
 export interface Specialised {
   readonly result: DataType;
   evaluate(values: readonly Value[], call: CallDeps): Value;
 }
 
 export interface ScalarFunction {
-  /** The name of the function in lower case. */
+  /** The function's name, in lower case. */
   readonly name: string;
   readonly overloads: readonly Overload[];
 }
 
-/** The form of an operator for one or two typed operands. */
+/** A form of an operator for particular operand types. */
 export interface OperatorForm {
-  /** The operand types that the operator form requires. */
+  /** The types to which the operands are cast. */
   readonly operands: readonly DataType[];
   readonly result: DataType;
   readonly seesNull?: boolean;

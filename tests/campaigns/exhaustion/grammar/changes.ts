@@ -1,4 +1,4 @@
-/** Constructs of INSERT, UPDATE and DELETE statements. */
+/** Defines the constructs of INSERT, UPDATE and DELETE statements. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const insert = "INSERT INTO app.notes (id, body)";

@@ -1,4 +1,7 @@
-/** Constructs of conditions: subqueries of every kind, chains, lists, patterns and rows. */
+/**
+ * Defines the constructs of conditions: subqueries of every kind, chains, lists, patterns and
+ * rows.
+ */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 
 const where = `SELECT 1 FROM ${WALL} w WHERE id < 0 AND`;

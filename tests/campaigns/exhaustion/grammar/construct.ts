@@ -1,25 +1,28 @@
-/** A grammar construct: a function that makes an SQL text containing it a given number of times. */
+/**
+ * Defines a grammar construct: a function that returns SQL containing the construct a given number
+ * of times.
+ */
 
 export interface Construct {
   readonly title: string;
   readonly sql: (count: number) => string;
   /**
-   * SQL text that the administrator runs before and after each text, to create and drop the tables
+   * SQL that the administrator runs before and after each request, to create and drop the tables
    * that it reads.
    */
   readonly before?: (count: number) => string;
   readonly after?: string;
-  /** True if the administrator sends the text, because an ordinary user may not run it. */
+  /** True if the administrator sends the SQL, because an ordinary user may not run it. */
   readonly isDefining?: boolean;
-  /** True if EXPLAIN does not accept the text. */
+  /** True if EXPLAIN does not accept the SQL. */
   readonly isNotExplained?: boolean;
-  /** The values of the parameters `$1`, `$2` and so on. */
+  /** The values of the parameters `$1`, `$2` and so on; absent if there are none. */
   readonly params?: (count: number) => readonly unknown[];
-  /** True if the text is sent as a subscription. */
+  /** True if the SQL is sent as a subscription. */
   readonly isLive?: boolean;
 }
 
-/** Creates one text for each number from 0, and joins the texts. */
+/** Calls `text` for each number from 0 to `count` − 1, and joins the results. */
 export function each(count: number, text: (index: number) => string, separator = ","): string {
   return Array.from({ length: count }, (_, index) => text(index)).join(separator);
 }

@@ -1,4 +1,4 @@
-/** Every construct of the grammar. Each query is included again with EXPLAIN. */
+/** Lists every construct of the grammar. Each query is also included with EXPLAIN. */
 import { CHANGES } from "./changes.ts";
 import { CONDITIONS } from "./conditions.ts";
 import type { Construct } from "./construct.ts";

@@ -1,4 +1,4 @@
-/** Constructs of definitions of tables and views, and of queries that read views. */
+/** Defines the constructs of table and view definitions, and of queries that read views. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const made = "app.made";

@@ -1,6 +1,6 @@
 /**
- * Constructs of expressions: operators, calls, CASE, arrays, JSON, parameters, and text that does
- * not parse.
+ * Defines the constructs of expressions: operators, calls, CASE, arrays, JSON, parameters, and SQL
+ * that does not parse.
  */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 

@@ -1,4 +1,7 @@
-/** Constructs in the clauses of one query: outputs, windows, aggregates, groups, order. */
+/**
+ * Defines the constructs in the clauses of a single query: outputs, windows, aggregates, groups,
+ * order.
+ */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 
 const from = `FROM ${WALL} WHERE id < 0`;

@@ -1,4 +1,6 @@
-/** Constructs that chain or nest queries: WITH, set operations, VALUES and subqueries. */
+/**
+ * Defines the constructs that chain or nest queries: WITH, set operations, VALUES and subqueries.
+ */
 import { type Construct, each, nested } from "./construct.ts";
 
 export const QUERIES: readonly Construct[] = [

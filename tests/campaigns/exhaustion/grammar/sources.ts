@@ -1,4 +1,4 @@
-/** Constructs in FROM: joins of every kind, queries, functions and views. */
+/** Defines the constructs in FROM: joins of every kind, queries, functions and views. */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 
 const joins: readonly (readonly [string, (index: number) => string])[] = [

@@ -1,4 +1,4 @@
-/** Constructs that consist of several statements in one text. */
+/** Defines the constructs that consist of several statements in one request. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const several = (title: string, text: (index: number) => string): Construct => ({

@@ -1,4 +1,4 @@
-/** Constructs of live queries, which are sent as subscriptions. */
+/** Defines the constructs of live queries, which are sent as subscriptions. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const live = (title: string, sql: (count: number) => string): Construct => ({
