@@ -1,13 +1,13 @@
 /**
- * Asks Tidemark one question in two ways and compares the results, so that no second database is
- * needed.
+ * Asks Tidemark the same question in two ways and compares the results, so that no second database
+ * is needed.
  *
  * Each round creates tables, flushes, indexes and alters some of them, changes rows, and checks
- * laws on the tables. For example, a query returns the rows of its three parts, in which a
- * condition is true, false and NULL. `fuzz_sql/laws.ts` lists all laws. A law that does not hold is
- * printed with the seed of its round and in the shortest form that still breaks it, and the script
- * exits with 1. With `--inject`, some results lose a row, and the script ends once it finds that,
- * or exits with 1.
+ * laws on the tables. For example, a query returns the same rows as its three parts, in which a
+ * condition is true, false and NULL. `fuzz_sql/laws.ts` lists all laws. A law that does not hold
+ * is printed with the seed of its round and in the shortest form that still breaks it, and the
+ * script exits with 1. With `--inject`, some results lose a row. The script then ends once it
+ * finds that, or exits with 1.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -34,8 +34,8 @@ const LAWS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
 const ROWS_SHOWN_MAX = 6;
 const PROGRESS_EVERY = 1000;
-// One in this many texts loses a row. The text itself determines whether it loses a row, so it does
-// so in every run.
+// One in this many queries loses a row. Whether a query does is determined by its own SQL, so it
+// is the same in every run.
 const INJECTED_EVERY = 50;
 type Refusal = NonNullable<SqlResponse["error"]>;
 
@@ -63,7 +63,10 @@ process.stdout.write(
 );
 process.exitCode = totals.violations > 0 === isInjected ? 0 : 1;
 
-/** Returns whether enough laws were checked. One violation shows that a lost row is found. */
+/**
+ * Returns whether enough laws have been checked. With an injected fault, a single violation shows
+ * that a lost row is found.
+ */
 function isOver(): boolean {
   return totals.laws >= count || (isInjected && totals.violations > 0);
 }
@@ -85,7 +88,7 @@ async function runRound(seed: number): Promise<void> {
       await alter(preparer, tables, chance);
       views = await makeViews(preparer, tables, chance);
     }
-    // Neither the effect nor the error of this change matters.
+    // Neither the effect of this change nor its error matters.
     if (chance.below(4) === 0) await own.ask(textOf(changeOf(tables, chance)));
     const law = lawOf(tables, views, chance);
     const found = await violationOf(law.sameness(law.root));
@@ -97,8 +100,8 @@ async function runRound(seed: number): Promise<void> {
 }
 
 /**
- * Returns the difference between the results of the two ways; undefined if they agree, "refused" if
- * they cannot be compared.
+ * Returns the difference between the results of the two ways; undefined if they agree, "refused"
+ * if they cannot be compared.
  */
 async function violationOf({
   isOfParts = false,
@@ -115,7 +118,7 @@ async function violationOf({
   }
   const [refusal] = refusals.toSorted((one, two) => weightOf(two) - weightOf(one));
   if (refusal !== undefined) {
-    // All texts that contain an invalid condition are refused.
+    // Every query that contains an invalid condition is refused.
     const faultyCount = isOfParts ? parts.length : parts.length + 1;
     const isSenseless = weightOf(refusal) === 1 && refusals.length >= faultyCount;
     if (weightOf(refusal) === 0 || isSenseless) return "refused";
@@ -129,7 +132,7 @@ async function violationOf({
 }
 
 /**
- * Returns 0 for an error about a value that only one of the ways may compute, 1 for invalid text,
+ * Returns 0 for an error about a value that only one of the ways may compute, 1 for invalid SQL,
  * and 2 for a defect.
  */
 function weightOf({ code }: Refusal): number {
@@ -142,7 +145,7 @@ function shown(rows: readonly string[], others: readonly string[]): string {
   return [`${rows.length} row(s)`, ...only.map((row) => `    ${row}`)].join("\n");
 }
 
-/** Returns the rows of a query as text; for a change, the number of changed rows. */
+/** Returns the rows of a query as text. For a change, returns the number of changed rows. */
 async function rowsOf(sql: string): Promise<readonly string[] | Refusal> {
   const { error, results } = await own.ask(sql);
   if (error !== undefined) return error;
@@ -155,7 +158,7 @@ async function rowsOf(sql: string): Promise<readonly string[] | Refusal> {
   return isFaulty ? texts.slice(1) : texts;
 }
 
-/** Numbers with different texts may be equal, because their types differ. */
+/** Numbers of different types may be equal although their texts differ. */
 function alike(text: string): string {
   return /^-?\d+(\.\d+)?$/.test(text) ? String(Number(Number(text).toPrecision(13))) : text;
 }

@@ -4,13 +4,13 @@
  *
  * A round follows many queries over the same tables, so that they share the commits. Followers use
  * JSON and MessagePack, disconnect and resume. The server is killed and restarted, tables are
- * altered under queries, and rights are granted and revoked. A state that differs, a query that
- * ends without a reason and a follower that does not catch up are findings. After a finding, its
- * query is no longer followed.
+ * altered while queries on them are followed, and rights are granted and revoked. The findings are
+ * states that differ, queries that end without a reason, and followers that do not catch up. After
+ * a finding, its query is no longer followed.
  *
- * Each finding is printed with the command that follows its query alone up to the same commits, and
- * the script exits with 1. If the query alone shows no fault, add queries of the round with
- * `--only`, because queries share indexes in memory and the time of the server. With `--inject`, a
+ * Each finding is printed with a command that follows its query alone up to the same commits, and
+ * the script exits with 1. If the query alone shows no fault, add further queries of the round
+ * with `--only`, because queries share indexes in memory and the server's time. With `--inject`, a
  * fault is injected into the server, and the script exits with 1 unless it finds the fault.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -29,8 +29,8 @@ import { bundleWithFault, PLANTED_FAULTS, type PlantedFault } from "./fuzz_live/
 import { type Finding, READER, Round, type Totals } from "./fuzz_live/round.ts";
 
 /**
- * The number of findings after which a run ends, because further ones would reveal nothing new. One
- * shows that an injected fault is found.
+ * A run ends after this many findings, because further ones would reveal nothing new. A single
+ * finding shows that an injected fault is found.
  */
 const FINDINGS_MAX = 20;
 
@@ -52,7 +52,7 @@ if (injected === undefined) {
   );
 }
 
-/** Runs rounds until enough queries were followed. Returns the number of findings. */
+/** Runs rounds until enough queries have been followed. Returns the number of findings. */
 async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
   const startMs = performance.now();
   const totals: Totals = {

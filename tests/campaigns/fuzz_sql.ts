@@ -1,14 +1,14 @@
 /**
- * Compares Tidemark's results with PostgreSQL's results of the same random statements, and, for
- * queries, also with DuckDB's results.
+ * Runs the same random statements on Tidemark and PostgreSQL and compares the results. For
+ * queries, DuckDB's results are compared, too.
  *
  * Each round creates tables and views, fills them, flushes, indexes or alters some, and runs
- * SELECTs and changes on them. After each change the whole tables are compared. A difference is
- * printed with the seed of its round and the shortest statement that still shows it, and the script
- * exits with code 1. With `--values`, it also prints statements that failed for a value on only one
- * side. These may be correct, since there is no guarantee about which values are computed. If
- * DuckDB's result differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise it
- * counts as a difference too. Differences from PostgreSQL that are allowed are listed in
+ * SELECTs and changes on them. After each change, the whole tables are compared. A difference is
+ * printed with the seed of its round and the shortest statement that still shows it, and the
+ * script exits with code 1. With `--values`, it also prints statements that failed for a value on
+ * only one side. These may be correct, since SQL does not guarantee which values are computed. If
+ * DuckDB's result differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise
+ * it counts as a difference, too. Allowed differences from PostgreSQL are listed in
  * `fuzz_sql/allowed.ts`, in `fuzz_sql/order_barrier.ts` and, where PostgreSQL's own result depends
  * on the physical order of the rows, in `fuzz_sql/sides.ts`.
  */
@@ -97,8 +97,7 @@ async function runRound(seed: number): Promise<void> {
     last = textOf(change);
     const found = await sides.difference(change, { isOrdered: false, way });
     sides.changed(tables.map(copied));
-    // From this point on, the rows of the two sides differ, so these tables cannot reveal another
-    // fault.
+    // From here on, the rows of the two sides differ, so these tables cannot reveal another fault.
     if (sides.wasAllowed) break;
     const stored = await differenceIn(tables);
     if (found !== undefined) {
@@ -113,12 +112,14 @@ async function runRound(seed: number): Promise<void> {
   for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
 }
 
-/** Returns a description of a table for DuckDB. */
+/** Describes a table for DuckDB. */
 function copied({ columns, name }: StoredTable): Parameters<typeof sides.changed>[0][number] {
   return { name, columns: [{ name: "id", type: "INT" }, ...columns] };
 }
 
-/** Returns how the rows of the sides differ in the first table in which they do. */
+/**
+ * Returns how the sides' rows differ in the first table in which they do; undefined if they agree.
+ */
 async function differenceIn(tables: readonly StoredTable[]): Promise<Difference | undefined> {
   for (const table of tables) {
     const names = columnsOf(table).map((column) => column.name);
@@ -157,7 +158,7 @@ async function report(
   } else {
     totals.differences += 1;
   }
-  // A change cannot be repeated, because its rows have changed.
+  // A change cannot be repeated, because the rows that it concerns have changed.
   const isFaulty = async (candidate: Node): Promise<boolean> => {
     if (isOrdered && orderIn(candidate) !== orderIn(root)) return false;
     const now = await sides.difference(candidate, { isOrdered, way });

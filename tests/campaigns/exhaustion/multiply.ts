@@ -214,7 +214,7 @@ async function run(
 }
 
 /**
- * Subscribes over a WebSocket, because the SQL text may be too long for a URL, and then closes the
+ * Subscribes over a WebSocket, because the SQL may be too long for a URL, and then closes the
  * socket.
  */
 function subscribe(
@@ -245,7 +245,9 @@ function subscribe(
   return promise.finally(() => socket.terminate());
 }
 
-/** Reads a row repeatedly. The returned function stops the reads and returns the longest wait. */
+/**
+ * Reads a row repeatedly. Returns a function that stops the reads and returns the longest wait.
+ */
 function startWatch(server: ServerProcess, token: string): () => Promise<number> {
   const state = { isOver: false, longestMs: 0 };
   const watching = readUntilOver(server, token, state);

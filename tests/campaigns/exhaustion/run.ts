@@ -1,6 +1,6 @@
 /**
  * Runs one kind of attack on a new server: the victim starts, the statements run alongside it, and
- * the run then judges the statements, the victim and the server.
+ * then the statements, the victim and the server are judged.
  */
 
 import { mebibytes, residentBytes } from "../../../scripts/support/memory.ts";
@@ -15,13 +15,13 @@ import { fillWall, findingsOf } from "../abuse/run.ts";
 import type { VictimReport } from "../abuse/victim.ts";
 import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 
-/** The memory limit of one statement. */
+/** The memory limit of a statement. */
 export const BUDGET_BYTES: number = 64 * 2 ** 20;
 
-/** The memory that the server may use beyond the limit of one statement. */
+/** How much memory the server may use beyond the limit of a statement. */
 const MEMORY_BYTES_MAX = 200_000_000;
 
-/** The number of bytes that are read of an endless response. */
+/** How many bytes of an endless response are read. */
 const READ_BYTES_MAX = 256 * 2 ** 20;
 
 const SAMPLE_MS = 20;
@@ -44,7 +44,9 @@ interface Outcome {
   /** How the statement last ended: "answered", or the code and reason of the refusal. */
   ended: string;
   longestMs: number;
-  /** The server's peak memory while the statement ran, or since the previous statement. */
+  /**
+   * The server's peak memory while the statement ran, including the time since the previous one.
+   */
   peakMiB: number;
 }
 
@@ -79,7 +81,7 @@ export interface ExhaustionReport {
   readonly outcomes: readonly Outcome[];
   readonly victim: VictimReport;
   readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
-  /** The requirements that the server has violated; empty if there are none. */
+  /** The requirements that the server violated; empty if there are none. */
   readonly held: readonly string[];
 }
 
@@ -94,8 +96,8 @@ export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionR
   const token = await server.createUser("victim");
   const victim = startVictim({ url: server.url, token });
   await victim.ready();
-  // By this point the server has responded to requests and has read the rows of the large table, so
-  // its caches are warm.
+  // By now the server has responded to requests and read the rows of the large table, so its
+  // caches are warm.
   const before = residentBytes(server.pid);
   const memory = new PeakMemory(server.pid);
   const held: string[] = [];
@@ -165,14 +167,17 @@ async function ask(server: ServerProcess, { answer, sql }: Attack): Promise<Endi
     : { ended: "answered wrongly", fault: `${String(cell)} instead of ${String(answer)}` };
 }
 
-/** A refusal is as good as a result if it gives the reason. */
+/** A refusal is as good as a result if it states the reason. */
 function refused(status: number, { code, message, reason }: SqlError): Ending {
   const ended = `${code}${reason === undefined ? "" : ` (${reason})`}`;
   const said = `${status} ${code}: ${message.slice(0, 200)}`;
   return REFUSALS.has(status) && message !== "" ? { ended } : { ended, fault: said };
 }
 
-/** Reads part of a response that is streamed while its query runs, and closes the connection. */
+/**
+ * Reads part of a response that is streamed while its query is running, and then closes the
+ * connection.
+ */
 async function readSome(server: ServerProcess, { sql }: Attack): Promise<Ending> {
   const response = await fetch(`${server.url}/v1/api/sql`, {
     method: "POST",

@@ -1,7 +1,7 @@
 /**
  * Generates random commits to the tables of a round. They change join keys, set keys to NULL,
- * insert rows that may already exist, delete all rows of a table, delete and insert one key in a
- * transaction, and change several tables at once.
+ * insert rows that may already exist, delete all rows of a table, delete and re-insert a key in
+ * the same transaction, and change several tables at once.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { changeOf } from "../fuzz_sql/changes.ts";
@@ -9,10 +9,10 @@ import { textOf } from "../fuzz_sql/tree.ts";
 import { type ColumnType, cellOf } from "../fuzz_sql/values.ts";
 import type { FollowedTable } from "./tables.ts";
 
-/** The number of keys from which changes to single rows choose. */
+/** How many keys changes to single rows choose from. */
 const KEYS = 30;
 
-/** Returns the SQL text of one commit: a statement, or a transaction. */
+/** Returns the SQL of a commit: a statement or a transaction. */
 export function commitOf(tables: readonly FollowedTable[], chance: Chance): string {
   const count = [1, 1, 1, 2, 3][chance.below(5)] ?? 1;
   const changes = Array.from({ length: count }, () => changesOf(tables, chance)).flat();
@@ -89,13 +89,16 @@ function changesOf(tables: readonly FollowedTable[], chance: Chance): string[] {
 
 /**
  * Returns times around the present. They are whole seconds, so that the results of queries that
- * compare them with the time change only at whole seconds.
+ * compare them with the current time change only at whole seconds.
  */
 function momentOf(chance: Chance): string {
   return `date_trunc('second', LOCALTIMESTAMP) + (id % ${1 + chance.below(7)} - 2) * INTERVAL '1 second'`;
 }
 
-/** Returns a change to the rows that policies show, or of a row if no table has policies. */
+/**
+ * Returns a change to the table that decides which rows policies show or, if no table has
+ * policies, a change to a row.
+ */
 function guestChangeOf(tables: readonly FollowedTable[], chance: Chance): string {
   const room = chance.below(5);
   if (!tables.some(({ kind }) => kind === "ruled")) return upsertOf(chance.pick(tables), chance);

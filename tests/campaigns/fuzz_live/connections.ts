@@ -1,5 +1,6 @@
 /**
- * The connections of the followers: for each of two users, one with JSON and one with MessagePack.
+ * Holds the connections of the followers: for each of the two users, one with JSON and one with
+ * MessagePack.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";
@@ -29,7 +30,7 @@ export class Connections {
     ]);
   }
 
-  /** Opens the connections that are not open. */
+  /** Opens the connections that are closed. */
   async open(): Promise<void> {
     for (const connection of this.#all) {
       if (connection.socket?.isOpen === true) continue;
@@ -44,7 +45,7 @@ export class Connections {
     return chance.pick(this.#all.filter((each) => each.user === user));
   }
 
-  /** Closes each connection for which the condition holds. */
+  /** Closes each connection for which `isClosed` returns true. */
   close(isClosed: () => boolean): void {
     for (const connection of this.#all) {
       if (!isClosed()) continue;
@@ -53,7 +54,7 @@ export class Connections {
     }
   }
 
-  /** Asks for the positions of all subscriptions. */
+  /** Requests the positions of all subscriptions. */
   async ping(): Promise<void> {
     await Promise.all(this.#all.map(async ({ socket }) => await socket?.ping()));
   }

@@ -1,6 +1,6 @@
 /**
- * A follower of one query. It holds its current subscription, the rows that it keeps across
- * disconnects, and the states that the judge has not seen yet.
+ * Implements a follower of a query. It holds its current subscription, the rows that it keeps
+ * across disconnects, and the states that the judge has not seen yet.
  */
 import type { SubscriptionAck } from "../../../src/protocol/mod.ts";
 import { type FollowedState, ResultFollower } from "../../support/result_follower.ts";
@@ -10,13 +10,13 @@ import type { FollowerSocket, SocketSubscription } from "./socket.ts";
 /** A state, with the state that the follower had before it. */
 export interface NextState extends FollowedState {
   readonly before: FollowedState | undefined;
-  /** Whether the follower resumed between the two states. */
+  /** Whether the follower resumed its subscription between the two states. */
   readonly isResumed: boolean;
 }
 
 export class Follower {
   readonly id: string;
-  /** The number of the query in its round. */
+  /** The number of the query within its round. */
   readonly query: number;
   readonly asked: Asked;
   readonly states: NextState[] = [];
@@ -46,12 +46,12 @@ export class Follower {
     return this.#rows?.failure;
   }
 
-  /** The contradiction in a message that the follower received; undefined if there was none. */
+  /** The contradiction found in a message to the follower; undefined if there was none. */
   get fault(): string | undefined {
     return this.#subscription?.error?.message;
   }
 
-  /** Whether the subscription still runs. */
+  /** Whether the subscription is still running. */
   get isRunning(): boolean {
     return (
       this.#subscription !== undefined &&
@@ -64,20 +64,23 @@ export class Follower {
     return this.#subscription?.position;
   }
 
-  /** Subscribes for the first time, or again without the rows that were received earlier. */
+  /** Subscribes for the first time, or again without the rows received earlier. */
   begin(socket: FollowerSocket): void {
     this.#last = undefined;
     this.#subscribe(socket, new ResultFollower(this.#options()));
   }
 
-  /** Subscribes again from the position of its rows. Returns whether it had such a position. */
+  /**
+   * Subscribes again from the position of the rows it has kept. Returns false if they have no
+   * position.
+   */
   resume(socket: FollowerSocket): boolean {
     const held = this.#rows;
     if (held?.seq === undefined) {
       this.begin(socket);
       return false;
     }
-    // A pong may contain a later position than that of the last change to the rows.
+    // A pong may contain a later position than the last change to the rows.
     const position = held.isComplete ? (this.position ?? 0) : 0;
     const from = Math.max(held.seq, position);
     this.#isResumed = true;
@@ -106,7 +109,8 @@ export class Follower {
     return {
       onState: (state) => {
         this.states.push({ ...state, before: this.#last, isResumed: this.#isResumed });
-        // Only the rows are judged, and the messages of a round would fill the memory.
+        // Only the rows are judged, so messages are discarded: those of a whole round would fill
+        // the memory.
         this.#rows?.messages.splice(0);
         this.#rows?.changes.splice(0);
         this.#last = state;

@@ -1,5 +1,5 @@
 /**
- * Generates the FROM clauses of random queries, and the conditions and outputs over their columns.
+ * Generates the FROM clauses of random queries, and conditions and outputs over their columns.
  *
  * Every table in FROM has an alias, so that `queryAsOf` finds it.
  */
@@ -12,7 +12,7 @@ import { type Column, SORTS } from "../fuzz_sql/values.ts";
 export interface FuzzQuery {
   readonly sql: string;
   /**
-   * Queries that have the same text but different parameters, so that the server follows them
+   * The parameters of queries that are the same apart from them. The server follows such queries
    * together.
    */
   readonly parameters: readonly (readonly (string | number | null)[])[];
@@ -31,7 +31,7 @@ export const ALL_JOINS = [" JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN "
 export interface From {
   readonly text: string;
   readonly columns: readonly Column[];
-  /** The keys of all tables, which together identify a row. */
+  /** The key columns of all tables. Together they identify a row. */
   readonly ids: readonly string[];
 }
 
@@ -52,7 +52,8 @@ export function joined(
       isUnequal ? inequality(from, right, chance) : equality(from, right, chance),
     ];
     if (chance.below(4) === 0 && !isUnequal) conditions.push(equality(from, right, chance));
-    // PostgreSQL supports FULL JOIN only with equalities, so the generated queries use only these.
+    // PostgreSQL supports FULL JOIN only with equalities, so the generated full joins use no other
+    // conditions.
     if (chance.below(3) === 0 && word !== " FULL JOIN ") {
       conditions.push(textOf(conditionOf(1, { chance, columns })));
     }
@@ -71,7 +72,7 @@ export function itemOf(tables: readonly Table[], chance: Chance, alias: string):
   };
 }
 
-/** Returns an equality of two columns, usually of keys that an index can serve. */
+/** Returns an equality of two columns. They are usually keys that an index can serve. */
 export function equality(left: From, right: From, chance: Chance): string {
   if (chance.below(4) > 0) {
     const of = ({ ids }: From): string => {
@@ -87,7 +88,7 @@ export function equality(left: From, right: From, chance: Chance): string {
   return `${chance.pick(ours).name} = ${chance.pick(theirs).name}`;
 }
 
-/** Returns a comparison that neither a key nor an index serves. */
+/** Returns a comparison that neither a key nor an index can serve. */
 function inequality(left: From, right: From, chance: Chance): string {
   const alias = chance.pick(left.ids).split(".")[0] ?? "";
   const [ours, theirs] = [chance.pick(["id", "i", "j"]), chance.pick(["id", "i", "j"])];

@@ -1,9 +1,9 @@
 /**
  * Compares the states of followers with the SELECT at the same seq, run with the same rights.
  *
- * If nobody can read earlier states, only the newest state is compared. Rows are compared as
- * texts of cells. The result of a query that reads the time must be the one at some moment since
- * the followers last caught up; its rows change only at whole seconds.
+ * If nobody can read earlier states, only the newest state is compared. Rows are compared as the
+ * texts of their cells. The result of a query that reads the time must match the SELECT at some
+ * moment since the followers last caught up; its rows change only at whole seconds.
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
 import type { NextState } from "./follower.ts";
@@ -14,23 +14,26 @@ import { readsClock } from "./tables.ts";
 export interface Judged {
   readonly ack: SubscriptionAck;
   readonly state: NextState;
-  /** Whether each state is the result after a single commit. */
+  /** Whether the follower has a state after every single commit. */
   readonly isByCommit: boolean;
-  /** Whether nothing has been committed since. */
+  /** Whether nothing has been committed since the state. */
   readonly isNewest: boolean;
 }
 
-/** The rows of a state as texts, with only the columns that the SELECT returns. */
+/** The rows of a state as text, with only the columns that the SELECT returns. */
 interface Followed {
   readonly followed: readonly string[];
   readonly names: readonly string[];
 }
 
-/** The part of a round that a judge needs to know. */
+/** What a judge needs to know about a round. */
 export interface JudgedRound {
-  /** Returns the seq of the last commit up to a seq, if all commits are known. */
+  /**
+   * Returns the seq of the last commit up to the given seq; the given seq itself if not all
+   * commits are known.
+   */
   readonly commitUpTo: (seq: number) => number;
-  /** The time in which the states arrived, in milliseconds since 1970. */
+  /** The period in which the states arrived, in milliseconds since 1970. */
   readonly startMs: number;
   readonly endMs: number;
   /** Whether a definition or a right has changed. */
@@ -46,7 +49,9 @@ export class Judge {
     this.#round = round;
   }
 
-  /** Returns the difference between a state and the rows of the SELECT. */
+  /**
+   * Returns the difference between a state and the rows of the SELECT; undefined if there is none.
+   */
   async differenceOf(asked: Asked, judged: Judged): Promise<string | undefined> {
     for (const row of judged.state.rows) {
       const { seq } = judged.state;
@@ -57,7 +62,7 @@ export class Judge {
     return selected && (await this.#differenceFrom(selected, asked, judged));
   }
 
-  /** Whether the rows of a query that reads the time are those of the SELECT now. */
+  /** Whether the rows of a query that reads the time equal those of the SELECT now. */
   async isUpToDate(asked: Asked, judged: Judged): Promise<boolean> {
     const selected = await this.#selects.select(asked, { seq: undefined, timeMs: Date.now() });
     return (await this.#differenceFrom(selected, asked, judged)) === undefined;
@@ -96,9 +101,9 @@ export class Judge {
   }
 
   /**
-   * Checks the seqs of the rows that have changed since the previous state: each seq is later than
-   * that state, and the commit with that seq produced the row. If something other than a commit may
-   * have changed a row, its seq may also be that of the previous state.
+   * Checks the seqs of the rows that have changed since the previous state: each seq must be later
+   * than that state, and the commit with that seq must have produced the row. If something other
+   * than a commit may have changed a row, its seq may also be that of the previous state.
    */
   async #wrongSeq(
     asked: Asked,
@@ -106,7 +111,7 @@ export class Judge {
   ): Promise<string | undefined> {
     const { before, isResumed, rows } = state;
     if (before === undefined) return undefined;
-    // The time and a changed definition may change rows without a commit.
+    // The passage of time and a changed definition may change rows without a commit.
     const mayStay = this.#round().isRedefined || readsClock(asked.sql);
     const identity = identityOf(ack, names);
     const old = new Set(before.rows);
@@ -125,8 +130,8 @@ export class Judge {
   }
 
   /**
-   * Whether a commit can have produced a row: the SELECT right before the commit returns fewer such
-   * rows.
+   * Whether a commit may have produced a row. If so, the SELECT right before the commit returns
+   * fewer such rows.
    */
   async #hasMade(
     asked: Asked,
@@ -140,7 +145,7 @@ export class Judge {
     return !(later instanceof SelectedRows) || later.countOf(text) > earlier.countOf(text);
   }
 
-  /** Returns undefined if nobody can query the rows of a state. */
+  /** Returns the rows of the SELECT for a state; undefined if nobody can query them. */
   async #rowsFor(
     asked: Asked,
     { isNewest, state }: Judged,
@@ -157,7 +162,7 @@ export class Judge {
 
 /**
  * Returns the moments at which the result of a query may have changed. A comparison with a whole
- * second changes when the clock reaches or passes it.
+ * second changes when the clock reaches or passes that second.
  */
 function momentsOf({ endMs, startMs }: JudgedRound): number[] {
   const moments = [startMs, endMs];
@@ -166,9 +171,9 @@ function momentsOf({ endMs, startMs }: JudgedRound): number[] {
 }
 
 /**
- * Returns the columns that distinguish rows: the key columns, or all columns. If the SELECT lacks
- * some of them, one commit may remove a row and add one with the same text, so the SELECT does not
- * show which commit produced a row.
+ * Returns which columns distinguish rows: the key columns, or all columns. If the SELECT lacks some
+ * of them, they are hidden: a commit may then remove a row and add one with the same text, so the
+ * SELECT does not show which commit produced a row.
  */
 function identityOf(
   { key_columns: keys = [], schema }: SubscriptionAck,
@@ -180,14 +185,15 @@ function identityOf(
   return keys.length === 0 ? "values" : "key";
 }
 
-/** The texts of rows, which states share as long as the rows stay the same. */
+/** The text of each row. States share it as long as the row stays the same. */
 const TEXTS = new WeakMap<WireRow, { readonly width: number; readonly text: string }>();
 
 function textOf(row: WireRow, names: readonly string[]): string {
   const width = names.length;
   const known = TEXTS.get(row);
   if (known?.width === width) return known.text;
-  // MessagePack represents integers beyond 2^53 as bigints; all other formats use strings.
+  // MessagePack represents integers beyond 2^53 as bigints, whereas JSON represents them as
+  // strings.
   const cells = names.map((name) => row[name] ?? null);
   const text = JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "bigint" ? String(cell) : cell,

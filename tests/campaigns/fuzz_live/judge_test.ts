@@ -1,6 +1,6 @@
 /**
  * Verifies that the judge of materialised queries finds rows with a wrong `_seq`, and accepts rows
- * that only look like an earlier row. The states and the rows of the SELECT are made up.
+ * that merely look like an earlier row. The states and the rows of the SELECT are made up.
  */
 import { expect, test } from "bun:test";
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
@@ -15,7 +15,7 @@ const SCHEMA: Schema = {
   views: [],
 };
 
-/** Answers a SELECT with the rows of the seq that is its only parameter. */
+/** Answers a SELECT with the rows at the seq that is its only parameter. */
 function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedServer {
   return {
     token: "ada",
@@ -38,7 +38,7 @@ const ROUND: JudgedRound = {
 
 interface Case {
   readonly keys: readonly string[];
-  /** The columns of the rows on the wire; the columns of the SELECT come first. */
+  /** The columns of the rows on the wire. The columns of the SELECT come first. */
   readonly columns: readonly string[];
   readonly before: readonly WireRow[];
   readonly rows: readonly WireRow[];
@@ -98,7 +98,7 @@ test("of equal rows without a key, a commit made as many as the SELECT has more"
   const rows = [row({ t: "a" }, "x", 8)];
   const given = { keys: [], columns: ["t"], before: [], rows };
   const one = [["a"]];
-  // A row was added at 8, and another equal one was removed at 9.
+  // A row was added at seq 8, and an equal one was removed at seq 9.
   expect(await judged({ ...given, rowsAt: { 7: one, 8: [...one, ...one], 9: one } })).toBe(
     undefined,
   );
@@ -115,7 +115,7 @@ test("a row that changed after a state has a later seq than the state", async ()
 
 test("rows that the time changes are those of some moment since the last burst", async () => {
   const sql = "SELECT a.id FROM shared1 AS a WHERE a.ts > NOW()";
-  // The SELECT has the row until the second second, and the burst lasts from 1.5 to 2.5 seconds.
+  // The SELECT returns the row until second 2, and the burst lasts from second 1.5 to second 2.5.
   const server = {
     token: "ada",
     sql: async (_: string, { params = [] }: { params?: readonly unknown[] } = {}) => {

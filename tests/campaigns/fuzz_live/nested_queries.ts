@@ -15,7 +15,7 @@ import {
   where,
 } from "./from.ts";
 
-/** Returns a query for the rows that have, or do not have, a match in another table. */
+/** Returns a query for the rows that have, or lack, a match in another table. */
 export function matchQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, INNER_JOINS, chance.below(4) === 0 ? 2 : 1);
@@ -44,7 +44,7 @@ export function scalarQuery(sources: Sources): string {
   return `SELECT a.id, ${value} FROM ${from.text}${where(from, chance)}`;
 }
 
-/** Returns a query for the first rows of another table for each row of a table. */
+/** Returns a query that adds to each row of a table the first matching rows of another table. */
 export function lateralQuery(sources: Sources): string {
   const { chance } = sources;
   const from = itemOf(sources.tables, chance, "a");
@@ -71,7 +71,7 @@ export function withQuery(sources: Sources): string {
   return `${entry} SELECT b.id, n.c FROM ${second.text}${word}n ON n.k = b.${chance.pick(["i", "j", "id"])}`;
 }
 
-/** Returns a query for the rows that are reachable from some rows by their join keys. */
+/** Returns a query for the rows that are reachable from some rows through their join keys. */
 export function recursiveQuery({ chance, tables }: Sources): string {
   const { name } = chance.pick(tables);
   const [start, key] = [chance.pick(["i IS NULL", "id < 4", "b"]), chance.pick(["i", "j"])];
@@ -82,7 +82,7 @@ export function recursiveQuery({ chance, tables }: Sources): string {
   );
 }
 
-/** Returns a query for groups of paths, which UNION ALL counts as often as they occur. */
+/** Returns a query for groups of paths. UNION ALL counts a path as often as it occurs. */
 export function pathsQuery({ chance, tables }: Sources): string {
   const { name } = chance.pick(tables);
   const [start, key] = [chance.pick(["i = 0", "id < 3", "t = 'a'"]), chance.pick(["i", "j"])];
@@ -96,11 +96,11 @@ export function pathsQuery({ chance, tables }: Sources): string {
 /** A query in FROM or WITH. */
 interface Derived {
   readonly query: string;
-  /** Its columns. Others join it by the first one. */
+  /** The columns of the query. Other tables are joined by the first one. */
   readonly columns: readonly string[];
 }
 
-/** Returns a query with groups, windows, DISTINCT, set operations or a window of LIMIT. */
+/** Returns a query with groups, windows, DISTINCT, set operations or ORDER BY … LIMIT. */
 function derivedOf({ chance, tables }: Sources): Derived {
   const from = itemOf(tables, chance, "d");
   const key = chance.pick(["d.i", "d.j", "d.t"]);
@@ -147,7 +147,7 @@ function derivedOf({ chance, tables }: Sources): Derived {
   }
 }
 
-/** Returns a query over a derived table, alone or joined with a table. */
+/** Returns a query over a derived table, either alone or joined with a table. */
 export function derivedQuery(sources: Sources): string {
   const { chance, tables } = sources;
   const derived = derivedOf(sources);
@@ -171,7 +171,7 @@ export function derivedQuery(sources: Sources): string {
   }
 }
 
-/** Returns a query that reads one WITH entry twice, or one entry through another. */
+/** Returns a query that reads the same WITH entry twice, or one entry through another. */
 export function twiceQuery(sources: Sources): string {
   const { chance } = sources;
   const { columns, query } = derivedOf(sources);
@@ -186,7 +186,7 @@ export function twiceQuery(sources: Sources): string {
   ]);
 }
 
-/** Returns a query for the first rows of each group of another table. */
+/** Returns a query for the first rows in each group of another table. */
 export function topOfGroupsQuery(sources: Sources): string {
   const { chance, tables } = sources;
   const [from, inner] = [itemOf(tables, chance, "a"), itemOf(tables, chance, "e")];
@@ -206,7 +206,7 @@ export function topOfGroupsQuery(sources: Sources): string {
   return `SELECT g.k, l.id, l.t FROM ${groups} LEFT JOIN LATERAL (${top}) AS l ON TRUE`;
 }
 
-/** Returns a query whose groups depend on a correlated query. */
+/** Returns a query with groups that depend on a correlated query. */
 export function correlatedQuery(sources: Sources): string {
   const { chance, tables } = sources;
   const [from, inner] = [itemOf(tables, chance, "a"), itemOf(tables, chance, "e")];
@@ -224,7 +224,7 @@ export function correlatedQuery(sources: Sources): string {
   ]);
 }
 
-/** Returns a query that joins a table with rows that are computed from it or written out. */
+/** Returns a query that joins a table with rows computed from it or listed in VALUES. */
 export function computedRowsQuery({ chance, tables }: Sources): string {
   const from = itemOf(tables, chance, "a");
   const filter = where(from, chance);

@@ -1,9 +1,9 @@
 /**
- * Contains faults that the campaign must find. A campaign that finds them can be trusted when it
- * reports no fault. A fault replaces a line or two of the server's source code. The server's own
- * code does not refer to this file.
+ * Defines faults that the campaign must find. Because it finds them, the campaign can be trusted
+ * when it reports no fault. Each fault replaces a line or two of the server's source code. The
+ * server's own code does not refer to this file.
  *
- * If a line is missing or occurs twice, there is no bundle: the code has changed, and the entry
+ * If a line is missing or occurs twice, no server is bundled: the code has changed, and the entry
  * must be updated.
  */
 import { readFileSync } from "node:fs";
@@ -11,12 +11,12 @@ import { join } from "node:path";
 import { bundleChangedServer, SOURCES } from "../../support/changed_server.ts";
 
 interface Replacement {
-  /** The file below `src/`. */
+  /** The path of the file below `src/`. */
   readonly file: string;
-  /** The line of source code, without leading and trailing blanks. */
+  /** The line of source code, without leading and trailing whitespace. */
   readonly line: string;
   readonly instead: string;
-  /** Another replacement in the same file, so that the fault occurs more often. */
+  /** Another replacement in the same file, which makes the fault occur more often. */
   readonly also?: Pick<Replacement, "instead" | "line">;
 }
 
@@ -35,13 +35,13 @@ const REPLACEMENTS = {
     instead:
       "if (!kept.has(row.key) && changes.length > 0) changes.push(shape.deletion(row, seq));",
   },
-  // Each message of a commit claims to be the last.
+  // Each message of a commit claims to be the last one.
   early: {
     file: "live/results/result_messages.ts",
     line: "const isCommitEnd = this.#start === this.changeCount;",
     instead: "const isCommitEnd = true;",
   },
-  // The last row of a commit is missing in the evaluation after it.
+  // The evaluation after a commit misses the commit's last row.
   half: {
     file: "sql/request/followed_rows.ts",
     line: "seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at);",
@@ -49,8 +49,7 @@ const REPLACEMENTS = {
       "seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at); if (at === undefined) return (seq - 1) as Seq;",
   },
   // Users share the result of a query that depends on its caller. Rows of USER tables stay
-  // separate, because a shared group also requires that its subscribers' tables have the same
-  // owner.
+  // separate, because a shared group also requires the same owner for its subscribers' tables.
   rights: {
     file: "sql/prepare/followed_query.ts",
     line: "const hasOwnRows = isOfCaller || tables.some(({ owner }) => owner !== SHARED_OWNER);",
@@ -62,45 +61,45 @@ const REPLACEMENTS = {
     line: 'const deletes = changes.filter(({ type }) => type === "delete");',
     instead: "const deletes: LiveChange[] = [];",
   },
-  // A removed row of a join counts as an added one.
+  // A row removed from a join counts as added.
   weights: {
     file: "sql/maintain/join_changes.ts",
     line: "[change.removed, -1],",
     instead: "[change.removed, 1],",
   },
-  // The first match of a row does not remove the row that had no match.
+  // When a row gets its first match, the row without a match is not removed.
   outer_counts: {
     file: "sql/maintain/join_changes.ts",
     line: "add(this.#completed(before, { from: index, ...reading(after) }), -1);",
     instead: "add(this.#completed(before, { from: index, ...reading(upTo) }), -1);",
   },
-  // A window of ORDER BY … LIMIT is not refilled when its margin is used up.
+  // The window of an ORDER BY … LIMIT is not refilled when its margin is used up.
   topk_refill: {
     file: "sql/maintain/row_window.ts",
     line: "return !this.#isWhole && this.#rows.length < this.#end;",
     instead: "return false;",
-    // The margin is smaller than usual, because a table of the campaign has few rows.
+    // The margin is smaller than usual, because the campaign's tables have few rows.
     also: { line: "return offset + limit + margin;", instead: "return offset + limit + 1;" },
   },
-  // An index in memory lacks the rows that received their value after the index was built.
+  // An in-memory index lacks rows that got their value after the index was built.
   kept_index: {
     file: "sql/maintain/kept_index.ts",
     line: "if (now !== undefined) this.#add(now);",
     instead: "",
   },
-  // A join without an equality lacks the first row of the table that it reads.
+  // A join without an equality misses the first row of the table that it reads.
   short_scan: {
     file: "sql/maintain/source_rows.ts",
     line: "const rows = this.#all(source, upTo);",
     instead: "const rows = this.#all(source, upTo).slice(1);",
   },
-  // An index in memory does not list the rows of the group of NULL.
+  // An in-memory index does not list the rows whose key is NULL.
   null_groups: {
     file: "sql/maintain/kept_index.ts",
     line: "if (!this.#place.hasNulls && value.includes(null)) return;",
     instead: "if (value.includes(null)) return;",
   },
-  // A set operation keeps the old row of a group in one of its blocks.
+  // A set operation keeps a group's old row in one of its blocks.
   kept_blocks: {
     file: "sql/maintain/block_groups.ts",
     line: "for (const row of removed) addTo(found, [...row, block], -1);",
@@ -118,7 +117,7 @@ const REPLACEMENTS = {
     line: "all = part.run(all, contexts.at(seqOf(part.source)));",
     instead: "all = part.run(all, contexts.at((seqOf(part.source) - 5000) as Seq));",
   },
-  // A set operation forgets to which block a row belonged.
+  // A set operation forgets which block a row belonged to.
   set_sides: {
     file: "sql/maintain/set_rows.ts",
     line: "const block = Number(given.at(-1));",
@@ -130,13 +129,13 @@ const REPLACEMENTS = {
     line: "return newest > after ? newest : upTo;",
     instead: "return newest;",
   },
-  // A row has the seq of the last commit among those that arrive with its change.
+  // A row has the seq of the last commit among those that arrive together with its change.
   late_seqs: {
     file: "live/results/result_feed.ts",
     line: "const stepsMax = hasChangeSeqs && !changeConditions ? 1 : STEPS_MAX;",
     instead: "const stepsMax = 1;",
   },
-  // The minimum of a group stays the same after its row was removed.
+  // The minimum of a group stays the same after its row is removed.
   min_after_delete: {
     file: "sql/maintain/tallies.ts",
     line: "else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;",
@@ -149,11 +148,11 @@ export type PlantedFault = keyof typeof REPLACEMENTS;
 export const PLANTED_FAULTS = Object.keys(REPLACEMENTS) as PlantedFault[];
 
 /**
- * Bundles a server that has a fault.
+ * Bundles a server that contains a fault.
  *
- * @param folder The absolute path of the folder of the bundle.
+ * @param folder The absolute path of the folder for the bundle.
  * @returns The command that starts the server.
- * @throws If a line of the fault is missing, or occurs twice.
+ * @throws If a line of the fault is missing or occurs twice.
  */
 export function bundleWithFault(folder: string, fault: PlantedFault): Promise<readonly string[]> {
   const replacement: Replacement = REPLACEMENTS[fault];
@@ -163,7 +162,7 @@ export function bundleWithFault(folder: string, fault: PlantedFault): Promise<re
   });
 }
 
-/** Lists the faults whose source line no longer occurs exactly once. */
+/** Returns a description of each fault whose source line no longer occurs exactly once. */
 export function stalePlantedFaults(): readonly string[] {
   return Object.values(REPLACEMENTS).flatMap((replacement) => {
     try {
@@ -176,7 +175,10 @@ export function stalePlantedFaults(): readonly string[] {
   });
 }
 
-/** @throws {Error} If the line is missing or occurs twice. */
+/**
+ * Returns the source of a file with the fault in it.
+ * @throws {Error} If the line is missing or occurs twice.
+ */
 function replaced({ also, file, ...first }: Replacement): string {
   let lines = readFileSync(join(SOURCES, file), "utf8").split("\n");
   for (const { instead, line } of also === undefined ? [first] : [first, also]) {

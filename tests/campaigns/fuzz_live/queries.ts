@@ -1,9 +1,9 @@
 /**
  * Generates random queries of every class that can be materialised.
  *
- * Most of them belong to the classes that are maintained change by change: equality joins, groups
- * and windows of ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two
- * evaluations at one seq could otherwise choose different rows.
+ * Most of them belong to the classes that are maintained incrementally: equality joins, groups and
+ * ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two evaluations at
+ * the same seq could otherwise choose different rows.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { aggregateOf, expressionOf } from "../fuzz_sql/expressions.ts";
@@ -43,7 +43,7 @@ function onlyFirst({ tables, ...sources }: Sources): Sources {
 
 const NO_PARAMETERS: FuzzQuery["parameters"] = [[]];
 
-/** The classes of queries, with the weight of each. */
+/** The classes of queries, each with its weight. */
 const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => FuzzQuery])[] = [
   [4, (sources) => plain(joinQuery(sources, INNER_JOINS))],
   [3, (sources) => plain(joinQuery(sources, ALL_JOINS))],
@@ -119,7 +119,7 @@ const REMOVING_AGGREGATES: readonly string[] = [
   "bool_or(a.b)",
 ];
 
-/** Aggregates whose value does not depend on the order of the rows. */
+/** Aggregates with a value that does not depend on the order of the rows. */
 const AGGREGATES: readonly string[] = [
   ...REMOVING_AGGREGATES,
   "count(DISTINCT a.i)",
@@ -168,7 +168,7 @@ function limitOf(chance: Chance): string {
   return `${chance.below(6) === 0 ? "" : ` LIMIT ${1 + chance.below(8)}`}${offset}`;
 }
 
-/** Returns a query for the first rows in some order, of one table or of a join. */
+/** Returns a query for the first rows, in some order, of a table or a join. */
 function windowOfRows(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, ALL_JOINS.slice(0, 2), chance.below(2) === 0 ? 1 : 2);
@@ -235,7 +235,7 @@ function windowQuery(sources: Sources): string {
   return `SELECT ${list.join(", ")} FROM ${from.text}${where(from, chance)}${windows}`;
 }
 
-/** Calls over the rows of a partition whose results do not depend on the order of equal rows. */
+/** Window calls with results that do not depend on the order of equal rows. */
 const PARTITION_CALLS: readonly string[] = [
   "row_number() OVER (PARTITION BY $ ORDER BY a.j DESC, a.id)",
   "sum(a.j) OVER (PARTITION BY $)",
@@ -255,8 +255,8 @@ const KEPT_AGGREGATES: readonly string[] = [
 ];
 
 /**
- * Returns a query whose rows depend on the other rows with the same key. An index often finds these
- * rows.
+ * Returns a query in which each row depends on the other rows with the same key. An index often
+ * finds these rows.
  */
 function partitionQuery(sources: Sources): string {
   const { chance } = sources;

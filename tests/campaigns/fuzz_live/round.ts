@@ -1,16 +1,17 @@
 /**
- * Runs one round: a schema, followers of many random queries, and bursts of commits. After each
+ * Runs a round: a schema, followers of many random queries, and bursts of commits. After each
  * burst, the followers catch up, and their states since the last burst are judged.
  *
  *     burst: commits while some followers are disconnected; in some bursts, also one of:
- *            a definition changes, a right is revoked or granted, the server is killed or restarted
+ *            a definition changes, a right is revoked or granted, the server is killed or
+ *            restarted
  *
  * Both users subscribe to many of the same queries. In USER tables, each user has rows of their
  * own.
  *
- * Invariant: the commits and events of a burst depend only on the seed and the number of the burst,
- * and a query only on the seed and its number. So a round with only one of the queries, and with
- * fewer bursts, repeats what happened to this query.
+ * Invariant: the commits and events of a burst depend only on the seed and the number of the
+ * burst, and a query depends only on the seed and its own number. A round with only one of the
+ * queries, and with fewer bursts, therefore repeats what happened to that query.
  */
 import { type Chance, chanceOfPart } from "../../../scripts/support/chance.ts";
 import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
@@ -30,32 +31,34 @@ import {
 } from "./tables.ts";
 import { type Burst, Verdicts } from "./verdicts.ts";
 
-/** The second user besides the administrator. Only the administrator writes to shared tables. */
+/** The user besides the administrator. Only the administrator writes to shared tables. */
 export const READER = "bob";
 
 const COMMITS_PER_BURST_MAX = 9;
 const PARAMETERS_MAX = 2;
 
-/** The server is killed in one of this many bursts, and restarted in another. */
+/** The server is killed in one in this many bursts, and restarted in another. */
 const BURSTS_PER_RESTART = 40;
 const KILL_AT = 4;
 const RESTART_AT = 9;
 
-/** A definition changes in one of this many bursts, and a right in another. */
+/** A definition changes in one in this many bursts, and a right in another. */
 const BURSTS_PER_CHANGE = 20;
 
-/** A connection is cut in one of so many bursts, and so is a subscription. */
+/**
+ * A connection is cut in one in this many bursts, and a subscription is ended in one in this many.
+ */
 const BURSTS_PER_CUT = 24;
 const BURSTS_PER_LEAVE = 24;
 
-/** One of so many subscriptions asks for its query to be evaluated again at each change. */
+/** One in this many subscriptions requests that its query is evaluated again at each change. */
 const SUBSCRIPTIONS_PER_EVALUATED = 8;
 
-/** The time after which a follower that has not caught up is given up. */
+/** A follower that has not caught up after this time is given up. */
 const CATCH_UP_MS_MAX = 120_000;
 
 /**
- * Whether a maintained result has a state after each single commit, and never has to be evaluated
+ * Whether a maintained result has a state after every single commit, and never has to be evaluated
  * again. Results of inner joins may combine several commits, because their rows have seqs of their
  * own. Recomputed parts, such as those of policies, have a time limit, and groups may have to be
  * read again.
@@ -74,11 +77,11 @@ export interface RoundOptions {
   /** How many queries to follow, or the numbers of the queries. */
   readonly queries: number | readonly number[];
   readonly burstCount: number;
-  /** Ends the round early. */
+  /** Returns whether to end the round early. */
   readonly isEnough: () => boolean;
 }
 
-/** A fault, which running the query alone up to the burst may repeat. */
+/** A fault. Running its query alone up to the burst may repeat it. */
 export interface Finding {
   readonly seed: number;
   readonly query: number;
@@ -88,11 +91,11 @@ export interface Finding {
 
 export interface Totals {
   queries: number;
-  /** Queries that the server maintains from the changes to their tables. */
+  /** How many queries the server maintains from the changes to their tables. */
   maintained: number;
   followers: number;
   commits: number;
-  /** For each commit, the queries that were followed when it was judged. */
+  /** The number of pairs of a commit and a query that was followed when the commit was judged. */
   pairs: number;
   states: number;
   resumes: number;
@@ -112,12 +115,12 @@ export class Round {
   #views: readonly View[] = [];
   readonly #followed = new Map<Follower, Connection>();
   readonly #byCommit = new Set<Follower>();
-  /** The shared tables that the reader may not read at present. */
+  /** The shared tables that the reader currently may not read. */
   readonly #closed = new Set<string>();
   #burstNumber = 0;
   /** The last burst that was judged. */
   #last: Burst = { ...NO_BURST, endMs: Date.now() };
-  /** What has happened since. */
+  /** What has happened since that burst. */
   #seqs: number[] = [];
   #isRedefined = false;
 
@@ -166,7 +169,7 @@ export class Round {
     await this.#options.server.rows(sql, { namespace: "fuzz" });
   }
 
-  /** Subscribes to random queries until it follows enough of them. */
+  /** Subscribes to random queries until enough of them are followed. */
   async #followSome(count: number): Promise<void> {
     let followed = 0;
     for (let number = 0; followed < count; number += 1) {
@@ -175,7 +178,7 @@ export class Round {
   }
 
   /**
-   * Subscribes to one random query. Returns false if the server cannot run it, or follows it row by
+   * Subscribes to a random query. Returns false if the server cannot run it, or follows it row by
    * row, which other campaigns test.
    */
   async #follow(number: number): Promise<boolean> {
@@ -213,14 +216,14 @@ export class Round {
     return true;
   }
 
-  /** Returns the lines that say how the server follows a query. */
+  /** Returns the lines of EXPLAIN that tell how the server follows a query. */
   async #explained(sql: string, params: readonly unknown[]): Promise<string> {
     const options = { params, namespace: "fuzz" };
     const rows = await this.#options.server.rows(`EXPLAIN SUBSCRIBE TO ${sql}`, options);
     return rows.flat().map(String).join("\n");
   }
 
-  /** Whether a statement of the administrator succeeds. */
+  /** Whether a statement succeeds when the administrator runs it. */
   async #succeeds(sql: string, params: readonly unknown[] = []): Promise<boolean> {
     const { body } = await this.#options.server.sql(sql, { params, namespace: "fuzz" });
     return body.error === undefined;
@@ -248,7 +251,7 @@ export class Round {
     }
     await this.#connections.open();
     for (const follower of away) this.#resume(follower);
-    // A result is evaluated again if the user it runs as leaves.
+    // If the user as whom a result runs leaves, the result is evaluated again.
     const left = new Set(Array.from(away, ({ asked }) => asked.sql));
     await this.#settle({ isKilled: event === "kill", left });
   }
@@ -275,7 +278,7 @@ export class Round {
     if (isKilled) server.kill("SIGKILL");
     const outcomes = await Promise.allSettled(pending);
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    // A killed server leaves requests without a response, whether or not it committed them.
+    // A killed server leaves requests without a response, whether or not it has committed them.
     if (failed !== undefined && !isKilled) throw failed.reason;
     const queries = new Set(Array.from(this.#followed.keys(), ({ query }) => query));
     this.#totals.pairs += count * queries.size;
@@ -339,7 +342,7 @@ export class Round {
     }, 2 * CATCH_UP_MS_MAX);
   }
 
-  /** Reports a fault, and leaves all followers of the query, which would repeat it. */
+  /** Reports a fault, and drops all followers of the query, because they would report it again. */
   #blame({ asked, id, query }: Follower, what: string): void {
     const others = [...this.#followed.keys()].filter((each) => each.query === query);
     if (others.length === 0) return;

@@ -1,10 +1,10 @@
 /**
- * Runs the SELECT statements that the judge compares states with.
+ * Runs the SELECT statements with which the judge compares states.
  *
- * A statement names the seq for each table, so it is an ordinary statement that shares no plan with
- * a live query. The seq is a parameter, so that the server plans each text once. Only the
- * administrator and the owner of rows may read earlier states, so the administrator asks on behalf
- * of the reader, with the conditions written out that make the rows of the two users differ.
+ * A statement specifies the seq for each table, so it is an ordinary statement that shares no plan
+ * with a live query. The seq is a parameter, so that the server plans each query once. Only the
+ * administrator and the owner of rows may read earlier states. The administrator therefore asks on
+ * behalf of the reader, with the conditions that make the two users' rows differ written out.
  */
 import type { ServerProcess, SqlError } from "../../support/server_process.ts";
 import { queryAsOf, type Schema } from "./tables.ts";
@@ -18,14 +18,14 @@ export interface Asked {
   readonly token: string;
   readonly sql: string;
   readonly params: readonly unknown[];
-  /** The method that the subscription asks for; undefined to let the server choose. */
+  /** The method that the subscription requests; undefined to let the server choose. */
   readonly way: "evaluated" | undefined;
 }
 
 /** The rows of a SELECT. */
 export class SelectedRows {
   readonly error = undefined;
-  /** The number of rows with each text. */
+  /** How many rows have each text. */
   readonly counts = new Map<string, number>();
   /** The number of columns; undefined if there are no rows. */
   readonly width: number | undefined;
@@ -45,17 +45,20 @@ export class SelectedRows {
   }
 }
 
-/** The rows of a SELECT, or the reason why it has none. */
+/** The rows of a SELECT, or why it has none. */
 export type Selected = SelectedRows | { readonly error: SqlError };
 
-/** When a query is read: at a seq or, without one, now, and at a time if the query reads it. */
+/**
+ * When a query is read: at a seq or, without one, now. If the query reads the time, also at which
+ * time.
+ */
 export interface When {
   readonly seq: number | undefined;
-  /** Milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly timeMs?: number | undefined;
 }
 
-/** The maximum number of requests at a time. */
+/** The maximum number of simultaneous requests. */
 const REQUESTS_MAX = 8;
 
 export class Selects {
@@ -71,26 +74,26 @@ export class Selects {
     this.#schema = schema;
   }
 
-  /** The number of SELECT statements so far. */
+  /** How many SELECT statements have been run so far. */
   get count(): number {
     return this.#count;
   }
 
-  /** Forgets all rows. */
+  /** Discards all cached rows. */
   forget(): void {
     this.#selected.clear();
   }
 
   /**
-   * Whether a query can be read at an earlier seq. The reader may not read earlier states of shared
-   * tables, nor the administrator those of the reader's own rows.
+   * Whether a query can be read at an earlier seq. The reader may not read earlier states of
+   * shared tables, and the administrator may not read those of the reader's own rows.
    */
   hasPast(asked: Asked): boolean {
     const isOfAdministrator = asked.token === this.#server.token;
     return isOfAdministrator || !readsOwn(asked) || !/\b(?:shared|ruled|vw)\d/.test(asked.sql);
   }
 
-  /** Runs a query. Followers with the same query share its rows. */
+  /** Runs a query. Followers of the same query share its rows. */
   async select(asked: Asked, when: When): Promise<Selected> {
     const { params, sql, token, user } = asked;
     const { seq, timeMs } = when;
@@ -118,7 +121,8 @@ export class Selects {
     if (seq !== undefined) {
       const readsTables = /\b(?:shared|own|ruled|vw)\d/.test(sql);
       const moment = {
-        // The parameter is the same in all texts of a query, so that the server plans it once.
+        // The parameter has the same position in every version of a query, so that the server
+        // plans it once.
         seq: readsTables ? parameter(seq) : "",
         time:
           timeMs === undefined
@@ -147,7 +151,7 @@ function readsOwn({ sql }: Pick<Asked, "sql">): boolean {
   return /\bown\d/.test(sql);
 }
 
-/** Whether all users have the same rows of a query. */
+/** Whether a query returns the same rows for all users. */
 export function haveSameRows(asked: Pick<Asked, "sql">): boolean {
   return !readsOwn(asked) && !/\b(?:ruled\d|vw\d|CURRENT_USER\b)/.test(asked.sql);
 }

@@ -1,5 +1,5 @@
 /**
- * One connection of a user in one format, which carries many subscriptions. It passes each message
+ * Implements a user's connection in one format. It carries many subscriptions, passes each message
  * to the follower of its subscription, and asks the server for positions.
  */
 import { assert } from "../../../src/base/assert.ts";
@@ -72,7 +72,7 @@ export class FollowerSocket {
     return subscription;
   }
 
-  /** Asks for the positions of all subscriptions. */
+  /** Requests the positions of all subscriptions. */
   async ping(): Promise<void> {
     if (!this.#isOpen) throw new Error("the connection has ended");
     await new Promise<void>((resolve) => {
@@ -81,7 +81,7 @@ export class FollowerSocket {
     });
   }
 
-  /** Ends the connection without a close message, as a client does that disappears. */
+  /** Ends the connection without a close message, like a client that disappears. */
   close(): void {
     this.#subscriptions.clear();
     this.#socket.terminate();
@@ -117,7 +117,10 @@ export class FollowerSocket {
     }
   }
 
-  /** Ends a subscription whose messages contradict each other, so that the judge finds it. */
+  /**
+   * Delivers a message. If the messages of a subscription contradict each other, it is ended, so
+   * that the judge finds it.
+   */
   #deliver(message: DataMessage): void {
     const id = message.subscription_id;
     const subscription = this.#subscriptions.get(id);
@@ -132,13 +135,13 @@ export class FollowerSocket {
   }
 }
 
-/** A subscription as its follower sees it. */
+/** A subscription, as its follower sees it. */
 export class SocketSubscription implements LiveSubscription {
   readonly id: string;
   readonly follower: ResultFollower;
   readonly state: LiveSubscription["state"] = "following";
   position: Seq | undefined;
-  /** The reason why the follower gave up. */
+  /** Why the follower gave up; undefined if it did not. */
   error: Error | undefined;
   readonly #send: (message: Readonly<Record<string, unknown>>) => void;
 
@@ -157,7 +160,7 @@ export class SocketSubscription implements LiveSubscription {
   }
 
   drained(): void {
-    // A socket sends batches without being asked.
+    // A socket sends batches without being asked for them.
   }
 
   close(): void {

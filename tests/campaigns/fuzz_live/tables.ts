@@ -1,23 +1,27 @@
 /**
- * Creates the tables and views of a round. Some tables are shared, some belong to each user, and
- * policies rule some, so that queries join all kinds. Every table has the columns by which the
- * queries join, group and order; the other columns are random. Many of these columns have an index,
- * because a join is maintained only where a key or an index serves it.
+ * Creates the tables and views of a round. Some tables are shared, some have rows per user, and
+ * some have policies, so that queries join all kinds. Every table has the columns by which the
+ * queries join, group and order; the other columns are random. Many of these columns have an
+ * index, because a join is maintained only where a key or an index serves it.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
 import { type Table, viewOf } from "../fuzz_sql/subqueries.ts";
 import { COLUMN_TYPES, cellOf } from "../fuzz_sql/values.ts";
 
-/**
- * The columns that every table has: two join keys, a decimal, two texts, a boolean and a timestamp.
- */
+/** The columns of every table: two join keys, a decimal, two texts, a boolean and a timestamp. */
 const CORE: ReadonlySet<string> = new Set(["i", "j", "m", "t", "u", "b", "ts"]);
 
-/** Everybody reads a shared table, each user has own rows, and policies rule who reads a row. */
+/**
+ * Everybody can read a "shared" table, each user has rows of their own in an "own" table, and
+ * policies decide who can read each row of a "ruled" table.
+ */
 export type TableKind = "shared" | "own" | "ruled";
 
-/** The kinds of tables, as often as they occur beside the first table, which is shared. */
+/**
+ * The kinds of the tables after the first one, which is shared. They are listed as often as they
+ * occur.
+ */
 const KINDS: readonly TableKind[] = ["shared", "shared", "own", "ruled"];
 
 /** A table of a round. Its name begins with its kind. */
@@ -26,7 +30,7 @@ export interface FollowedTable extends StoredTable {
 }
 
 export interface View extends Table {
-  /** The query of the view, without the view's own column names. */
+  /** The view's query, without the column names that the view defines itself. */
   readonly query: string;
 }
 
@@ -35,15 +39,15 @@ export interface Schema {
   readonly views: readonly View[];
 }
 
-/** Runs a statement that must succeed, as the administrator. */
+/** Runs a statement as the administrator. The statement must succeed. */
 type Preparing = (sql: string) => Promise<void>;
 
-/** Lists the users who may read the rows with a value of `j` under the policy of ruled tables. */
+/** A table of the users who may read rows with a certain `j` under the policy of ruled tables. */
 const GUESTS =
   "CREATE TABLE guests (room INT, guest TEXT, PRIMARY KEY (room, guest)) " +
   "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'DBA')";
 
-/** Creates two or three tables, and views over those that are not divided among users. */
+/** Creates two or three tables, and views over those that have no rows per user. */
 export async function makeSchema(prepare: Preparing, chance: Chance): Promise<Schema> {
   const tables: FollowedTable[] = [];
   const count = 2 + chance.below(2);
@@ -90,7 +94,7 @@ async function makeTable(
   return { name, columns, kind };
 }
 
-/** Returns the access level with which the reader may read a table. */
+/** Returns the access level that lets the reader read a table. */
 export function levelOf(kind: "ruled" | "shared"): string {
   return kind === "ruled" ? "RESTRICTED" : "PUBLIC";
 }
@@ -100,24 +104,24 @@ function ruleOf(table: string, { guests, user }: { guests: string; user: string 
   return `${table}.b OR EXISTS (SELECT 1 FROM ${guests} AS g WHERE g.room = ${table}.j AND g.guest = ${user})`;
 }
 
-/** Returns a table as queries name it. */
+/** Returns a table in the form in which queries refer to it. */
 export function tableOf(table: StoredTable): Table {
   return { name: table.name, columns: columnsOf(table) };
 }
 
-/** A moment of a query, as expressions of SQL. */
+/** The moment at which a query is read, as SQL expressions. */
 export interface Moment {
   readonly seq: string;
   /** The time; undefined for a query that does not read it. */
   readonly time: string | undefined;
-  /** The user whose rows are selected by another user; undefined for the user who asks. */
+  /** The user whose rows another user selects; undefined if users select their own. */
   readonly user: string | undefined;
 }
 
 /**
  * Returns a query over the tables as they were at a seq. Every table in a query has an alias. A
- * view is replaced by its query, because FOR SYSTEM_TIME applies only to tables, and the conditions
- * of policies are written out if another user asks.
+ * view is replaced by its query, because FOR SYSTEM_TIME applies only to tables, and the
+ * conditions of policies are written out if another user asks.
  */
 export function queryAsOf(sql: string, { tables, views }: Schema, moment: Moment): string {
   const { seq, time, user } = moment;
@@ -141,7 +145,7 @@ export function queryAsOf(sql: string, { tables, views }: Schema, moment: Moment
   return time === undefined ? text : text.replaceAll(CLOCK, (word) => clockAt(word, time));
 }
 
-/** The calls that read the time. */
+/** Matches the calls that read the time. */
 const CLOCK = /\b(?:NOW\(\)|LOCALTIMESTAMP|CURRENT_DATE)/g;
 
 /** Whether the rows of a query change as time passes. */
@@ -164,7 +168,7 @@ const WIDER: Readonly<Record<string, string>> = {
 
 /**
  * Returns a random change to a table's definition, and the resulting table. The server may refuse
- * the change because of a view that depends on the table.
+ * the change because a view depends on the table.
  */
 export function alterationOf(
   table: FollowedTable,

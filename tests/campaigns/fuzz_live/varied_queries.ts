@@ -1,6 +1,6 @@
 /**
- * Generates random queries whose rows depend on more than the tables: on the caller, on parameters
- * or on the time.
+ * Generates random queries with rows that depend on more than the tables: on the caller, on
+ * parameters or on the time.
  */
 import {
   ALL_JOINS,
@@ -14,7 +14,7 @@ import {
   where,
 } from "./from.ts";
 
-/** Returns a query whose rows depend on its caller. */
+/** Returns a query with rows that depend on its caller. */
 export function callerQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, INNER_JOINS, chance.below(2) === 0 ? 1 : 2);
@@ -59,7 +59,7 @@ export function parameterQuery(sources: Sources): FuzzQuery {
   }
 }
 
-/** Returns a query that uses a parameter elsewhere than in a comparison of WHERE. */
+/** Returns a query that uses a parameter outside the comparisons in WHERE. */
 export function placedParameterQuery({ chance, tables }: Sources): FuzzQuery {
   const [from, inner] = [itemOf(tables, chance, "a"), itemOf(tables, chance, "e")];
   const [sql, values] = chance.pick([

@@ -1,6 +1,6 @@
 /**
- * Judges the followers after a burst of commits. Each of their states must be the result of the
- * query, and each follower must have received everything, or have a reason for its end.
+ * Judges the followers after a burst of commits. Each of their states must equal the result of the
+ * query, and each follower must have received everything, or have a reason for having ended.
  */
 import { until } from "../../support/until.ts";
 import type { Follower } from "./follower.ts";
@@ -16,22 +16,22 @@ const DEFINITION_CODES: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
 ]);
 
-/** The time after which a row that time adds or removes must have arrived. */
+/** How long a row that the passage of time adds or removes may take to arrive. */
 const CLOCK_MS_MAX = 10_000;
 
 /** A burst of commits, after which the followers have caught up. */
 export interface Burst {
   /** The seq that each follower must have reached. */
   readonly seq: number;
-  /** The seq that each follower had reached before. */
+  /** The seq that each follower had reached before the burst. */
   readonly previousSeq: number;
   /** The seqs of the acknowledged commits. */
   readonly seqs: readonly number[];
-  /** Whether there may be other commits, because the server was killed. */
+  /** Whether there may be further commits, because the server was killed. */
   readonly isKilled: boolean;
   /** Whether a definition or a right has changed. */
   readonly isRedefined: boolean;
-  /** The queries of which a follower left. */
+  /** The queries that a follower has left. */
   readonly left: ReadonlySet<string>;
   /** When the followers had caught up before and after the burst, in milliseconds since 1970. */
   readonly startMs: number;
@@ -40,11 +40,11 @@ export interface Burst {
 
 export interface VerdictsOptions {
   readonly selects: Selects;
-  /** Reports a fault, after which the followers of the query are no longer judged. */
+  /** Reports a fault. The followers of the query are no longer judged afterwards. */
   readonly blame: (follower: Follower, what: string) => void;
   /** Subscribes a follower again, without its rows. */
   readonly begin: (follower: Follower) => void;
-  /** The followers of results that have a state after each single commit. */
+  /** The followers of results that have a state after every single commit. */
   readonly byCommit: ReadonlySet<Follower>;
 }
 
@@ -53,9 +53,11 @@ export class Verdicts {
   readonly #selects: Selects;
   readonly #judge: Judge;
   #burst: Burst;
-  /** The commits to which states are assigned; undefined if some of them are not known. */
+  /**
+   * The seqs of the commits to which states are assigned; undefined if some commits are unknown.
+   */
   #commits: readonly number[] | undefined;
-  /** The followers that ended because their SELECT fails. They start again once it works. */
+  /** The followers that ended because their SELECT fails. They start again once it succeeds. */
   readonly #waiting = new Set<Follower>();
   #stateCount = 0;
 
@@ -74,11 +76,11 @@ export class Verdicts {
     return this.#stateCount;
   }
 
-  /** Judges all states that have arrived in a burst. */
+  /** Judges all states that have arrived during a burst. */
   async judge(followers: Iterable<Follower>, burst: Burst): Promise<void> {
     const { isKilled, isRedefined, previousSeq, seqs } = burst;
     this.#burst = burst;
-    // A change to a definition may write rows, too, and the first burst is the creation of tables.
+    // A change to a definition may write rows, too, and the first burst creates the tables.
     const isKnown = !isKilled && !isRedefined && previousSeq > 0;
     this.#commits = isKnown ? [previousSeq, ...seqs.toSorted((a, b) => a - b)] : undefined;
     await Promise.all(Array.from(followers, (follower) => this.#judgeFollower(follower)));
@@ -103,7 +105,7 @@ export class Verdicts {
     if (readsClock(follower.asked.sql)) await this.#judgeClock(follower);
   }
 
-  /** Returns how the states of a follower differ from the SELECT. */
+  /** Returns how a follower's states differ from the SELECT; undefined if they do not. */
   async #differenceIn(follower: Follower): Promise<string | undefined> {
     const { ack, asked, last, states } = follower;
     const { left, seq } = this.#burst;
@@ -115,7 +117,7 @@ export class Verdicts {
       const isNewest = hasReached && index === states.length - 1;
       return { ack, state, isNewest, isByCommit };
     });
-    // A state is also the result at every later seq until the next one arrives.
+    // A state is also the result at every later seq until the next state arrives.
     if (hasReached && last !== undefined && this.#commitUpTo(last.seq) < this.#commitUpTo(seq)) {
       const state = { ...last, seq, before: last, isResumed: false };
       judged.push({ ack, state, isNewest: true, isByCommit });
@@ -127,12 +129,15 @@ export class Verdicts {
     return differences.find((found) => found !== undefined && !this.#isForgiven(found));
   }
 
-  /** A changed definition may change rows by itself, or leave earlier states without a SELECT. */
+  /**
+   * A changed definition may change rows by itself, or make the SELECT for earlier states
+   * impossible.
+   */
   #isForgiven(difference: string): boolean {
     return this.#burst.isRedefined && difference.startsWith("the SELECT");
   }
 
-  /** A query must have ended if its user may no longer read its tables. */
+  /** Requires that a query has ended if its user may no longer read its tables. */
   async #judgeRight(follower: Follower): Promise<void> {
     const { error } = await this.#now(follower.asked);
     const isForbidden = error?.code === "PERMISSION_DENIED" || error?.code === "TABLE_NOT_FOUND";
@@ -140,7 +145,7 @@ export class Verdicts {
     this.#options.blame(follower, `goes on, but the SELECT says ${error.message}`);
   }
 
-  /** Rows that time has removed must leave, and those that it has added must arrive. */
+  /** Requires that rows removed by the passage of time leave, and that rows added by it arrive. */
   async #judgeClock(follower: Follower): Promise<void> {
     const { asked, last } = follower;
     const deadlineMs = performance.now() + CLOCK_MS_MAX;
@@ -159,7 +164,8 @@ export class Verdicts {
   }
 
   /**
-   * A query may also end because its SELECT fails, or because a definition or a right has changed.
+   * Requires a reason for the end of a query: its SELECT fails, or a definition or a right has
+   * changed.
    */
   async #judgeEnding(follower: Follower): Promise<void> {
     const { asked, ending } = follower;

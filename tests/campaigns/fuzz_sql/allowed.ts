@@ -1,24 +1,25 @@
 /**
- * The cases in which Tidemark's result may differ from PostgreSQL's, and the reasons. No other
- * difference is allowed.
+ * Lists the cases in which Tidemark's result may differ from PostgreSQL's, and the reasons. No
+ * other difference is allowed.
  *
  * The random statements avoid the following, because there is nothing to compare:
  *
  * - SELECT *, which also returns `_seq` and `_deleted`;
- * - alternatives in regular expressions: Tidemark takes the first that matches, not the longest;
+ * - alternatives in regular expressions: Tidemark takes the first one that matches, not the
+ *   longest;
  * - FULL JOIN on anything but equalities, which only Tidemark accepts;
- * - grouping sets over expressions: PostgreSQL keeps one that turns out constant in a set without
- *   it;
- * - an UPDATE in which two rows match the same row, and an upsert that changes nothing, since
- *   PostgreSQL may choose either row and touches the row of the upsert.
+ * - grouping sets over expressions: if an expression turns out to be constant, PostgreSQL keeps
+ *   its value in a set without it;
+ * - an UPDATE in which two rows match the same row, and an upsert that changes nothing: PostgreSQL
+ *   may choose either row, and touches the upserted row.
  *
- * The other side sorts text by code points and has the zone UTC, as Tidemark always does.
+ * The other side sorts text by code point and has the time zone UTC, as Tidemark always does.
  */
 
 interface AllowedRefusal {
-  /** A pattern that matches PostgreSQL's message. */
+  /** Matches PostgreSQL's message. */
   readonly message: RegExp;
-  /** A pattern that matches the statements to which the entry applies; absent for any statement. */
+  /** Matches the statements to which the entry applies; absent for any statement. */
   readonly sql?: RegExp;
   readonly because: string;
 }
@@ -63,8 +64,8 @@ export function isAllowedRefusal(refusal: string, sql: string): boolean {
 }
 
 /**
- * Errors that depend on which values were computed. SQL guarantees no evaluation order, so one side
- * may fail for a value that the other never computes.
+ * Errors that depend on which values were computed. SQL guarantees no evaluation order, so one
+ * side may fail for a value that the other never computes.
  */
 export const OF_VALUES: ReadonlySet<string> = new Set([
   "VALUE_OUT_OF_RANGE",
@@ -73,14 +74,14 @@ export const OF_VALUES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * FLOAT and DOUBLE values are compared to this many digits. PostgreSQL rounds a sum of FLOAT to 32
+ * How many digits of FLOAT and DOUBLE values are compared. PostgreSQL rounds a sum of FLOAT to 32
  * bits at each step and adds in a different order. Averages of integers and EXTRACT are DOUBLE in
  * Tidemark and NUMERIC in PostgreSQL.
  */
 export const BINARY_DIGITS = 6;
 
 /**
- * DECIMAL values are compared to this many digits, because quotients and averages have 16 decimals,
- * and a result column has one scale.
+ * How many digits of DECIMAL values are compared. Quotients and averages have 16 decimal places,
+ * and a result column has a single scale.
  */
 export const DECIMAL_DIGITS = 13;

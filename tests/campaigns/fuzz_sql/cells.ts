@@ -1,4 +1,6 @@
-/** Gives the cells of all sides one text form. `allowed.ts` says where they may differ. */
+/**
+ * Converts the cells of all sides to the same text form. `allowed.ts` lists where they may differ.
+ */
 import { BINARY_DIGITS, DECIMAL_DIGITS } from "./allowed.ts";
 
 const DAY_MS = 86_400_000;
@@ -25,7 +27,8 @@ export function cellFromWire(cell: unknown, type: Word): string {
 }
 
 /**
- * Returns the form of a value that PostgreSQL printed as text, by the type that Tidemark reports.
+ * Returns the comparable form of a value that PostgreSQL printed as text.
+ * @param type The type that Tidemark reports.
  */
 export function cellFromPostgres(text: string | null, type: Word): string {
   if (text === null) return "NULL";
@@ -50,7 +53,10 @@ export function cellFromPostgres(text: string | null, type: Word): string {
   }
 }
 
-/** Returns the form of a value that DuckDB returned as JSON, by the type that Tidemark reports. */
+/**
+ * Returns the comparable form of a value that DuckDB returned as JSON.
+ * @param type The type that Tidemark reports.
+ */
 export function cellFromDuckDb(cell: unknown, type: Word): string {
   if (cell === null || cell === undefined) return "NULL";
   const text = typeof cell === "string" ? cell : JSON.stringify(cell);
@@ -65,7 +71,7 @@ export function roundedCell(text: string, type: Word): string {
   return text !== "NULL" && isNumber(type) ? fraction(text, BINARY_DIGITS) : text;
 }
 
-/** Returns an array of integers, as PostgreSQL prints it, as JSON. */
+/** Converts an array of integers from PostgreSQL's text form to JSON. */
 function jsonOfIntegers(text: string): string {
   return text.replaceAll("{", "[").replaceAll("}", "]").replaceAll("NULL", "null");
 }
@@ -79,8 +85,8 @@ const SPAN =
   /^(?!$)(?:(-?\d+) years? ?)?(?:(-?\d+) mons? ?)?(?:(-?\d+) days? ?)?(?:(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?))?$/;
 
 /**
- * Returns the length of an interval in seconds; undefined for any other text. Intervals are equal
- * if their lengths are, so a query may return either text: 1 day or 24:00:00.
+ * Returns the length of an interval in seconds; undefined for any other text. Intervals of the
+ * same length are equal, so a query may return either text: 1 day or 24:00:00.
  */
 function spanOf(text: string): string | undefined {
   const found = SPAN.exec(text);
@@ -93,20 +99,23 @@ function spanOf(text: string): string | undefined {
 }
 
 /**
- * Returns ranges of numbers without the zeros at the end of their bounds, or undefined for any
- * other text. Ranges with equal bounds are equal, so a query may return either text.
+ * Returns ranges of numbers without trailing zeros in their bounds; undefined for any other text.
+ * Ranges with equal bounds are equal, so a query may return either text.
  */
 function rangeOf(text: string): string | undefined {
   if (!/^\{?[[(][^[(]*,.*[\])]\}?$/.test(text)) return undefined;
   return text.replaceAll(/(\.\d*?)0+(?=[,\])])/g, "$1").replaceAll(/\.(?=[,\])])/g, "");
 }
 
-/** Only the cast of an INET to text shows the length of a network that is one host. */
+/**
+ * Removes the mask length of a network that is a single host. Only the cast of an INET to text
+ * shows it.
+ */
 function withoutHostLength(text: string): string {
   return text.replace(/^([\d.]+)\/32$|^([\da-f:]+)\/128$/, "$1$2");
 }
 
-/** `\x41` represents a byte, and any other character represents itself. */
+/** In DuckDB's text form, `\x41` represents a byte, and any other character represents itself. */
 function hexOfBlob(text: string): string {
   const bytes = text.match(/\\x[0-9A-F]{2}|[^]/g) ?? [];
   const hex = bytes.map((byte) =>
@@ -124,7 +133,7 @@ function fraction(text: string, digits: number): string {
 
 /**
  * One side prints the fewest digits that identify a 32-bit value and the other prints all digits,
- * so they round differently.
+ * so the two round differently.
  */
 function singleFraction(text: string): string {
   return fraction(String(Math.fround(Number(text))), BINARY_DIGITS);

@@ -1,7 +1,7 @@
 /**
- * Random INSERT, UPDATE, DELETE and MERGE statements, and WITH that changes rows. Keys often
- * collide. Where several rows could affect the outcome, either only one of them exists, or no
- * column in which they differ is read.
+ * Generates random INSERT, UPDATE, DELETE and MERGE statements, and WITH statements that change
+ * rows. Keys often collide. Where several rows could affect the outcome, either only one of them
+ * exists, or no column in which they differ is read.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
@@ -10,11 +10,11 @@ import { type Table, withEntryOf, withQueries } from "./subqueries.ts";
 import { list, type Node, node, optional } from "./tree.ts";
 import { type Column, type ColumnType, cellOf, literalOf } from "./values.ts";
 
-/** A stored table: `id` is its key and not among `columns`. */
+/** A stored table. Its key `id` is not among `columns`. */
 export interface StoredTable {
   readonly name: string;
   readonly columns: readonly ColumnType[];
-  /** The indexes created since a column was last dropped, renamed or given another type. */
+  /** The indexes created since a column was last dropped, renamed or given a different type. */
   readonly indexes?: readonly MadeIndex[];
   /** The names of all indexes that may exist. */
   readonly indexNames?: readonly string[];
@@ -48,7 +48,7 @@ export function changeOf(tables: readonly StoredTable[], chance: Chance): Node {
   }
 }
 
-/** Returns a MERGE in which no two rows of the source match one row of the target. */
+/** Returns a MERGE in which no two source rows match the same target row. */
 function mergeOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
   const { columns, item, on } =
     chance.below(3) > 0 ? keyedValues(chance) : wholeTable(chance.pick(tables));
@@ -171,7 +171,7 @@ function querySource(
     case 1: {
       const [first, second] = [chance.pick(tables), chance.pick(tables)].map(tableOf);
       if (first === undefined || second === undefined) return valuesSource(columns, chance);
-      // If two new rows have the same key, their order determines which of them is kept.
+      // If two new rows had the same key, their order would determine which of them is kept.
       const one = selectFrom(first, { columns, chance, shift: " * 2" });
       const other = selectFrom(second, { columns, chance, shift: " * 2 + 1" });
       return node("source", one, chance.pick([" UNION ALL ", " UNION ", " EXCEPT "]), other);
@@ -231,8 +231,8 @@ function setsOf({ columns }: StoredTable, scope: Scope): Node {
 }
 
 /**
- * Returns the start of a SET that gives each row a key above all keys of the table. PostgreSQL
- * would refuse a key that another row has until a later step of the statement.
+ * Returns the start of a SET clause that gives each row a key above all keys in the table.
+ * PostgreSQL would refuse a key that another row gives up only in a later step of the statement.
  */
 function keySet({ name }: StoredTable): string {
   return `id = w.id + (SELECT max(id) - min(id) + 1 FROM ${name}), `;
@@ -266,16 +266,17 @@ function deleteOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
 }
 
 interface Partners {
-  /** The text after FROM or USING. */
+  /** What follows FROM or USING. */
   readonly item: Node;
   readonly where: Node;
   /**
-   * The columns that the change may read besides its own; empty if a row may have several partners.
+   * The columns that the change may read besides its own; empty if a row may have several
+   * partners.
    */
   readonly scope: Scope;
 }
 
-/** Returns rows of FROM or USING, usually at most one for each changed row. */
+/** Returns an item for FROM or USING, usually with at most one partner for each changed row. */
 function partnersOf(
   own: readonly Column[],
   tables: readonly StoredTable[],
@@ -295,12 +296,13 @@ function partnersOf(
 interface Keyed {
   readonly item: Node;
   readonly columns: readonly Column[];
-  /** The condition that selects one row of the item for each changed row. */
+  /** The condition that selects one of the item's rows for each changed row. */
   readonly on: string;
 }
 
 /**
- * Returns an item that is one table, two tables joined by their keys, or a query over one table.
+ * Returns an item that is a single table, two tables joined by their keys, or a query over a
+ * table.
  */
 function keyed(tables: readonly StoredTable[], chance: Chance): Keyed {
   const first = chance.pick(tables);

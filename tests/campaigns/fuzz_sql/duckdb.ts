@@ -1,9 +1,9 @@
 /**
- * Asks DuckDB for a second opinion about queries, over copies of the rows that PostgreSQL has.
+ * Asks DuckDB for a second opinion on queries, over copies of PostgreSQL's rows.
  *
  * `DIALECT` lists how statements are rewritten for DuckDB. If DuckDB's result differs from both
- * others, `OTHER_MEANING` must give the reason. DuckDB gives no opinion about queries that it
- * refuses or about queries on JSON.
+ * others, `OTHER_MEANING` must give the reason. DuckDB has no opinion on queries that it refuses,
+ * or on queries over JSON.
  */
 import { DuckDBInstance } from "@duckdb/node-api";
 import { cellFromDuckDb } from "./cells.ts";
@@ -25,7 +25,7 @@ export interface SecondOpinion {
 
 type WireType = string | Readonly<Record<string, unknown>>;
 
-/** The time limit of a query. DuckDB has no opinion about a query that takes longer. */
+/** The time limit of a query. If a query takes longer, DuckDB has no opinion on it. */
 const STATEMENT_MS_MAX = 10_000;
 
 const SETTINGS = [
@@ -36,17 +36,17 @@ const SETTINGS = [
   "CREATE MACRO every(x) AS bool_and(x)",
 ];
 
-/** Patterns, and their replacements in DuckDB's dialect. */
+/** Patterns, each with its replacement in DuckDB's dialect. */
 const DIALECT: readonly (readonly [RegExp, string])[] = [
   [/'\\xff01'::bytea/g, "'\\xFF\\x01'::blob"],
   [/'\\x'::bytea/g, "''::blob"],
-  // LIKE has no escape character in DuckDB unless the query names one.
+  // In DuckDB, LIKE has no escape character unless the query specifies one.
   [/LIKE ('[^']*\\[^']*')/g, "LIKE $1 ESCAPE '\\'"],
 ];
 
 /**
- * The queries whose results in DuckDB differ from those in PostgreSQL and Tidemark: a pattern, and
- * the reason.
+ * Patterns for queries whose results in DuckDB differ from those in PostgreSQL and Tidemark, each
+ * with the reason.
  */
 const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   [/array_agg|ARRAY\[/, "DuckDB writes lists as [1, 2] and not as {1,2}"],
@@ -88,9 +88,7 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   ],
 ];
 
-/**
- * Returns the reason why DuckDB's result of a query may differ; undefined if no reason is known.
- */
+/** Returns why DuckDB's result of a query may differ; undefined if no reason is known. */
 export function otherMeaningOf(sql: string): string | undefined {
   return OTHER_MEANING.find(([where]) => where.test(sql))?.[1];
 }
@@ -114,7 +112,7 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
         });
         if (lines.length > 0) await connection.run(`INSERT INTO ${name} VALUES ${lines.join(",")}`);
       }
-      // DuckDB may lack the view, so a query over it is refused like any other query that DuckDB
+      // DuckDB may lack a view. A query over it is then refused like any other query that DuckDB
       // cannot run.
       for (const [name, sql] of views) {
         if (missing.test(sql)) continue;
@@ -138,26 +136,32 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
   };
 }
 
-/** Returns no opinion if DuckDB refuses a query. Any other error is a fault of this script. */
+/**
+ * Returns undefined, meaning no opinion, if DuckDB refused a query. Any other error is a fault of
+ * this script and is rethrown.
+ */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof Error && / Error: /.test(error.message)) return undefined;
   throw error;
 }
 
-/** The types that DuckDB lacks, or that have another meaning, text or order there. */
+/** Matches types that DuckDB lacks, or that have a different meaning, text form or order there. */
 const MISSING_TYPES = /^(?:JSONB|NUMERIC|INTERVAL|INT\[\]|INET|BIT VARYING|NUMRANGE|NUMMULTIRANGE)/;
 
-/** Calls and literals of the types that DuckDB lacks. */
+/** Matches calls and literals of the types that DuckDB lacks. */
 const MISSING_WORDS = String.raw`json|::interval|make_interval|inet|masklen|range|\bB'|varbit|\barray\b|::int\[\]|::numeric\b(?!\()`;
 
-/** Whether DuckDB lacks the type of a result. A NUMERIC without a size has the precision 0. */
+/**
+ * Whether DuckDB lacks the type of a result column. A NUMERIC without a size is reported with
+ * precision 0.
+ */
 function isMissing(type: WireType): boolean {
   if (typeof type === "string") return type === "Json";
   const size = "Decimal" in type ? type["Decimal"] : undefined;
   return size === undefined || JSON.stringify(size) === '{"precision":0,"scale":0}';
 }
 
-/** Matches every name of a column whose type DuckDB lacks. */
+/** Returns a pattern that matches every name of a column whose type DuckDB lacks. */
 function missingIn(tables: readonly Copy[]): RegExp {
   const columns = tables.flatMap((table) => table.columns);
   const names = columns.filter(({ type }) => MISSING_TYPES.test(type)).map(({ name }) => name);

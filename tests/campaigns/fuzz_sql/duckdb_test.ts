@@ -1,5 +1,5 @@
 /**
- * Verifies that DuckDB is asked the same query as PostgreSQL. Otherwise, the differences would come
+ * Verifies that DuckDB is asked the same query as PostgreSQL. Otherwise, differences would come
  * from the translation.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -1,8 +1,8 @@
 /**
  * Generates random expressions over the columns in scope.
  *
- * No divisor can be zero, and products stay small, because an error on only one side that is caused
- * by a different evaluation order would be noise.
+ * No divisor can be zero, and products stay small. Otherwise, a different evaluation order could
+ * cause an error on only one side, which would be noise.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { list, type Node, node } from "./tree.ts";
@@ -19,7 +19,10 @@ export interface Scope {
 const COMPARISONS = ["=", "<>", "<", "<=", ">", ">=", "!="];
 const PATTERNS = ["'a%'", "'%b'", "'_'", "'%'", "'a\\%'", "'x\\_y'", "'%a%'", "''", "'__%'"];
 
-/** Returns an expression of a sort. @param depth The maximum nesting depth. */
+/**
+ * Returns an expression of a given sort.
+ * @param depth The maximum nesting depth.
+ */
 export function expressionOf(sort: Sort, depth: number, scope: Scope): Node {
   const { chance } = scope;
   if (depth <= 0 || chance.below(4) === 0) return leafOf(sort, scope);
@@ -70,8 +73,8 @@ function caseOf(sort: Sort, depth: number, scope: Scope): Node {
 }
 
 /**
- * The forms of operations, by the sort of their result. `$sort` stands for an operand, and `$1sort`
- * for the same operand wherever it appears.
+ * The forms of operations, keyed by the sort of their result. `$sort` stands for an operand of
+ * that sort, and `$1sort` for the same operand wherever it appears.
  */
 const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
   int: [
@@ -225,7 +228,7 @@ function operationOf(sort: Exclude<Sort, "bool">, depth: number, scope: Scope): 
   return formOf(sort, scope.chance.pick(OPERATIONS[sort]), depth, scope);
 }
 
-/** Returns an operation or a call with its operands. */
+/** Returns an operation or call with its operands filled in. */
 export function formOf(sort: Sort, form: string, depth: number, scope: Scope): Node {
   const same = new Map<string, Node>();
   const pieces = form.split(/(\$\d?[a-z]+)/).map((piece) => {
@@ -338,7 +341,7 @@ export function conditionOf(depth: number, scope: Scope): Node {
   }
 }
 
-/** The text of an aggregate, and its sort. */
+/** An aggregate call as SQL, and the sort of its result. */
 export interface AggregateForm {
   readonly sort: Sort;
   readonly form: string;

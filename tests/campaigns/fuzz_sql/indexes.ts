@@ -1,5 +1,5 @@
 /**
- * Generates random indexes over columns, expressions, terms and subsets of the rows, and random
+ * Generates random indexes on columns, expressions, terms and subsets of the rows, and random
  * conditions and orders that such an index may serve. Unless the caller allows an index to refuse
  * rows, each unique index includes the primary key.
  */
@@ -9,28 +9,28 @@ import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
 import { list, type Node, node, textOf } from "./tree.ts";
 import { literalOf, type Sort } from "./values.ts";
 
-/** Creates indexes on all compared systems. Each of them may refuse an index. */
+/** Creates indexes on all compared systems. Any of them may refuse an index. */
 export interface IndexPreparer {
-  /** Creates an index on all sides, or on none. */
+  /** Creates an index on all sides, or on none of them. Returns whether it was created. */
   readonly index: (sql: string, name: string) => Promise<boolean>;
 }
 
-/** A part of an index, as statements write it. */
+/** A part of an index, in the form in which statements repeat it. */
 interface MadePart {
   readonly sort: Sort;
   readonly text: string;
-  /** The kind of the index's terms if the index is inverted and therefore has no order. */
+  /** The kind of the index's terms if the index is inverted. Such an index has no order. */
   readonly terms?: "document" | "trigrams" | "words";
 }
 
-/** An index. Its parts are stored as text, because statements repeat them. */
+/** An index. Its parts are stored as SQL, because statements repeat them. */
 export interface MadeIndex {
   readonly parts: readonly MadePart[];
   /** The condition of a partial index; absent if the index covers all rows. */
   readonly where?: string;
 }
 
-/** The sorts whose values have an order in an index. */
+/** The sorts with values that an index can order. */
 const INDEXED: readonly Sort[] = [
   "int",
   "decimal",
@@ -56,7 +56,7 @@ const PATTERNS = ["'a%'", "'ab%'", "'%'", "'x\\_%'", "'A%'"];
 let madeCount = 0;
 
 /**
- * Returns a table with one more index, or the table itself if a side refuses the index.
+ * Returns a table with one more index; the table itself if a side refuses the index.
  *
  * @param parts.allowsUnique Whether a unique index may refuse rows.
  */
@@ -95,7 +95,7 @@ function withMade(table: StoredTable, name: string, made: MadeIndex): StoredTabl
   return { ...table, indexes: [...indexes, made], indexNames: [...indexNames, name] };
 }
 
-/** Returns a table with one more inverted index, or the table itself if a side refuses it. */
+/** Returns a table with one more inverted index; the table itself if a side refuses it. */
 async function withInverted(
   sides: IndexPreparer,
   table: StoredTable,
@@ -195,8 +195,8 @@ function termTest({ sort, terms, text }: MadePart, chance: Chance): Node {
 }
 
 /**
- * Returns a literal of ASCII characters. PostgreSQL in the locale C considers every other character
- * a letter, whereas Tidemark does not.
+ * Returns a literal made up of ASCII characters. In the locale C, PostgreSQL considers every other
+ * character a letter, whereas Tidemark does not.
  */
 function asciiLiteral(sort: Sort, chance: Chance): string {
   let literal = literalOf(sort, chance);
@@ -224,7 +224,7 @@ function testOf(part: MadePart, chance: Chance): Node {
   }
 }
 
-/** Returns a query that may read in the order of an index; undefined if there is none. */
+/** Returns a query that may be read in the order of an index; undefined if there is none. */
 export function indexedQuery(table: StoredTable, chance: Chance): Node | undefined {
   const condition = indexedCondition(table, chance);
   if (condition === undefined) return undefined;
@@ -239,7 +239,7 @@ export function indexedQuery(table: StoredTable, chance: Chance): Node | undefin
   const direction = chance.pick(["", " DESC"]);
   const nulls = chance.pick(["", "", " NULLS FIRST", " NULLS LAST"]);
   const keys = parts.map(({ text }) => `${text}${direction}${nulls}`);
-  // The primary key determines the order of equal rows.
+  // The primary key decides the order of rows that are otherwise equal.
   const order = `${[...keys, `id${direction}`].join(", ")} LIMIT ${1 + chance.below(6)}`;
   return node("query", head, node("tail", ` ORDER BY ${order}`));
 }

@@ -1,14 +1,13 @@
 /**
- * Laws that the results of a single database must satisfy, so that a fault can be found without a
- * second database.
+ * Defines laws that the results of a single database must satisfy, so that a fault can be found
+ * without a second database.
  *
  * - Partition: a condition is true, false or NULL for each row, so a query without the condition
  *   returns the rows of the three queries that ask for one of these values (ternary logic
  *   partitioning, Rigger and Su 2020). The same holds for DISTINCT, for groups, for HAVING and for
  *   aggregates that can be added up.
- * - Projection: a filter passes as many rows as make its condition true when the condition is only
- *   computed (NoREC, by the same authors), because the second query uses no index, range or pushed
- *   filter.
+ * - Projection: a filter passes as many rows as have a true value when the condition is an output
+ *   instead (NoREC, by the same authors). The second query uses no index, range or pushed filter.
  * - Join: rows that satisfy a condition in ON also satisfy it in WHERE.
  * - Moment: tables FOR SYSTEM_TIME AS OF now() equal the current tables. The second query uses no
  *   secondary index and no stored order.
@@ -32,25 +31,25 @@ import { type Table, withQueries } from "./subqueries.ts";
 import { list, type Node, node, textOf } from "./tree.ts";
 import { type Column, SORTS } from "./values.ts";
 
-/** Texts that must return the same rows. */
+/** Queries that must return the same rows. */
 export interface Sameness {
   readonly whole: string;
-  /** The SQL texts whose combined rows must be the same. */
+  /** The queries whose combined rows must equal those of `whole`. */
   readonly parts: readonly string[];
-  /** Whether duplicate rows count once. */
+  /** Whether duplicate rows count only once. */
   readonly isSet: boolean;
   /**
-   * Whether only the parts contain the condition. The whole query then accepts an invalid
-   * condition.
+   * Whether only the parts contain the condition. If so, the whole query is accepted even if the
+   * condition is invalid.
    */
   readonly isOfParts?: boolean;
 }
 
 export interface Law {
   readonly name: string;
-  /** The select list, FROM and the condition of the query. */
+  /** The select list, FROM and condition of the query. */
   readonly root: Node;
-  /** Returns the law's claim about a tree, which may have been cut down. */
+  /** Returns what the law claims about a tree, which may have been cut down. */
   sameness(root: Node): Sameness;
 }
 
@@ -62,7 +61,10 @@ interface Parts {
 
 type Form = (parts: Parts) => Sameness;
 
-/** Returns a random law over random rows. @param stored The tables that may be changed. */
+/**
+ * Returns a random law over random rows.
+ * @param stored The tables that may be changed.
+ */
 export function lawOf(given: readonly StoredTable[], views: readonly Table[], chance: Chance): Law {
   const stored = given.map((table) => ({ name: table.name, columns: columnsOf(table) }));
   const tables = [...stored, ...views];
@@ -102,7 +104,7 @@ function overIndex(table: StoredTable, chance: Chance): Law | undefined {
   return lawFrom("index", form, [list("outputs", ["id"]), node("from", table.name), condition]);
 }
 
-/** Returns three conditions. Each row satisfies exactly one of them. */
+/** Returns three conditions, exactly one of which is true for each row. */
 function cases(condition: string): readonly string[] {
   return [condition, `NOT ${condition}`, `(${condition}) IS NULL`];
 }
@@ -139,7 +141,7 @@ function overRows(name: string, form: Form, tables: readonly Table[], chance: Ch
   return lawFrom(name, form, [list("outputs", outputs), item, whereOf(tables, scope)]);
 }
 
-/** An aggregate, and the aggregate that sums its values over parts of the rows. */
+/** An aggregate, and the aggregate that combines its values over parts of the rows. */
 interface Sum extends AggregateForm {
   readonly sum: "sum" | "min" | "max" | "bool_and" | "bool_or";
 }
@@ -172,7 +174,8 @@ function overAggregate(tables: readonly Table[], chance: Chance): Law {
   const group = (by: string): string => (key === undefined ? "" : ` GROUP BY ${by}`);
   const law: Form = ({ condition, from, outputs: text }) => {
     const names = key === undefined ? "a" : "a, k";
-    // The key is an ordinal, because GROUP BY would read a constant key as an ordinal.
+    // GROUP BY refers to the key by its position, because it would read a constant key as a
+    // position, too.
     const blocks = cases(condition).map(
       (one) => `SELECT ${text} FROM ${from} WHERE ${one}${group("2")}`,
     );
@@ -188,7 +191,7 @@ function overAggregate(tables: readonly Table[], chance: Chance): Law {
   return lawFrom(`partition of ${sum}`, law, pieces);
 }
 
-/** HAVING partitions groups as WHERE partitions rows. */
+/** HAVING partitions groups just as WHERE partitions rows. */
 function overGroups(tables: readonly Table[], chance: Chance): Law {
   const { columns, item } = fromOf(tables, chance, 1);
   const scope: Scope = { chance, columns };
@@ -230,7 +233,7 @@ function overJoin(tables: readonly Table[], chance: Chance): Law {
       const whole = `SELECT ${text} FROM ${left.text}, ${right.text} WHERE ${on}`;
       return { whole, parts: [`SELECT ${text} FROM ${join}`], isSet: false };
     }
-    // Each row of the left side appears with each of its matches, or alone if it has none.
+    // Each row of the left side appears once with each of its matches, or alone if it has none.
     const inner = `SELECT q1.id, q2.id FROM ${left.text} JOIN ${right.text} ON ${on}`;
     const none = `NOT EXISTS (SELECT 1 FROM ${right.text} WHERE ${on})`;
     const lonely = `SELECT q1.id, NULL::int FROM ${left.text} WHERE ${none}`;

@@ -1,6 +1,6 @@
 /**
- * Sends tables and views to DuckDB, asks it about queries, and filters out the differences that are
- * known to be DuckDB's own.
+ * Sends tables and views to DuckDB, asks it about queries, and filters out the differences that
+ * are known to be DuckDB's own.
  */
 import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { cellFromWire, roundedCell } from "./cells.ts";
@@ -13,13 +13,15 @@ export type CopiedTable = Pick<Copy, "name" | "columns">;
 export class Opinions {
   readonly #client: Bun.SQL;
   readonly #second: SecondOpinion;
-  /** The definitions of the existing views, by name. */
+  /** The definitions of the existing views, keyed by name. */
   readonly #views = new Map<string, string>();
-  /** The number of differences for each known reason. */
+  /** How many differences each known reason explains. */
   readonly otherMeanings: Map<string, number> = new Map();
-  /** The number of queries about which DuckDB had an opinion. */
+  /** On how many queries DuckDB had an opinion. */
   count = 0;
-  /** The tables that must be copied to DuckDB before the next query. */
+  /**
+   * The tables that must be copied to DuckDB before the next query; undefined if it is up to date.
+   */
   #stale: readonly CopiedTable[] | undefined;
 
   constructor(client: Bun.SQL, second: SecondOpinion) {
@@ -31,17 +33,26 @@ export class Opinions {
     this.#stale = tables;
   }
 
-  /** Records a view. @param sql A CREATE VIEW statement. */
+  /**
+   * Records a view.
+   * @param sql A CREATE VIEW statement.
+   */
   made(sql: string): void {
     this.#views.set(nameIn(sql), sql);
   }
 
-  /** Forgets a view. @param sql A DROP VIEW statement, or a definition of any other kind. */
+  /**
+   * Removes a view.
+   * @param sql A DROP VIEW statement, or a definition of any other kind, which has no effect.
+   */
   dropped(sql: string): void {
     this.#views.delete(nameIn(sql));
   }
 
-  /** Returns DuckDB's difference; undefined if its reason is known or DuckDB has no opinion. */
+  /**
+   * Returns how DuckDB's result differs; undefined if it does not, if the reason is known, or if
+   * DuckDB has no opinion.
+   */
   async difference(
     sql: string,
     { entry, isOrdered, postgres }: Answered & { readonly postgres: string },
@@ -64,7 +75,7 @@ export class Opinions {
   }
 }
 
-/** A query with Tidemark's result. */
+/** A query, with Tidemark's result. */
 interface Answered {
   readonly entry: SqlResponse["results"][number] | undefined;
   readonly isOrdered: boolean;
@@ -100,7 +111,9 @@ async function opinionOf(
   return { difference: { tidemark, duckdb, isValueError: false, isUnavailable: false } };
 }
 
-/** Returns the name of the view or table that a definition is about. */
+/**
+ * Returns the name of the view that a definition creates or drops; empty for any other definition.
+ */
 function nameIn(sql: string): string {
   return /^(?:CREATE|DROP) VIEW (\w+)/.exec(sql)?.[1] ?? "";
 }

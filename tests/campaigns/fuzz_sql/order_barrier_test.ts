@@ -1,5 +1,5 @@
 /**
- * Verifies that a query whose group order may be wrong in PostgreSQL is rewritten for PostgreSQL.
+ * Verifies that queries whose groups PostgreSQL may order wrongly are rewritten for PostgreSQL.
  */
 import { expect, test } from "bun:test";
 import { behindBarrier } from "./order_barrier.ts";

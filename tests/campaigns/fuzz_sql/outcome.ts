@@ -1,5 +1,5 @@
 /**
- * The outcome of a statement on one side, and the differences between two outcomes.
+ * Defines the outcome of a statement on one side, and the differences between two outcomes.
  */
 import { OF_VALUES } from "./allowed.ts";
 
@@ -7,12 +7,13 @@ const ROWS_SHOWN_MAX = 8;
 
 export interface Difference {
   readonly tidemark: string;
-  /** DuckDB's result, if it differs and PostgreSQL agrees or has no result. */
+  /**
+   * DuckDB's result; present if it differs, and PostgreSQL agrees with Tidemark or has no result.
+   */
   readonly duckdb?: string;
   readonly postgres: string;
   /**
-   * True if only one side failed for a value, because it may have computed a value that the other
-   * did not.
+   * True if only one side failed for a value. It may have computed a value that the other did not.
    */
   readonly isValueError: boolean;
   /** True if Tidemark responded that the feature is not available yet. */
@@ -41,8 +42,8 @@ export function compare(ours: Outcome, theirs: Outcome): Difference | undefined 
 }
 
 /**
- * Describes the outcome of one side. For rows, it shows the rows that the other side lacks or
- * returns in a different position.
+ * Describes the outcome of one side. If it consists of rows, shows those that the other side lacks
+ * or returns in a different position.
  */
 export function shown(outcome: Outcome, other: Outcome): string {
   if (outcome.kind === "failure") return `${outcome.condition}: ${outcome.message}`;
@@ -53,7 +54,7 @@ export function shown(outcome: Outcome, other: Outcome): string {
   return [`${outcome.rows.length} row(s)`, ...lines.map((line) => `    ${line}`)].join("\n");
 }
 
-/** Counts another difference for a reason. */
+/** Counts one more difference for a reason. */
 export function noteOnce(counts: Map<string, number>, because: string): void {
   counts.set(because, (counts.get(because) ?? 0) + 1);
 }

@@ -21,12 +21,15 @@ export interface FromItem {
   readonly columns: readonly Column[];
 }
 
-/** Returns a sort that both sides can order and group by. */
+/** Returns a random sort that both sides can order and group by. */
 function anySort(chance: Chance): Sort {
   return chance.pick(SORTS);
 }
 
-/** Returns a random query. @param depth The maximum nesting depth of derived tables. */
+/**
+ * Returns a random query.
+ * @param depth The maximum nesting depth of derived tables.
+ */
 export function queryOf(tables: readonly Table[], chance: Chance, depth = 1): Query {
   if (depth === 1 && chance.below(6) === 0) return withQueryOf(tables, chance);
   if (chance.below(5) === 0) return setQueryOf(tables, chance);
@@ -39,7 +42,7 @@ export function queryOf(tables: readonly Table[], chance: Chance, depth = 1): Qu
   return chance.below(3) === 0 ? groupedQuery(block) : plainQuery(block);
 }
 
-/** Returns a query that reads WITH entries besides the tables. */
+/** Returns a query that reads WITH entries in addition to the tables. */
 function withQueryOf(tables: readonly Table[], chance: Chance): Query {
   const first = withEntryOf(tables, chance, "w1");
   const second = withEntryOf([...tables, first.table], chance, "w2");
@@ -49,9 +52,7 @@ function withQueryOf(tables: readonly Table[], chance: Chance): Query {
   return { root: node("query", "WITH ", entries, " ", ...root.pieces), isOrdered };
 }
 
-/**
- * Returns UNION, INTERSECT or EXCEPT over blocks. All rows of one operation have the same sorts.
- */
+/** Returns UNION, INTERSECT or EXCEPT over blocks whose columns have the same sorts. */
 function setQueryOf(tables: readonly Table[], chance: Chance): Query {
   const sorts = Array.from({ length: 1 + chance.below(3) }, () => anySort(chance));
   const root = setOf(tables, { chance, sorts, depth: 2 });
@@ -128,8 +129,8 @@ function groupedQuery({ from, scope, where }: Block): Query {
   const { chance } = scope;
   const hasSets = chance.below(4) === 0;
   const keys = Array.from({ length: hasSets ? 1 + chance.below(3) : chance.below(3) }, () => {
-    // PostgreSQL does not set a constant expression to NULL in a grouping set that omits it, so the
-    // keys are columns.
+    // PostgreSQL does not set a constant expression to NULL in a grouping set that omits it, so
+    // the keys must be columns.
     const column = chance.pick(scope.columns);
     if (hasSets) return { sort: column.sort, key: node(column.sort, column.name) };
     const sort = anySort(chance);
@@ -169,7 +170,8 @@ function groupedQuery({ from, scope, where }: Block): Query {
 type GroupPart = { readonly sort: Sort } & ({ readonly key: Node } | { readonly call: Node });
 
 /**
- * Returns window calls over the rows of a grouped query. They read the query's keys and aggregates.
+ * Returns window calls over the rows of a grouped query. They read the query's keys and
+ * aggregates.
  */
 function windowsOverGroups(
   parts: readonly GroupPart[],
@@ -221,7 +223,10 @@ interface Tail {
   readonly isOrdered: boolean;
 }
 
-/** Returns ORDER BY and LIMIT, or nothing. @param others More expressions by which to order. */
+/**
+ * Returns ORDER BY and LIMIT, or nothing.
+ * @param others Further expressions to order by.
+ */
 function tailOf(outputs: readonly Node[], others: readonly Node[], chance: Chance): Tail {
   switch (chance.below(4)) {
     case 0:
@@ -325,7 +330,8 @@ function joinOf(left: FromItem, right: FromItem, chance: Chance): FromItem {
 }
 
 /**
- * Returns the column names that occur in only one table of an item, so that USING can name them.
+ * Returns the column names that occur in only one table of an item, so that USING can refer to
+ * them.
  */
 function bareNames({ columns }: FromItem): string[] {
   const names = columns.flatMap(({ name }) =>

@@ -1,5 +1,5 @@
 /**
- * Runs statements on each side of the comparison: Tidemark in this process, PostgreSQL, and, for
+ * Runs statements on each side of the comparison: Tidemark in-process, PostgreSQL, and, for
  * queries, DuckDB as a second opinion. DuckDB decides if PostgreSQL refuses a query.
  */
 import type { DatabaseError } from "../../../src/base/errors.ts";
@@ -18,7 +18,7 @@ import { findNode, type Node, node, textOf } from "./tree.ts";
 const STATEMENT_MS_MAX = 10_000;
 
 // Without these settings, PostgreSQL would spend half of its time compiling queries that run once
-// and syncing data that is discarded.
+// and syncing data that is discarded anyway.
 const POSTGRES_SETTINGS = [
   "timezone = 'UTC'",
   "extra_float_digits = 1",
@@ -26,35 +26,41 @@ const POSTGRES_SETTINGS = [
   "synchronous_commit = off",
 ];
 
-/** The way in which a statement is sent to Tidemark. */
+/** How a statement is sent to Tidemark. */
 export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
-  /** The number of statements that both sides refused, each with its own message. */
+  /** How many statements both sides refused, each with its own message. */
   readonly refusedCount: number;
   /**
    * Whether PostgreSQL refused the last statement in a way that `allowed.ts` permits, while
    * Tidemark ran it.
    */
   readonly wasAllowed: boolean;
-  /** The number of queries about which DuckDB had an opinion. */
+  /** On how many queries DuckDB had an opinion. */
   readonly opinionCount: number;
-  /** The number of differences of DuckDB, for each known reason. */
+  /** How many of DuckDB's differences each known reason explains. */
   readonly otherMeanings: ReadonlyMap<string, number>;
-  /** The number of differences of PostgreSQL, for each listed reason. */
+  /** How many of PostgreSQL's differences each listed reason explains. */
   readonly listed: ReadonlyMap<string, number>;
   /** Sets the tables that DuckDB should have, and marks their rows as changed. */
   readonly changed: (tables: readonly CopiedTable[]) => void;
-  /** Runs a statement that both sides accept unchanged. @throws If a side refuses it. */
+  /**
+   * Runs a statement that both sides accept unchanged.
+   * @throws If a side refuses it.
+   */
   readonly both: (sql: string) => Promise<void>;
   /**
    * Runs a statement that PostgreSQL may refuse according to `allowed.ts`. If it does, the
-   * statement runs on neither side.
+   * statement runs on neither side. Returns whether it ran.
    */
   readonly ifBoth: (sql: string) => Promise<boolean>;
-  /** Creates an index on both sides, or on none. */
+  /** Creates an index on both sides, or on neither. Returns whether it was created. */
   readonly index: (sql: string, name: string) => Promise<boolean>;
-  /** Runs a statement that only Tidemark supports. @throws If Tidemark refuses it. */
+  /**
+   * Runs a statement that only Tidemark supports.
+   * @throws If Tidemark refuses it.
+   */
   readonly tidemark: (sql: string) => Promise<void>;
   /** Runs a statement on both sides. Returns undefined if they agree. */
   difference(
@@ -63,10 +69,10 @@ export interface Sides extends AsyncDisposable {
   ): Promise<Difference | undefined>;
 }
 
-/** The reason why PostgreSQL's result is not the only correct one. */
+/** Why PostgreSQL's result may not be the only correct one. */
 const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
 
-/** Makes the operators and indexes of trigrams available, if PostgreSQL was installed with them. */
+/** Makes the trigram operators and indexes available if PostgreSQL was installed with them. */
 async function addTrigrams(client: Bun.SQL): Promise<void> {
   const found = await client`SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'`;
   if (found.length > 0) await client.unsafe("CREATE EXTENSION pg_trgm");
@@ -116,8 +122,8 @@ export async function openSides(): Promise<Sides> {
         await client.unsafe(sql);
         return true;
       } catch (error) {
-        // PostgreSQL considers fewer functions immutable than Tidemark does. For example, a cast of
-        // a date to text is not immutable.
+        // PostgreSQL considers fewer functions immutable than Tidemark does. For example, the cast
+        // of a date to text is not immutable there.
         if (!(error instanceof Bun.SQL.PostgresError)) throw error;
         await own.prepare(`DROP INDEX ${name}`);
         return false;
@@ -176,8 +182,8 @@ async function isTaken(client: Bun.SQL, sql: string): Promise<boolean> {
 }
 
 /**
- * Does not send the statement to PostgreSQL, because a change made only there would remain a
- * permanent difference.
+ * Returns the difference for a statement that Tidemark does not support. The statement is not sent
+ * to PostgreSQL, because a change made only there would remain a permanent difference.
  */
 function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
@@ -194,7 +200,7 @@ interface Question {
 }
 
 /**
- * Returns the reason why PostgreSQL's result may differ, as shown by PostgreSQL itself; undefined
+ * Returns the reason why PostgreSQL's result may differ, as PostgreSQL itself shows it; undefined
  * if there is none.
  */
 async function reasonOf(
@@ -227,9 +233,9 @@ async function isRightBehindBarrier(
 }
 
 /**
- * Returns whether PostgreSQL's own result changes when the rows of its tables are stored in reverse
- * order. The last digits of a sum of DOUBLE may change in this way. In that case, neither result
- * can be called right.
+ * Returns whether PostgreSQL's own result changes when the rows of its tables are stored in
+ * reverse order. For example, the last digits of a sum of DOUBLE may change. In that case, neither
+ * result can be called right.
  */
 async function hangsOnRowOrder(
   client: Bun.SQL,
@@ -295,7 +301,7 @@ async function postgresOutcome(
   }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
 ): Promise<Outcome> {
   const sql = textOf(root);
-  // Any entry suffices for a failed response, because the rows of such a response are not compared.
+  // For a failed response, any entry will do, because its rows are not compared.
   const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
   const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
   const texts = names.map((name) => `${name}::text`).join(", ");

@@ -16,7 +16,7 @@ interface Inner {
   /** The FROM and WHERE clauses. */
   readonly body: Node;
   readonly alias: string;
-  /** The scope of the inner query alone. */
+  /** The scope of the inner query, without the outer columns. */
   readonly scope: Scope;
 }
 
@@ -88,7 +88,7 @@ function conditionOver(tables: readonly Table[], outer: Scope, depth: number): N
   }
 }
 
-/** Returns an item of FROM that reads the items before it. */
+/** Returns a LATERAL item for FROM, which reads the items before it. */
 export function lateralOf(
   tables: readonly Table[],
   outer: Scope,
@@ -128,7 +128,7 @@ export function viewOf(
   return { sql: `CREATE VIEW ${head} AS ${textOf(query)}`, table };
 }
 
-/** Returns a query over one table that preserves its key, and the table that it yields. */
+/** Returns a query over a table that preserves the table's key, and the table that it yields. */
 function derivedOf(
   tables: readonly Table[],
   chance: Chance,

@@ -1,7 +1,7 @@
 /**
  * Creates tables for random statements. The tables are filled, flushed, indexed and altered at
- * random, so that rows are read from memory, from segments, from segments older than their columns,
- * and through indexes.
+ * random, so that rows are read from memory, from segments, from segments older than their
+ * columns, and through indexes.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "./changes.ts";
@@ -15,7 +15,7 @@ export interface Preparer {
   readonly both: (sql: string) => Promise<void>;
   /**
    * Runs a statement that the other side may refuse. If it does, the statement runs on neither
-   * side. Absent if there is no other side.
+   * side. Returns whether it ran. Absent if there is no other side.
    */
   readonly ifBoth?: (sql: string) => Promise<boolean>;
   /** Runs a statement that only Tidemark supports. */
@@ -31,7 +31,7 @@ const WIDER: Readonly<Record<string, string>> = {
   "VARCHAR(5)": "TEXT",
 };
 
-/** Creates a table, flushing some of its rows. */
+/** Creates a table, and flushes some of its rows. */
 export async function makeTable(
   sides: Preparer,
   name: string,
@@ -77,7 +77,7 @@ export async function makeViews(
   return views;
 }
 
-/** Drops views in reverse order. */
+/** Drops views, last one first. */
 export async function dropViews(sides: Preparer, views: readonly Table[]): Promise<void> {
   for (const { name } of views.toReversed()) await sides.both(`DROP VIEW ${name}`);
 }

@@ -1,4 +1,4 @@
-/** Tidemark in this process, on a real directory, for the scripts that compare its results. */
+/** Runs Tidemark in-process, on a real directory, for the scripts that compare its results. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,9 +8,12 @@ import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { openAt } from "../../support/database.ts";
 
 export interface TidemarkSide extends AsyncDisposable {
-  /** Runs SQL text. An exception, which is a defect, is returned as INTERNAL_ERROR. */
+  /** Runs SQL. An exception, which is always a defect, is returned as INTERNAL_ERROR. */
   readonly ask: (sql: string) => Promise<SqlResponse>;
-  /** Runs SQL text that must succeed. @throws If it is refused. */
+  /**
+   * Runs SQL that must succeed.
+   * @throws If the SQL is refused.
+   */
   readonly prepare: (sql: string) => Promise<void>;
   /**
    * Creates an index. Returns false if the index is refused.
@@ -20,7 +23,7 @@ export interface TidemarkSide extends AsyncDisposable {
   readonly mayIndex: (sql: string) => Promise<boolean>;
 }
 
-/** Opens a database in a temporary directory that is removed together with it. */
+/** Opens a database in a temporary directory. Closing the database also removes the directory. */
 export async function openTidemark(): Promise<TidemarkSide> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-fuzz-"));
   const database = await openAt(directory, { config: 'storage.durability = "relaxed"' });
