@@ -1,4 +1,4 @@
-/** Verifies that the program interprets every argument correctly and ignores none. */
+/** Verifies that the program interprets every command-line argument correctly and ignores none. */
 import { expect, test } from "bun:test";
 import { commandFrom, helpText, type Program } from "../src/command_line.ts";
 
@@ -53,7 +53,7 @@ test.each([
 
 test("commandFrom requires a configuration file, and refuses to start without one", () => {
   const refused = (program: Program): unknown => commandFrom([], program);
-  // A shell passes an empty argument for an undefined variable.
+  // A shell passes an empty argument for a variable that is not set.
   expect(commandFrom([""], SOURCE)).toEqual(commandFrom([], SOURCE));
   const message = "Cannot start Tidemark: name a configuration file, e.g.";
   expect(refused(SOURCE)).toEqual({

@@ -5,18 +5,20 @@
  *     bun tests/campaigns/play_sql.ts --data src/test/regress src/test/regress/sql/*.sql
  *
  * The scripts are not part of this project: unpack them from PostgreSQL's source. They run in the
- * given order, each in a separate session, in the order of `parallel_schedule`. A statement counts
- * as
+ * given order, which should be that of `parallel_schedule`, and each in a separate session. A
+ * statement counts as
  *
  *     alike      both sides give the same rows, or both refuse;
- *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
+ *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object
+ *     that
  *                an omitted statement should have made or changed;
  *     listed     the difference is on purpose: docs/internals/differences.md;
  *     refused    Tidemark refuses for another reason;
  *     accepted   only PostgreSQL refuses;
  *     wrong      the rows differ.
  *
- * A temporary table is an ordinary one on Tidemark, and is dropped at the end of its script.
+ * On Tidemark, a temporary table is replaced by an ordinary one, which is dropped at the end of
+ * its script.
  *
  * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN) are left out.
  */
@@ -55,7 +57,7 @@ const totals = { queries: noCounts(), others: noCounts() };
  */
 const TEMPORARY =
   /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
-/** A setting that Tidemark accepts without effect. */
+/** Matches a setting that Tidemark accepts without effect. */
 const WITHOUT_EFFECT = /\bextra_float_digits\b/i;
 const INTO_TEMPORARY = /\binto\s+temp(?:orary)?\s+(?:table\s+)?("[^"]+"|\w+)/i;
 
@@ -92,7 +94,7 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   const { sql } = statement;
   noteTemporary(sql);
   let ours = await tidemark.play(forTidemark(statement));
-  // A setting that only one side accepts would change the form of that side's later results.
+  // If only one side accepts a setting, it would change the form of that side's later results.
   if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {
     judge.omitSetting(sql);
     return "omitted";
@@ -128,8 +130,8 @@ function noteTemporary(sql: string): void {
 }
 
 /**
- * Returns a statement in a form that Tidemark has: a temporary table becomes an ordinary one, and
- * COPY from a file of the server becomes COPY from the request.
+ * Returns a statement in a form that Tidemark supports: a temporary table becomes an ordinary one,
+ * and COPY from a file on the server becomes COPY from the request.
  */
 function forTidemark(statement: ScriptStatement): ScriptStatement {
   const temporary = /^(create\s+)(?:local\s+|global\s+)?temp(?:orary)?\s+/i.exec(statement.sql);

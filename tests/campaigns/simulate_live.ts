@@ -1,19 +1,19 @@
 /**
  * Runs seeded worlds of writers and subscribers around the live engine, and compares every message
- * with the prediction of an oracle. This is the long form of tests/simulation.
+ * with the prediction of an oracle. This is the long version of tests/simulation.
  *
  * The store, the clock, randomness and the sockets are simulated. The world `real` uses the
- * engine's own store on a simulated disk, with flushes, merges and expiring history. In every third
- * world the table is a STREAM table, whose rows expire. In the worlds named `results`, a whole
- * database on a simulated disk follows random queries of several tables, two of them as users under
- * policies and views, with memberships that change. Every twentieth seed runs twice and must
- * produce the same trace. Prints a line every ten seconds and one at the end. Exits with 1 if a
- * change was missed, sent twice, out of order or wrong, if a client's view differs from the result,
- * if the engine reached an impossible state, or if a seed did not repeat. A fault names its seed,
- * and the same seed with the same number of steps reproduces the world. With `--inject`, a fault is
- * injected into the store below the engine or into a socket above it
- * (`tests/simulation/live_injected_faults.ts` lists the faults; `all` takes each in turn), and the
- * exit code is 0 only if the fault is found.
+ * engine's own store on a simulated disk, with flushes, merges and expiring history. In every
+ * third world, the table is a STREAM table with rows that expire. In the worlds named `results`, a
+ * whole database on a simulated disk follows random queries over several tables, two of them as
+ * users under policies and views, with memberships that change. Every twentieth seed runs twice
+ * and must produce the same trace. Prints a line every ten seconds and one at the end. Exits with
+ * 1 if a change was missed, sent twice, out of order or wrong, if a client's view differs from the
+ * result, if the engine reached an impossible state, or if a seed did not repeat. A fault names
+ * its seed, and the same seed with the same number of steps reproduces the world. With `--inject`,
+ * a fault is injected into the store below the engine or into a socket above it
+ * (`tests/simulation/live_injected_faults.ts` lists the faults; `all` injects each in turn), and
+ * the exit code is 0 only if the fault is found.
  */
 
 import { countOption, oneOf, optionalOneOf, readOptions } from "../../scripts/support/arguments.ts";
@@ -30,22 +30,26 @@ import { StreamViolation } from "../simulation/simulated_client.ts";
 
 const LINE_MS = 10_000;
 
-/** The average number of seeds for each seed that runs twice. */
+/** On average, one in this many seeds runs twice. */
 const SEEDS_PER_REPEAT = 20;
 
 /**
- * The average number of seeds per seed whose table has rows that expire, several times in a world.
+ * On average, one in this many seeds has a table with rows that expire several times within a
+ * world.
  */
 const SEEDS_PER_STREAM = 3;
 const TTL_MS = 40;
 
-/** The maximum number of faults. More faults reveal nothing new. */
+/** A run ends after this many faults, because more would reveal nothing new. */
 const FAULTS_MAX = 10;
 
 /** One in this many seeds also has a world of results, which takes as long as ten others. */
 const SEEDS_PER_RESULTS = 10;
 
-/** The share of the steps that a world of results gets, because it plans and evaluates queries. */
+/**
+ * The share of the steps that a world of results gets. It is small because such a world plans and
+ * evaluates queries.
+ */
 const RESULT_STEPS = 1 / 10;
 
 const SIMULATIONS = {
@@ -147,7 +151,7 @@ async function world(kind: WorldWord, seed: number): Promise<SimulationReport> {
   return report;
 }
 
-/** A violation is self-contained; for any other error the stack is printed too. */
+/** A violation is self-explanatory; for any other error, the stack is printed, too. */
 function textOf(error: unknown): string {
   if (error instanceof StreamViolation) return error.message;
   if (error instanceof AssertionError) return error.stack ?? error.message;

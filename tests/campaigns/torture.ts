@@ -1,11 +1,11 @@
 /**
- * Repeatedly kills the real server while four writers write, files are uploaded, tables are flushed
- * and compacted, and definitions change. It then restarts the server on the same data, and compares
- * the data with the acknowledged writes.
+ * Repeatedly kills the real server while four writers write, files are uploaded, tables are
+ * flushed and compacted, and definitions change. It then restarts the server on the same data, and
+ * compares the data with the acknowledged writes.
  *
  * Prints a line a minute and one at the end, and exits with 1 if anything was lost, invented or
- * torn, or if a sequence id was issued twice. With `--inject`, it damages the data that it reads
- * back, ends once it finds the damage, and exits with 0 only then. SIGKILL cannot reveal a missing
+ * torn, or if a seq was issued twice. With `--inject`, it damages the data that it reads back,
+ * ends once it finds the damage, and exits with 0 only then. SIGKILL cannot reveal a missing
  * fsync; tests in `tests/smoke` prove the order of write, sync and response.
  */
 import {

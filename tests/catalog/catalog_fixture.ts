@@ -1,4 +1,4 @@
-/** Creates catalogs in separate directories for tests. */
+/** Creates catalogs for tests, each in a directory of its own. */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ export function openCatalog(path: string, clock: Clock = new ManualClock()): Cat
 
 /**
  * Copies the files of an open catalog as they are on disk. A killed process would leave the same
- * files.
+ * files behind.
  */
 export function killedCopy(path: string): string {
   const copy = freshPath();

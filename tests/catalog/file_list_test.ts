@@ -1,5 +1,5 @@
 /**
- * Tests the file list, which is read in portions, by table and by owner, and counted without being
+ * Tests the file list: it is read in portions, by table and by owner, and counted without being
  * read.
  */
 import { Database } from "bun:sqlite";
@@ -19,7 +19,7 @@ import {
 afterAll(removeCatalogs);
 
 /**
- * Returns this many files. They alternate between tables 1 and 2, and each owner has three
+ * Returns `count` files. They alternate between tables 1 and 2, and each owner has three
  * consecutive files.
  */
 function entries(count: number): FileEntry[] {
@@ -35,7 +35,7 @@ function idsOf(catalog: CatalogDatabase, of?: FilesOf): string[] {
   return [...catalog.files.portions(of)].flat().map(({ fileId }) => fileId);
 }
 
-/** Changes a file's entry so that its checksum is wrong. */
+/** Damages a file's entry so that its checksum no longer matches. */
 function damage(path: string, fileId: string): void {
   const database = new Database(path, { readwrite: true });
   database.query("UPDATE files SET checksum = checksum + 1 WHERE file_id = ?1").run(fileId);
@@ -45,7 +45,8 @@ function damage(path: string, fileId: string): void {
 test("FileList.portions yields every file once, in portions, by id", () => {
   const catalog = openCatalog(freshPath());
   expect(idsOf(catalog)).toEqual([]);
-  // These counts lead to no portion, one portion, and several portions of which the last is full.
+  // These counts lead to no portion, a single portion, and several portions of which the last is
+  // full.
   for (const count of [1, 64, 65, 128]) {
     catalog.files.remove(catalog.files.all().map(({ fileId }) => fileId));
     const all = entries(count);
@@ -97,7 +98,7 @@ test("FileList.heldPortions lists the files as they were at the time of the hold
   }
   expect(found).toEqual(all);
   for (const _ of catalog.files.heldPortions()) break;
-  // The check needs another process, because SQLite recognizes the locks of this one.
+  // The check needs another process, because SQLite recognises this process's own locks.
   const script = `import { Database } from "bun:sqlite";
     new Database(process.argv[1], { readwrite: true }).run("PRAGMA user_version");`;
   const other = Bun.spawnSync([process.execPath, "-e", script, path]);

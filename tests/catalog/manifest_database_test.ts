@@ -1,7 +1,7 @@
 /**
- * Verifies that a published change becomes durable completely or not at all, and that no segment id
- * is used twice. The tests use real SQLite files, and simulate a kill by copying the files while
- * the catalog is open.
+ * Verifies that a published change becomes durable either completely or not at all, and that no
+ * segment id is used twice. The tests use real SQLite files, and simulate a kill by copying the
+ * files while the catalog is open.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -18,12 +18,15 @@ import {
 
 afterAll(removeCatalogs);
 
-/** The type `true` if two types have the same fields, including optional ones. */
+/**
+ * The type `true` if two types have the same fields, including optional ones; otherwise `false`.
+ */
 type Same<A, B> =
   Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;
 
 test("a manifest in the catalog has every field that the store knows", () => {
-  // The types alone would accept a field that only one of them declares, and it would be lost.
+  // Without this check, a field declared in only one of the types would compile, and would be
+  // lost.
   const same: readonly [Same<SegmentRecord, SegmentEntry>, Same<TableStateRecord, TableState>] = [
     true,
     true,

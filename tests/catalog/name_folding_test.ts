@@ -1,6 +1,6 @@
 /**
- * Verifies that names that people confuse with each other fold to the same text, and other names do
- * not.
+ * Verifies that names that people confuse with each other fold to the same text, and that other
+ * names do not.
  */
 import { afterAll, expect, test } from "bun:test";
 import { foldedUserName } from "../../src/catalog/name_folding.ts";

@@ -50,7 +50,7 @@ test("the last use of a token is kept, but not that of an earlier token with the
   catalog.serviceTokens.create(token("b", "root", "another hash"));
   const { accessVersion } = catalog;
   catalog.serviceTokens.note(used);
-  // Using a token changes no rights, so the cached results of earlier checks stay valid.
+  // Using a token changes no rights, so cached results of earlier checks stay valid.
   expect(catalog.accessVersion).toBe(accessVersion);
   catalog.close();
   catalog = openCatalog(path);

@@ -1,4 +1,4 @@
-/** Verifies that every naming rule holds, at its limits. */
+/** Verifies every naming rule at its limits. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Tests the numbers of sequences: none is issued twice, even after a crash or a restore, and a bulk
- * load reserves numbers only a few times.
+ * Tests sequence numbers: none is issued twice, even after a crash or a restore, and a bulk load
+ * reserves numbers only a few times.
  */
 import { expect, test } from "bun:test";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "../../src/catalog/mod.ts";
@@ -20,7 +20,7 @@ const SEQUENCE: CountedSequence = {
   cache: 1,
 };
 
-/** Stores the marks of sequences, and counts how often they were written. */
+/** Stores the marks of sequences, and counts how often they are written. */
 class Disk {
   marks = new Map<number, SequenceMark>();
   writeCount = 0;

@@ -1,4 +1,6 @@
-/** Tests SQLite's log: damage to committed data is distinguished from the traces of a crash. */
+/**
+ * Tests that damage to committed data in SQLite's log is distinguished from the traces of a crash.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { CorruptionError } from "../../src/base/errors.ts";
@@ -7,7 +9,7 @@ import { freshPath, openCatalog, removeCatalogs } from "./catalog_fixture.ts";
 
 afterAll(removeCatalogs);
 
-/** Returns the log of a catalog after some transactions, and the offset of each frame. */
+/** Returns a catalog's log after some transactions, and the offset of each frame. */
 function walOf(transactionCount: number): { bytes: Buffer; frames: number[]; pageBytes: number } {
   const path = freshPath();
   const catalog = openCatalog(path);
@@ -30,7 +32,7 @@ test("sqliteWalDamage is undefined for a log that is intact, empty, or ends with
   expect(frames.length).toBeGreaterThan(2);
   expect(damageIn(bytes)).toBeUndefined();
   expect(damageIn(new Uint8Array(0))).toBeUndefined();
-  // A process that is killed while it writes leaves a frame header without its page.
+  // A process killed while writing leaves a frame header without its page.
   expect(damageIn(Buffer.concat([bytes, bytes.subarray(32, 56)]))).toBeUndefined();
   for (const at of frames) expect(damageIn(bytes.subarray(0, at))).toBeUndefined();
 });

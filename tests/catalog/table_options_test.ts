@@ -1,4 +1,7 @@
-/** Verifies every row of the table of CREATE TABLE options: kinds, ranges, words and refusals. */
+/**
+ * Verifies every row of the table of CREATE TABLE options: kinds, ranges, allowed words and
+ * refusals.
+ */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {

@@ -1,7 +1,7 @@
 /**
  * Verifies that a topic is stored on disk as it was defined, has a unique name and id, and keeps
- * its namespace from being dropped. The tests use real SQLite files, and simulate a kill by copying
- * the files while the catalog is open.
+ * its namespace from being dropped. The tests use real SQLite files, and simulate a kill by
+ * copying the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { CatalogDatabase, TopicEntry } from "../../src/catalog/mod.ts";

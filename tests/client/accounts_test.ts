@@ -1,6 +1,6 @@
 /**
  * Tests the functions of `db.account` against a scripted server: the requests, the sessions that
- * follow, and the refusal of a taken name.
+ * result, and the refusal of a taken name.
  */
 import { expect, test } from "bun:test";
 import { createClient, ServerError } from "../../src/client/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that every client call reports a bad argument at once, suggests what to write instead,
- * and sends nothing.
+ * Verifies that every client call reports a bad argument immediately, suggests what to write
+ * instead, and sends nothing.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { ConnectionError, createClient, ServerError } from "../../src/client/mod.ts";
 import { busy, FakeServer, loggedIn, ok } from "./scripted_server.ts";
 
-/** The calls without parameter types. */
+/** The client's calls without parameter types. */
 interface Loose {
   execute(sql: string, options: object): Promise<unknown>;
   query(sql: string, params: unknown): Promise<unknown>;
@@ -149,7 +149,7 @@ test("a failed request does not reveal the password in the address", async () =>
 test("query, execute and live report that parameters must be a list", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
-  // Code in JavaScript may pass an argument that the types forbid.
+  // JavaScript code may pass an argument that the types forbid.
   const loose = client as unknown as Loose;
   const message =
     "Cannot send the parameters: they must be a list, as in query(sql, [1]) or execute(sql, { " +

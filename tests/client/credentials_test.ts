@@ -1,5 +1,5 @@
 /**
- * Verifies that a client with credentials logs in by itself, once for all waiting requests, again
+ * Verifies that a client with credentials logs in by itself: once for all waiting requests, again
  * when its token is no longer accepted, and never with refused credentials.
  */
 import { expect, test } from "bun:test";
@@ -13,7 +13,7 @@ import { ack, batch, expired, FakeServer, loginBody, ok, told } from "./scripted
 
 const ANSWER = { results: [], status: "success", took: 1 };
 
-/** Returns a token with only the part of a server token that the client reads. */
+/** Returns a token that has only the part of a server token that the client reads. */
 function tokenOf(user: string, number = 1): string {
   const claims = Buffer.from(JSON.stringify({ sub: user, number })).toString("base64url");
   return `head.${claims}.sign`;
@@ -36,7 +36,7 @@ function bodyOf(server: FakeServer, index: number): unknown {
   return JSON.parse(server.requests[index]?.request.body ?? "null");
 }
 
-/** Makes the server accept only these tokens. */
+/** Makes the server accept only the given tokens. */
 function letIn(server: FakeServer, ...tokens: string[]): void {
   const { answer } = server;
   server.answer = (path, request) => {
@@ -159,7 +159,7 @@ test("live gets its token before it opens a socket, and a new token when the fir
   });
   const events: LiveEvent[] = [];
   client.live("SELECT 1", { onEvent: (event) => events.push(event) });
-  // React mounts a component in this way, closing the first query before it has a socket.
+  // React mounts a component like this, closing the first query before it has a socket.
   client.live("SELECT 2", { onEvent: () => undefined }).close();
   expect(server.sockets).toEqual([]);
   await Bun.sleep(0);

@@ -1,6 +1,6 @@
 /**
  * Verifies that the client copes with its runtime: timers longer than the runtime supports, a
- * missing WebSocket, a page that becomes visible again, and sockets that are dropped at once.
+ * missing WebSocket, a page that becomes visible again, and sockets that are dropped immediately.
  */
 import { afterEach, expect, test } from "bun:test";
 import { globalEnvironment, withLongTimers } from "../../src/client/environment.ts";
@@ -10,7 +10,9 @@ import { ack, batch, FakeServer, loggedIn, startLive } from "./scripted_server.t
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Timers like those of common runtimes, in which a delay beyond 31 bits fires at once. */
+/**
+ * A clock with timers like those of common runtimes, where a delay beyond 31 bits fires at once.
+ */
 class NarrowClock extends ManualClock {
   override after(delayMs: number, callback: () => void): () => void {
     return super.after(delayMs > TIMER_MS_MAX ? 1 : delayMs, callback);
@@ -91,7 +93,7 @@ test("live pings at once when the network or the visitor returns, and stops list
   const [back] = listeners;
   back?.();
   expect(server.socket.received.at(-1)).toEqual({ type: "ping", id: "heartbeat" });
-  // No pong arrives: the connection had died unnoticed.
+  // No pong arrives: the connection died unnoticed.
   expect(server.fire()).toEqual([10_000]);
   expect(server.socket.isClosed).toBe(true);
   // A waiting client reconnects at once.
@@ -109,7 +111,7 @@ test("globalEnvironment reports the return of the network, the return of the pag
   const document = Object.assign(new EventTarget(), { visibilityState: "hidden" });
   Object.assign(globalThis, { document });
   let calls = 0;
-  // The server's types do not declare dispatchEvent on Bun's globals.
+  // The server's type definitions do not declare dispatchEvent on Bun's globals.
   const page = globalThis as unknown as EventTarget;
   const cancel = globalEnvironment.whenBack?.(() => {
     calls += 1;

@@ -1,7 +1,7 @@
 /**
  * Verifies that a response that does not come from the server, such as a proxy's page, an empty
- * body or other JSON, becomes an error with the status and the likely sender. The client waits if
- * the response asks it to.
+ * body or other JSON, becomes an error with the status and the likely sender. If the response asks
+ * the client to wait, it does.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { globalEnvironment } from "../../src/client/environment.ts";
@@ -9,7 +9,7 @@ import { type Client, createClient, ServerError } from "../../src/client/mod.ts"
 import { secondsFromRetryAfter } from "../../src/client/requests.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** The proxy's response to every request except a login, which it forwards. */
+/** Returns the proxy's response to any request other than a login, which it forwards. */
 let answer: () => Response = () => new Response();
 let proxy: Bun.Server<undefined>;
 const LOGIN = { access_token: "t", refresh_token: "r", user: { id: "ada" }, admin_ui_access: true };
@@ -63,7 +63,7 @@ test.each(BODIES)("after %s, every call fails with the received status", async (
       query: () => made.query("SELECT 1"),
       refresh: () => made.session.refresh(),
     };
-    // These calls only require the response to be an object.
+    // These calls only require that the response is an object.
     const isObject = body === '{"ok":true}' && status < 400;
     if (!isObject) calls["status"] = () => made.session.status();
     for (const [name, call] of Object.entries(calls)) {

@@ -30,7 +30,7 @@ interface Followed {
   server: FakeServer;
   client: Client;
   live: LiveQuery;
-  /** The ids of the rows that each call of `onRows` received. */
+  /** The ids of the rows passed to each call of `onRows`. */
   told: unknown[][];
 }
 
@@ -280,7 +280,7 @@ class Memory implements PositionStorage {
   }
 }
 
-/** Returns the position from which a query resumes, given a storage key. */
+/** Returns the position from which a query with the given storage key resumes. */
 async function positionOf(
   storage: PositionStorage,
   options: Partial<LiveOptions> & { user?: string; sql?: string } = {},

@@ -1,7 +1,7 @@
 /**
  * Verifies that every request is served and no subscription is requested twice, whatever message
  * rate a server allows. The test server counts by the test's clock, refuses messages as the real
- * server does without naming the refused one, and delays messages in each direction.
+ * server does, without saying which one it refused, and delays messages in both directions.
  */
 import { expect, test } from "bun:test";
 import { Outgoing, type SentRequest } from "../../src/client/outgoing.ts";
@@ -97,7 +97,7 @@ test("Outgoing repeats a single refused message after the delay that the server 
   expect(server.served).toEqual(["subscribe first", "subscribe second"]);
 });
 
-/** The messages that a server allows per second, and the milliseconds that a message takes. */
+/** How many messages a server allows per second, and how many milliseconds a message takes. */
 const PACES = [
   [1, 0],
   [1, 100],
@@ -144,8 +144,8 @@ test("Outgoing does not repeat a subscription if an unsubscribe was refused", ()
   server.subscribe("a");
   for (const id of ["x", "y"]) server.outgoing.ask({ type: "unsubscribe", id });
   server.clock.advance(601);
-  // A message for which there is capacity again is sent before the refusal arrives, and is answered
-  // after the delay.
+  // A message for which there is capacity again is sent before the refusal arrives, and is
+  // answered after the delay.
   server.subscribe("b");
   server.clock.advance(20_000);
   expect(server.served).toContain("ping settling");

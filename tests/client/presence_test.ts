@@ -1,6 +1,6 @@
 /**
- * Tests `db.presence` against a scripted server: the statements of its heartbeats, their order, and
- * the refusal of wrong arguments.
+ * Tests `db.presence` against a scripted server: the statements of its heartbeats, their order,
+ * and the refusal of wrong arguments.
  */
 import { expect, test } from "bun:test";
 import {
@@ -37,7 +37,7 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-/** Returns the first word and the parameters of each statement that was sent. */
+/** Returns the first word and the parameters of each statement sent so far. */
 function statements({ requests }: FakeServer): unknown[][] {
   return requests
     .filter(({ path }) => path.endsWith("/sql"))

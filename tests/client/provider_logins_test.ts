@@ -1,6 +1,6 @@
 /**
- * Tests the functions of `db.account` for logins through providers against a scripted server: what
- * a page sends and stores, and which mistakes are reported to it.
+ * Tests the `db.account` functions for logins through providers against a scripted server: what a
+ * page sends and stores, and which mistakes are reported to it.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -6,13 +6,13 @@ import { expect, test } from "bun:test";
 import { createClient, type LiveEvent } from "../../src/client/mod.ts";
 import { ended, FakeServer, loggedIn, loginBody, ok, type Timer, told } from "./scripted_server.ts";
 
-/** Returns a token with readable claims, issued at `atMs` and valid for an hour. */
+/** Returns a token with readable claims that was issued at `atMs` and is valid for an hour. */
 function hourToken(name: string, atMs: number): string {
   const claims = { sub: "ada", jti: name, iat: atMs / 1000, exp: atMs / 1000 + 3600 };
   return `x.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.x`;
 }
 
-/** Returns the delay of the timer that renews the token, and its function. */
+/** Returns the timer that renews the token; undefined if there is none. */
 function renewalOf(server: FakeServer): Timer | undefined {
   return [...server.timers].find(({ delayMs }) => delayMs > 60_000);
 }
@@ -30,8 +30,8 @@ async function startRenewable(server: FakeServer): Promise<LiveEvent[]> {
 test("live renews its token in time, and the socket and its queries continue", async () => {
   const server = new FakeServer();
   const events = await startRenewable(server);
-  // The client's and the server's clocks differ, so the lifetime counts from the receipt of the
-  // token.
+  // The client's and the server's clocks differ, so the lifetime is counted from the receipt of
+  // the token.
   expect(renewalOf(server)?.delayMs).toBe(55 * 60_000);
   const newer = hourToken("newer", 1_700_003_300_000);
   server.answer = () => ok(loginBody(newer));

@@ -13,7 +13,8 @@ import {
 } from "../../src/client/repeats.ts";
 
 /**
- * Returns retry rules whose waits end at once, and a list of the delays that they would have had.
+ * Returns retry rules whose waits end immediately, and a list of the delays that they would have
+ * had.
  */
 function rules(maxRetries: number): { delays: number[]; rules: RepeatRules } {
   const delays: number[] = [];

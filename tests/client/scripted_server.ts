@@ -1,6 +1,6 @@
 /**
- * A server that follows a script: each test determines its responses, the messages on its sockets,
- * and when timers fire.
+ * Implements a server that follows a script: each test determines its responses, the messages on
+ * its sockets, and when timers fire.
  */
 import {
   type Client,
@@ -12,7 +12,7 @@ import {
 } from "../../src/client/mod.ts";
 import type { ClientMessage, SchemaField } from "../../src/protocol/mod.ts";
 
-/** One WebSocket from the server's point of view. */
+/** A WebSocket from the server's point of view. */
 export class ServerSocket {
   readonly received: ClientMessage[] = [];
   isClosed = false;
@@ -26,7 +26,7 @@ export class ServerSocket {
     for (const message of messages) this.handlers.onText(JSON.stringify(message));
   }
 
-  /** Opens the socket, accepts the token, and returns the subscriptions. */
+  /** Opens the socket, accepts the token, and returns the client's subscriptions. */
   welcome(): ClientMessage | undefined {
     this.handlers.onOpen();
     this.tell({ type: "auth_success", user: "ada", role: "dba", protocol: {} });
@@ -90,7 +90,7 @@ export class FakeServer implements ClientEnvironment {
     return socket;
   }
 
-  /** Fires the pending timers at once, and returns their delays. */
+  /** Fires the pending timers immediately, and returns their delays. */
   fire(): number[] {
     const due = [...this.timers];
     this.timers.clear();

@@ -1,5 +1,5 @@
 /**
- * Tests `transaction` of the client against a scripted server: which requests it sends, when it
+ * Tests the client's `transaction` against a scripted server: which requests it sends, when it
  * repeats its work, and how it handles failures and lost responses.
  */
 import { expect, test } from "bun:test";
@@ -16,8 +16,8 @@ const GONE: Answer = {
 };
 
 /**
- * Responds to requests as a server would. Requests for the paths in `failing` receive the listed
- * responses in order.
+ * Creates a server that responds to requests as the real one would. Requests for the paths in
+ * `failing` get the listed responses in order.
  */
 async function scripted(
   failing: Readonly<Record<string, readonly (Answer | Error)[]>> = {},

@@ -1,23 +1,23 @@
 /**
- * Represents SQL text as a tree that can be cut down, so that a faulty statement of a hundred words
+ * Represents SQL as a tree that can be cut down, so that a faulty statement of a hundred words
  * shrinks to the few that matter.
  *
- * A node may be replaced by any node of the same sort below it, or by the shortest text of that
- * sort. A list may lose items, and an optional clause may be dropped. Both sides refuse a text that
- * has become invalid, so such a text is not a difference.
+ * A node may be replaced by any node of the same sort below it, or by the shortest SQL of that
+ * sort. A list may lose items, and an optional clause may be dropped. If a cut makes the SQL
+ * invalid, both sides refuse it, so it does not count as a difference.
  */
 export interface Node {
-  /** The sort of the expression. Nodes of one sort may replace each other. */
+  /** The sort of the expression. Nodes of the same sort may replace each other. */
   readonly sort: string;
   readonly pieces: readonly Piece[];
   readonly separator: string;
-  /** The minimum number of items that a list keeps; undefined if the node is not a list. */
+  /** The minimum number of items in a list; undefined if the node is not a list. */
   readonly least: number | undefined;
 }
 
 type Piece = string | Node;
 
-/** The shortest text for each sort of expression. */
+/** The shortest SQL for each sort of expression. */
 const LEAST: Readonly<Record<string, readonly string[]>> = {
   int: ["1", "NULL::int"],
   decimal: ["1.5", "NULL::numeric"],
@@ -29,7 +29,7 @@ const LEAST: Readonly<Record<string, readonly string[]>> = {
   timestamptz: ["TIMESTAMPTZ '2024-02-29 12:00:00+00'", "NULL::timestamptz"],
 };
 
-/** Returns a node that consists of these pieces. */
+/** Returns a node made up of the given pieces. */
 export function node(sort: string, ...pieces: readonly Piece[]): Node {
   return { sort, pieces, separator: "", least: undefined };
 }
@@ -38,7 +38,7 @@ export function list(sort: string, items: readonly Piece[], least = 1, separator
   return { sort, pieces: items, separator, least };
 }
 
-/** Returns a clause that the reduction of a failing statement may omit. */
+/** Returns a clause that shrinking may drop. */
 export function optional(...pieces: readonly Piece[]): Node {
   return list("optional", [node("clause", ...pieces)], 0, "");
 }
@@ -47,7 +47,7 @@ export function textOf(piece: Piece): string {
   return typeof piece === "string" ? piece : piece.pieces.map(textOf).join(piece.separator);
 }
 
-/** Returns the first node of a sort, in text order. */
+/** Returns the first node of a sort, in the order of the SQL. */
 export function findNode(root: Node, sort: string): Node | undefined {
   if (root.sort === sort) return root;
   for (const piece of root.pieces) {
@@ -58,7 +58,7 @@ export function findNode(root: Node, sort: string): Node | undefined {
 }
 
 /**
- * Cuts a tree down as long as the fault remains.
+ * Cuts a tree down for as long as the fault remains.
  *
  * @param triesMax The maximum number of calls to `isFaulty`.
  */

@@ -1,10 +1,10 @@
 /**
- * Defines the types that both sides have, and values that provoke faults: a few distinct values,
- * which collide, and extreme values.
+ * Defines the types that both sides have, and values that provoke faults: a few distinct values
+ * that collide, and extreme values.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
-/** Expressions of these types may replace each other. */
+/** The sort of an expression. Expressions of the same sort may replace each other. */
 export type Sort =
   | "int"
   | "decimal"
@@ -57,8 +57,8 @@ export interface ColumnType extends Column {
 }
 
 /**
- * The columns of all tables. A column name always has the same type, so that USING and NATURAL find
- * partners.
+ * The columns of all tables. A column name always has the same type, so that USING and NATURAL
+ * find partners.
  */
 export const COLUMN_TYPES: readonly ColumnType[] = [
   { name: "s", sort: "int", type: "SMALLINT" },
@@ -177,8 +177,8 @@ const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
 };
 
 /**
- * Extreme values. They are only stored in cells, because in an expression they would soon cause an
- * overflow.
+ * Extreme values. They are only stored in cells, because inside an expression they would soon
+ * cause an overflow.
  */
 const EDGES: Readonly<Record<string, readonly string[]>> = {
   SMALLINT: ["32767", "-32768"],

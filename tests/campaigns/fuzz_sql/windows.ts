@@ -1,5 +1,5 @@
 /**
- * Generates random window calls. A call that depends on the order of peer rows is used only with
+ * Generates random window calls. A call that depends on the order of peers is used only with
  * windows that order by every column.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -20,7 +20,7 @@ export const ORDERS: readonly string[] = [
   " ASC NULLS LAST",
 ];
 
-/** The calls that give the same result for all peer rows. */
+/** Calls that have the same result for all peers. */
 const FREE: readonly CallForm[] = [
   { sort: "int", form: "rank()" },
   { sort: "int", form: "dense_rank()" },
@@ -45,7 +45,7 @@ const BOUND: readonly CallForm[] = [
   { sort: "int", form: "nth_value($int, (abs($int) % 4 + 1)::int)" },
 ];
 
-/** The aggregates, which also accept FILTER. */
+/** Aggregates. They also accept FILTER. */
 const AGGREGATES: readonly CallForm[] = [
   { sort: "int", form: "count(*)" },
   { sort: "int", form: "count($text)" },
@@ -67,13 +67,13 @@ const ORDERED_AGGREGATES: readonly CallForm[] = [
   { sort: "text", form: "array_agg($int)" },
 ];
 
-/** A call over a window, with the sort of its result. */
+/** A call over a window, and the sort of its result. */
 export interface WindowCall {
   readonly sort: Sort;
   readonly call: Node;
 }
 
-/** Calls over windows, with the WINDOW clause that they need. */
+/** Calls over windows, and the WINDOW clause that they need. */
 export interface WindowCalls {
   readonly calls: readonly WindowCall[];
   readonly clause: Node | string;
@@ -82,13 +82,14 @@ export interface WindowCalls {
 /**
  * Returns one to three calls.
  *
- * @param isUnique Whether no two rows agree in all columns of the scope.
+ * @param isUnique Whether no two rows have the same values in all columns of the scope.
  */
 export function windowCallsOf(scope: Scope, { isUnique }: { isUnique: boolean }): WindowCalls {
   const { chance } = scope;
   const named = chance.below(3) === 0;
   const partition = partitionOf(scope);
-  // Under two different orders, equal rows might be placed differently on the two sides.
+  // All calls share one order. Under two different orders, the two sides might place equal rows
+  // differently.
   const total = isUnique ? totalOrder(scope) : undefined;
   const calls = Array.from({ length: 1 + chance.below(3) }, () =>
     callOver(named ? "w" : partition, scope, total),
@@ -131,11 +132,11 @@ function callOver(partition: Node | string, scope: Scope, total: Order | undefin
 interface Order {
   readonly node: Node | string;
   readonly isEmpty: boolean;
-  /** The sort of the only key; undefined if there are several keys. */
+  /** The sort of the only key; undefined if there are several. */
   readonly sort: Sort | undefined;
 }
 
-/** Orders by some key and then by all other columns. The order must not be cut down. */
+/** Returns an order by some key and then by all other columns. Shrinking must not cut it down. */
 function totalOrder(scope: Scope): Order {
   const { chance, columns } = scope;
   const key = expressionOf(chance.pick(SORTS), 1, scope);
@@ -186,7 +187,7 @@ function frameOf(
     ...(offsets.length === 0 ? [] : [`${chance.pick(offsets)} FOLLOWING`]),
     "UNBOUNDED FOLLOWING",
   ];
-  // The excluded rows must not depend on an order that the window does not define.
+  // Which rows are excluded must not depend on an order that the window does not define.
   const excluded = isTotal ? [" CURRENT ROW", " GROUP", " TIES"] : [" GROUP", " NO OTHERS"];
   const exclude = chance.below(3) === 0 ? ` EXCLUDE${chance.pick(excluded)}` : "";
   const from = chance.below(bounds.length - 1);
@@ -197,7 +198,7 @@ function frameOf(
   return node("frame", ` ${mode} BETWEEN ${bounds[from] ?? ""} AND ${bounds[to] ?? ""}${exclude}`);
 }
 
-/** Returns expressions of a query as columns, for calls over grouped rows. */
+/** Returns a query's expressions as columns, for calls over grouped rows. */
 export function columnsOfNodes(
   nodes: readonly { readonly sort: Sort; readonly text: string }[],
 ): Column[] {

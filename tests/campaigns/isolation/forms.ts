@@ -1,7 +1,7 @@
 /**
- * Statements that random queries do not produce: oracles based on errors and keys, plans, catalogs,
- * names of other users, and text that runs later. `{t}` is a table, `{o}` another user, and `{m}`
- * that user's canary.
+ * Lists statements that random queries do not produce: oracles based on errors and keys, plans,
+ * catalogs, names of other users, and definitions that take effect later. `{t}` is a table, `{o}`
+ * another user, and `{m}` that user's canary.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
@@ -42,7 +42,7 @@ const INFORMATION: readonly string[] = [
 ];
 
 const FORMS: readonly string[] = [
-  // These statements fail only if a row of another owner is visible.
+  // These statements fail only if another owner's row is visible.
   "SELECT CASE WHEN EXISTS (SELECT 1 FROM {t} WHERE mark = '{m}') THEN 1 / 0 END",
   "SELECT CAST(mark AS INT) FROM {t} WHERE mark = '{m}'",
   "SELECT mark::int FROM {t} WHERE mark <> md5('{s}' || CURRENT_USER)",
@@ -63,7 +63,7 @@ const FORMS: readonly string[] = [
   "SELECT * FROM {t} WHERE _deleted IS NOT NULL AND _seq > 0",
   "SELECT mark FROM {t} WHERE _seq BETWEEN 0 AND 9007199254740991 ORDER BY _seq DESC LIMIT 1000",
   "SELECT max(_seq), min(mark), string_agg(mark, ',') FROM {t}",
-  // These statements use other forms of names.
+  // These statements write names in unusual ways.
   'SELECT mark FROM "default"."{t}"',
   "SELECT mark FROM DEFAULT.{t} AS {o}",
   "SELECT {o}.mark FROM {t} {o}",
@@ -90,7 +90,7 @@ const FORMS: readonly string[] = [
   "EXPLAIN SELECT * FROM {t} WHERE mark = 'x'",
   "EXPLAIN (ANALYZE, FORMAT JSON) SELECT mark FROM {t}",
   "EXPLAIN ANALYZE DELETE FROM {t} WHERE id = 5 RETURNING mark",
-  // These definitions take effect later, or for other users.
+  // These statements use definitions that take effect later, or for other users.
   "SELECT * FROM peek",
   "SELECT n, m FROM counts",
   "SELECT * FROM peek p JOIN {t} x ON x.mark = p.mark",
@@ -143,7 +143,9 @@ const FORMS: readonly string[] = [
   "SELECT * FROM system.query_stats WHERE sql LIKE '%{p}%'",
 ];
 
-/** Statements of a service or a dba that would permanently make the two databases differ. */
+/**
+ * Matches statements of a service or a dba that would permanently make the two databases differ.
+ */
 const LASTING = /^(?:DROP|ALTER) USER|ADD CONSTRAINT|^ALTER NAMESPACE/;
 
 export interface FormParts {
@@ -151,13 +153,13 @@ export interface FormParts {
   readonly other: string;
   readonly canary: string;
   readonly salt: string;
-  /** Whether the caller has no more rights than an ordinary user. */
+  /** Whether the caller has only the rights of an ordinary user. */
   readonly isUser: boolean;
 }
 
 const HARMLESS = FORMS.filter((form) => !LASTING.test(form));
 
-/** Returns one form with its placeholders filled. */
+/** Returns a random form with its placeholders filled in. */
 export function formOf(chance: Chance, { canary, isUser, other, salt, table }: FormParts): string {
   return chance
     .pick(isUser ? FORMS : HARMLESS)

@@ -1,20 +1,23 @@
-/** Injects leaks, which the campaign must find so that it can be trusted when it finds nothing. */
+/** Injects leaks. The campaign must find them, so that it can be trusted when it finds nothing. */
 import type { Store } from "../../../src/storage/mod.ts";
 
 const READS = ["scan", "lookup", "changes"] as const;
 
-/** The kind of read that returns another owner's rows. */
+/** A kind of read that returns another owner's rows. */
 type LeakyRead = (typeof READS)[number];
 
 /**
- * A leaky read, a policy or a view that shows more than the campaign knows, or the loss of policies
+ * A leaky read, a policy or view that shows more than the campaign knows, or the loss of policies
  * when rows expire.
  */
 export type InjectedFault = LeakyRead | "policy" | "view" | "expiry";
 
 export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy", "view", "expiry"];
 
-/** The average number of reads between two faults. Changes are rarely read. */
+/**
+ * The average number of reads between two leaks. It is low for changes, because they are rarely
+ * read.
+ */
 const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
   scan: 40,
   lookup: 20,
@@ -25,7 +28,7 @@ function isRead(injected: InjectedFault): injected is LeakyRead {
   return READS.some((each) => each === injected);
 }
 
-/** Makes some reads of a store return another owner's rows. */
+/** Makes some of a store's reads return another owner's rows. */
 export function leakFrom(store: Store, injected: InjectedFault): void {
   if (!isRead(injected)) return;
   let calls = 0;

@@ -1,6 +1,6 @@
 /**
- * Checks whether a response contains anything that its caller must not see: a foreign canary in any
- * of its forms, or anything else that the response would not contain if the caller were alone.
+ * Checks whether a response contains anything that its caller must not see: a foreign canary in
+ * any form, or anything else that it would not contain if the caller were alone.
  */
 import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { OF_VALUES } from "../fuzz_sql/allowed.ts";
@@ -8,19 +8,22 @@ import { cellFromWire } from "../fuzz_sql/cells.ts";
 
 const ROWS_SHOWN_MAX = 6;
 
-/** Returns the contents of a response as text. */
+/** Returns everything in a response as text. */
 export function textOfAnswer({ error, results }: SqlResponse): string {
   const said = error === undefined ? "" : `${error.message} ${error.hint ?? ""}`;
   return `${JSON.stringify(results)} ${said}`;
 }
 
-/** Returns the canary that a text contains, plain, in hexadecimal or in base64. */
+/**
+ * Returns the canary that a text contains, whether plain, in hexadecimal or in base64; undefined
+ * if there is none.
+ */
 export function canaryIn(text: string, canaries: readonly string[]): string | undefined {
   const folded = text.toLowerCase();
   return canaries.find((canary) => {
     const bytes = Buffer.from(canary);
     const forms = [canary, bytes.toString("hex"), bytes.toString("base64").toLowerCase()];
-    // Bytes are sent as a list of numbers.
+    // Bytes may be sent as a list of numbers.
     forms.push([...bytes].join(","));
     return forms.some((form) => folded.includes(form));
   });
@@ -28,15 +31,15 @@ export function canaryIn(text: string, canaries: readonly string[]): string | un
 
 /**
  * Returns the difference between the responses of two worlds; undefined if they agree or differ
- * only by evaluation order.
+ * only because of evaluation order.
  */
 export function differenceOf(one: SqlResponse, other: SqlResponse): string | undefined {
   if (one.error !== undefined && other.error !== undefined) {
     return one.error.code === "INTERNAL_ERROR" ? one.error.message : undefined;
   }
   const refusal = one.error ?? other.error;
-  // There is no guarantee about which values are computed: they depend on the table sizes on which
-  // a plan is based.
+  // SQL does not guarantee which values are computed. That depends on the table sizes on which a
+  // plan is based.
   if (refusal !== undefined) {
     return OF_VALUES.has(refusal.code) || refusal.code === "CARDINALITY_VIOLATION"
       ? undefined

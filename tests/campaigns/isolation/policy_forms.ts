@@ -1,9 +1,9 @@
 /**
- * Statements over a table with policies that random queries do not produce: changes, and oracles
- * for hidden rows. `{i}` is the number of a post, `{r}` a room, `{h}` the mark of a hidden post,
- * `{o}` the user whose rights count, and `{l}` a label that no other statement contains. Every new
- * mark is a hash of the label, so no two posts have the same mark, and no later statement can
- * compute a hidden mark from one that its caller sees.
+ * Lists statements over a table with policies that random queries do not produce: changes, and
+ * oracles for hidden rows. `{i}` is the number of a post, `{r}` a room, `{h}` the mark of a hidden
+ * post, `{o}` the user whose rights apply, and `{l}` a label that no other statement contains.
+ * Every new mark is a hash of the label, so no two posts have the same mark, and no later
+ * statement can compute a hidden mark from one that its caller sees.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
@@ -48,7 +48,7 @@ const POST_FORMS: readonly string[] = [
   "UPDATE members SET member = '{o}'",
   "INSERT INTO notes VALUES ({i}, {i})",
   "DELETE FROM notes",
-  // These statements use views that run with the rights of their owners.
+  // These statements use views that run with their owners' rights.
   "SELECT * FROM mine",
   "SELECT CAST(mark AS INT) FROM mine",
   "SELECT 1 / (id - {i}) FROM mine",
@@ -79,12 +79,12 @@ const POST_FORMS: readonly string[] = [
 ];
 
 /**
- * Definitions, which succeed for a dba and would make the actual policies differ from those that
- * the campaign knows.
+ * Matches definitions. They succeed for a dba and would make the actual policies differ from those
+ * that the campaign knows.
  */
 const DEFINING = /^(?:CREATE|ALTER|DROP|TRUNCATE|INSERT INTO members|UPDATE members)/;
 
-/** Returns one form with its placeholders filled. */
+/** Returns a random form with its placeholders filled in. */
 export function postForm(
   chance: Chance,
   parts: {

@@ -1,7 +1,7 @@
 /**
  * Tests a SHARED table whose rows are visible through policies. Root changes the policies, the
  * memberships that they read, and the rows. Root also evaluates the rules, written out as
- * conditions, and compares the result with what each caller receives and changes.
+ * conditions, and compares the outcome with what each caller receives and changes.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { Clock } from "../../../src/base/clock.ts";
@@ -13,10 +13,10 @@ import { CALLERS, type Caller, type World } from "./world.ts";
 const ROOMS = 5;
 const POSTS_MAX = 40;
 
-/** The time to live, longer than any round takes. */
+/** The time to live of the rows, which is longer than any round takes. */
 const TTL_SECONDS = 3600;
 
-/** Conditions for policies, each written for one caller. */
+/** Conditions for policies, each written from the caller's point of view. */
 const RULES: readonly string[] = [
   "author = CURRENT_USER()",
   "room = 0",
@@ -48,13 +48,15 @@ interface Post {
   readonly mark: string;
 }
 
-/** A change by a caller, judged by the rules that applied before it. */
+/**
+ * The posts before a change by a caller, and which of them the rules allowed the caller to change.
+ */
 interface Before {
   readonly posts: readonly Post[];
   readonly changeable: ReadonlySet<string>;
 }
 
-/** Matches statements that read the view that runs with the rights of its owner. */
+/** Matches statements that read the view that runs with its owner's rights. */
 const READS_VIEW = /\bmine\b/;
 
 function areSameSets(
@@ -80,11 +82,11 @@ export interface PolicyGameParts {
   readonly report: (what: string, sql: string) => void;
   /** Whether the posts are rows of a shared STREAM table. */
   readonly areBrief: boolean;
-  /** Whether some rows are visible through a policy that the campaign does not know about. */
+  /** Whether to show some rows through a policy that the campaign does not know about. */
   readonly hasForgottenPolicy: boolean;
-  /** Whether a view shows posts that the campaign does not know about. */
+  /** Whether to show posts through a view in a way that the campaign does not know about. */
   readonly viewShowsMore: boolean;
-  /** Whether the policies are dropped when the first posts expire. */
+  /** Whether to drop the policies when the first posts expire. */
   readonly expiryOpens: boolean;
 }
 
@@ -94,20 +96,23 @@ export class PolicyGame {
   #policies: Policy[] = [];
   #labels = 0;
   #names = 0;
-  /** Whether the injected fault has made the posts PUBLIC, so that they accept no policy. */
+  /** Whether the injected fault has made the posts PUBLIC, in which case they accept no policy. */
   #isOpen = false;
   /** The marks of all posts that have ever existed. */
   readonly #allMarks = new Set<string>();
   /** The marks that subscriptions to the posts may have sent to each caller. */
   readonly #shown = new Map<string, Set<string>>();
-  /** The marks that subscriptions to the view may have sent to each caller in addition. */
+  /** The additional marks that subscriptions to the view may have sent to each caller. */
   readonly #shownByView = new Map<string, Set<string>>();
   #posts: readonly Post[] = [];
-  /** The numbers of the posts that each caller sees. */
+  /** The numbers of the posts visible to each caller. */
   #visible = new Map<string, ReadonlySet<string>>();
-  /** The numbers of the posts that the view shows; undefined for a caller who may not read it. */
+  /**
+   * The numbers of the posts that the view shows to each caller; undefined for a caller who may
+   * not read it.
+   */
   #mine = new Map<string, ReadonlySet<string> | undefined>();
-  /** The callers whose separate database contains other posts than the ones they see now. */
+  /** The callers whose separate database no longer contains the posts that they see now. */
   readonly #stale = new Set<string>();
 
   private constructor(parts: PolicyGameParts, view: ShownView) {
@@ -141,7 +146,7 @@ export class PolicyGame {
     return game;
   }
 
-  /** Replaces the posts in a caller's separate database with those that the caller sees. */
+  /** Replaces the posts in a caller's separate database with those that the caller sees now. */
   async showAlone(caller: Caller): Promise<void> {
     if (!this.#stale.delete(caller.name)) return;
     const world = this.#parts.lonely.get(caller.name);
@@ -160,24 +165,22 @@ export class PolicyGame {
     }
   }
 
-  /** Whether a caller may read the posts, and the view of them, that a statement names. */
+  /**
+   * Whether a caller may read those of the posts and the view of them that a statement mentions.
+   */
   knows(caller: Caller, sql: string): boolean {
     if (/\b(?:posts|heads)\b/.test(sql) && !this.knowsPosts(caller)) return false;
     return !READS_VIEW.test(sql) || this.#mine.get(caller.name) !== undefined;
   }
 
   /**
-   * Whether policies show any posts to a caller. Otherwise, the table does not exist for the
-   * caller.
+   * Whether policies show any posts to a caller. If not, the table does not exist for the caller.
    */
   knowsPosts({ role }: Caller): boolean {
     return role === "dba" || this.#policiesFor(role, "SELECT").length > 0;
   }
 
-  /**
-   * Returns the marks of posts that a statement with this text must not show to any of these
-   * callers.
-   */
+  /** Returns the marks of the posts that a statement must not show to any of these callers. */
   hiddenFrom(callers: readonly Caller[], sql: string): readonly string[] {
     const readsView = READS_VIEW.test(sql);
     const seen = new Set(
@@ -189,7 +192,7 @@ export class PolicyGame {
     return this.#posts.flatMap(({ id, mark }) => (seen.has(id) ? [] : [mark]));
   }
 
-  /** Returns the marks that a statement with this text could not have shown to a caller so far. */
+  /** Returns the marks that a statement cannot have shown to a caller so far. */
   neverShownTo({ name }: Caller, sql: string): readonly string[] {
     const shown = this.#shown.get(name);
     const byView = READS_VIEW.test(sql) ? this.#shownByView.get(name) : undefined;
@@ -198,7 +201,9 @@ export class PolicyGame {
     );
   }
 
-  /** Changes the policies, the memberships, an owner, or the posts, which may also expire. */
+  /**
+   * Changes the policies, the memberships, an owner, or the posts, some of which may also expire.
+   */
   async move(): Promise<void> {
     const { all, areBrief, chance } = this.#parts;
     switch (chance.below(areBrief ? 10 : 9)) {
@@ -335,7 +340,7 @@ export class PolicyGame {
   }
 
   /**
-   * Returns the numbers of the posts that a view shows to a caller if its owner has role `user`;
+   * Returns the numbers of the posts that a view with an owner of role `user` shows to a caller;
    * undefined if the owner may not read posts.
    */
   async #visibleToRoleUser(caller: Caller): Promise<ReadonlySet<string> | undefined> {
@@ -350,8 +355,8 @@ export class PolicyGame {
   }
 
   /**
-   * Returns the condition that the policies for a role set, with the name and the role of the
-   * caller.
+   * Returns the condition imposed by the policies for a role, with the caller's name and role
+   * filled in.
    */
   #ruleFor({ name, role }: Caller, command: Command, policyRole = role): string {
     const rules = this.#policiesFor(policyRole, command).map(({ rule }) =>
@@ -374,7 +379,7 @@ export class PolicyGame {
     return results[0]?.rows ?? [];
   }
 
-  /** Returns a text that no earlier statement contained, for computing marks. */
+  /** Returns a label that no earlier statement contained, from which marks are computed. */
   #newLabel(): string {
     this.#labels += 1;
     return `${this.#parts.salt}post${this.#labels}`;
@@ -425,7 +430,7 @@ export class PolicyGame {
     };
     const to = policy.role === "all" ? "" : ` TO ${policy.role}`;
     const clause = policy.command === "INSERT" ? "WITH CHECK" : "USING";
-    // The policies have several owners, each of whom may read the memberships.
+    // The policies have several owners, all of whom may read the memberships.
     const { error } = await all.ask(
       chance.pick(["root", "dora"]),
       `CREATE POLICY ${policy.name} ON posts FOR ${policy.command}${to} ${clause} (${policy.rule})`,

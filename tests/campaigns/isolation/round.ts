@@ -1,4 +1,4 @@
-/** Runs one round: the databases, the tables, the statements of the callers, and the judgement. */
+/** Runs a round: the databases, the tables, the callers' statements, and the judgement. */
 
 import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { changeOf, columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
@@ -17,10 +17,10 @@ const STATEMENTS_PER_ROUND = 1000;
 const PROGRESS_EVERY = 1000;
 const WATCHERS_MAX = 40;
 
-/** The average number of statements for each new subscription. */
+/** The average number of statements per new subscription. */
 const SUBSCRIPTION_EVERY = 2;
 
-/** The number of milliseconds by which the wall clock advances with each statement. */
+/** By how many milliseconds the wall clock advances with each statement. */
 const STATEMENT_MS = 100;
 const LEAKS_SHOWN_MAX = 20;
 
@@ -31,11 +31,11 @@ export interface Totals {
   leaks: number;
 }
 
-/** The state of a campaign that its rounds share. */
+/** The state that the rounds of a campaign share. */
 export interface Campaigned {
   readonly totals: Totals;
   readonly injected: InjectedFault | undefined;
-  /** Contains every statement of the common worlds: the same for the same seed. */
+  /** A digest of every statement sent to the common worlds. It is the same for the same seed. */
   readonly trace: Bun.CryptoHasher;
 }
 
@@ -48,7 +48,7 @@ export class Round implements AsyncDisposable {
   readonly #clock: RoundClock;
   readonly #all: World;
   readonly #lonely: ReadonlyMap<string, World>;
-  /** The stored tables. Their columns do not include `mark`, which its default fills. */
+  /** The stored tables. Their columns do not include `mark`, which is filled by its default. */
   readonly #tables: StoredTable[] = [];
   #game: PolicyGame | undefined;
   #watchers: { readonly caller: Caller; readonly watcher: Watcher; readonly sql: string }[] = [];
@@ -189,7 +189,7 @@ export class Round implements AsyncDisposable {
   }
 
   /**
-   * Sends a query or a change, sometimes on behalf of another user. The user must get the same
+   * Sends a query or a change, sometimes on behalf of another user. That user must get the same
    * result in a database without other users.
    */
   async #random(caller: Caller): Promise<void> {
@@ -206,11 +206,11 @@ export class Round implements AsyncDisposable {
     const way = (text: string): string => (isInTransaction ? `BEGIN; ${text}; COMMIT` : text);
     const found = await this.#all.ask(caller.name, way(wrapped));
     const alone = await this.#lonely.get(owner.name)?.ask(owner.name, way(sql));
-    // A caller that acts as another user must not learn that user's secrets from a message.
+    // A caller acting as another user must not learn that user's secrets from a message.
     this.#judge(wrapped, textOfAnswer(found), [caller, owner]);
     if (alone === undefined) return;
     if (readsPosts) {
-      // A service that acts for another user has only the rights of role user.
+      // A service acting for another user has only the rights of the role user.
       if (owner !== caller && owner.role !== "user") return;
       const marks = this.#game?.hiddenFrom([caller, owner], sql) ?? [];
       this.#judgeMarks(wrapped, textOfAnswer(found), { caller, marks });
@@ -251,7 +251,7 @@ export class Round implements AsyncDisposable {
       salt: this.#salt,
       isUser: caller.role === "user",
     });
-    // The server may return a caller's own text to the caller, and show it to callers who may see
+    // The server may return a caller's own SQL to the caller, and show it to callers who may see
     // running statements.
     const asked = sql.includes(this.#canary(other.name)) ? [other] : [];
     const answer = await this.#all.ask(caller.name, takenBack(sql));
@@ -264,7 +264,7 @@ export class Round implements AsyncDisposable {
   async #postForm(caller: Caller): Promise<void> {
     const chance = this.#chance;
     const acted = chance.below(4) === 0 ? mayActAs(caller) : [];
-    // A service that acts for another user has only the rights of role user.
+    // A service acting for another user has only the rights of the role user.
     const users = acted.filter(({ role }) => role === "user");
     const owner = users.length === 0 ? caller : chance.pick(users);
     const hiddenBy = [false, true].map((readsView) =>
@@ -274,7 +274,7 @@ export class Round implements AsyncDisposable {
     if (asked === undefined) return;
     const { answer, sql } = asked;
     const hidden = hiddenBy[sql.includes("mine") ? 1 : 0] ?? [];
-    // The text that the caller itself has sent may appear in the response.
+    // The SQL sent by the caller itself may appear in the response.
     this.#judgeMarks(sql, textOfAnswer(answer), {
       caller,
       marks: hidden.filter((mark) => !sql.includes(mark)),
@@ -348,7 +348,10 @@ export class Round implements AsyncDisposable {
   }
 }
 
-/** Rolls back a change, so that the caller's state stays the same in both databases. */
+/**
+ * Wraps a change so that it is rolled back, which keeps the caller's state the same in both
+ * databases.
+ */
 function takenBack(sql: string): string {
   const isChange = /^(?:INSERT|UPDATE|DELETE|EXECUTE AS .*INSERT)/.test(sql);
   // Statements on STREAM tables are not wrapped: their rows are not compared, and transactions

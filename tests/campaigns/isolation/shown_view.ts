@@ -1,7 +1,7 @@
 /**
- * A view that runs with the rights of its owner and shows each caller the posts that the caller
- * wrote, whatever the policies are. Its owner, its level, and the owner's role change. Another view
- * of the same kind, `ids`, never shows a mark.
+ * Tests a view that runs with its owner's rights and shows callers the posts that they wrote,
+ * whatever the policies are. Its owner, its level and the owner's role change. Another view of the
+ * same kind, `ids`, never shows a mark.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { Caller, World } from "./world.ts";
@@ -14,19 +14,19 @@ const ROLES: Readonly<Record<(typeof LEVELS)[number], readonly Caller["role"][]>
   DBA: ["dba"],
 };
 
-/** A dba who is not one of the callers, and who loses the role from time to time. */
+/** A dba who is not one of the callers, and who loses that role from time to time. */
 const OWNER = "vera";
 
-/** The posts of the campaign, as the view needs them. */
+/** What the view needs to know about the campaign's posts. */
 export interface ShownPosts {
   /** Whether the caller may read the posts themselves. */
   readonly isKnown: boolean;
   /**
-   * The numbers of the posts that the policies for role `user` show when they are tested with the
-   * name and the role of the caller; undefined if there is no such policy.
+   * The numbers of the posts that the policies for the role `user` show when tested with the
+   * caller's name and role; undefined if there is no such policy.
    */
   readonly visibleToRoleUser: ReadonlySet<string> | undefined;
-  /** The numbers of the posts that the caller wrote. */
+  /** The numbers of the posts written by the caller. */
   readonly written: ReadonlySet<string>;
   /** The numbers of the posts that policies show to the caller. */
   readonly visible: ReadonlySet<string>;
@@ -46,8 +46,8 @@ export class ShownView {
   }
 
   /**
-   * @param showsMore Whether the view also shows posts of others, of which the campaign does not
-   * know.
+   * Creates the view and its owner.
+   * @param showsMore Whether the view also shows other users' posts without the campaign knowing.
    */
   static async open(
     { all, chance }: { all: World; chance: Chance },
@@ -66,7 +66,8 @@ export class ShownView {
   }
 
   /**
-   * Returns the numbers of the posts that the view shows; undefined if the caller may not read it.
+   * Returns the numbers of the posts that the view shows to a caller; undefined if the caller may
+   * not read it.
    */
   postsFor({ role }: Caller, posts: ShownPosts): ReadonlySet<string> | undefined {
     const { isKnown, visible, visibleToRoleUser, written } = posts;
@@ -76,7 +77,7 @@ export class ShownView {
     return visibleToRoleUser && written.intersection(visibleToRoleUser);
   }
 
-  /** Changes the owner of the view, its level, whose rights it has, or the role of its owner. */
+  /** Changes the view's owner, its level, whose rights it runs with, or its owner's role. */
   async move(): Promise<void> {
     const chance = this.#chance;
     switch (chance.below(4)) {

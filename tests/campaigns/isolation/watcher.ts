@@ -1,4 +1,4 @@
-/** A subscriber in this process that stores every message sent to it as text. */
+/** Implements an in-process subscriber that stores every message sent to it as text. */
 import type { LiveSink, LiveSubscription } from "../../../src/live/mod.ts";
 import { SubscriptionError } from "../../../src/live/mod.ts";
 import type { SubscriptionSpec } from "../../../src/protocol/mod.ts";
@@ -11,7 +11,7 @@ export interface Watcher {
   close(): void;
 }
 
-/** Subscribes a caller. A refusal counts as a message, too. */
+/** Subscribes a caller. If the subscription is refused, the refusal counts as a message. */
 export function watch(
   world: World,
   caller: string,

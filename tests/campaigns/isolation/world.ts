@@ -1,10 +1,10 @@
 /**
- * A database with a few callers, in this process. The common world contains the rows of all
- * callers. A lonely world contains only one caller. In the common world, that caller must never
- * receive more than in the lonely one.
+ * Opens an in-process database with a few callers, called a world. The common world contains the
+ * rows of all callers. A lonely world contains only one caller, who must never receive more in the
+ * common world than there.
  *
- * The wall clock of the worlds moves only when the campaign moves it, so that the age of a row
- * depends on the seed alone. Timers use the system's clock.
+ * The worlds' wall clock moves only when the campaign moves it, so that the age of a row depends
+ * on the seed alone. Timers use the system's clock.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ export const CALLERS: readonly Caller[] = [
   { name: "dora", role: "dba" },
 ];
 
-/** Lists the users for whom a caller may act through EXECUTE AS, except the caller. */
+/** Lists the other users for whom a caller may act through EXECUTE AS. */
 export function mayActAs({ role }: Caller): readonly Caller[] {
   if (role === "user") return [];
   return CALLERS.filter(
@@ -36,7 +36,7 @@ export function mayActAs({ role }: Caller): readonly Caller[] {
   );
 }
 
-/** The wall clock of all worlds of a round. */
+/** The wall clock of all worlds in a round. */
 export class RoundClock implements Clock {
   #nowMs = Date.UTC(2026, 6, 1);
 
@@ -62,7 +62,7 @@ export class RoundClock implements Clock {
   }
 }
 
-/** The parts with which a world is opened. */
+/** What is needed to open a world. */
 export interface WorldParts {
   readonly clock: Clock;
   /** Receives every statement before it runs. */
@@ -91,7 +91,7 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  /** Runs SQL text. An exception, which is a defect, is returned as INTERNAL_ERROR. */
+  /** Runs SQL. An exception, which is always a defect, is returned as INTERNAL_ERROR. */
   async ask(caller: string, sql: string): Promise<SqlResponse> {
     this.#note?.(caller, sql);
     try {
@@ -103,7 +103,10 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** Runs SQL text as root; it must succeed. @throws If it is refused. */
+  /**
+   * Runs SQL as root. It must succeed.
+   * @throws If the SQL is refused.
+   */
   async prepare(sql: string): Promise<void> {
     const { error } = await this.ask("root", sql);
     if (error !== undefined) throw new Error(`Cannot prepare with ${sql}`, { cause: error });

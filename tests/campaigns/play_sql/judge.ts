@@ -1,11 +1,11 @@
-/** Judges the results of both sides for a statement of a played script. */
+/** Judges both sides' results of a statement in a played script. */
 import { causeOf } from "./listed_differences.ts";
 import { haveSameRows, type Played } from "./played.ts";
 
 export type Verdict = "alike" | "omitted" | "listed" | "refused" | "accepted" | "wrong";
 export type Counts = Record<Verdict, number>;
 
-/** Statements about PostgreSQL's own catalog, plans, accounts and maintenance. */
+/** Matches statements about PostgreSQL's own catalog, plans, accounts and maintenance. */
 const NOT_PLAYED = new RegExp(
   [
     // The tables and views of the catalog, and the functions that describe its objects.
@@ -19,14 +19,14 @@ const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
   "invalid_option",
-  // This statement is refused only because an earlier one, which was counted, has failed.
+  // Such a statement is refused only because an earlier one, which has been counted, failed.
   "transaction_failed",
 ]);
 
-/** Messages about limits of types that docs/sql.md lists. */
+/** Matches messages about limits of types that docs/sql.md documents. */
 const DOCUMENTED_LIMITS = [
   /is not between 1 and 38|beyond the range of the type|must fit in 32 bits/,
-  // docs/not-yet.md lists the types that PostgreSQL has and Tidemark lacks.
+  // The types that PostgreSQL has and Tidemark lacks, as listed in docs/not-yet.md.
   /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|oid|reg\w+|txid_snapshot|pg_\w+|xid8?|cid|tid|xml|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
   /Cannot find column "(?:tableoid|ctid|oid|[cx]m(?:in|ax))"/,
 ];
@@ -34,7 +34,7 @@ const DOCUMENTED_LIMITS = [
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
 const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
 
-/** Matches a change after the parenthesis of the last entry of a WITH. */
+/** Matches a change after the closing parenthesis of the last WITH entry. */
 const CHANGED_WITH = /^\s*with\b[\s\S]*\)\s*(?:insert|update|delete|merge)\b/i;
 
 const VIEW = /^\s*create\s+(?:or\s+replace\s+)?(?:temp\w*\s+)?view\s+("[^"]+"|[\w.]+)/i;
@@ -44,7 +44,10 @@ const MADE =
 
 const NAME = String.raw`("[^"]+"|[\w.]+)`;
 
-/** Definitions and blocks of code that change the effect of later statements on other objects. */
+/**
+ * Matches definitions and code blocks, which change the effect of later statements on other
+ * objects.
+ */
 const DEFINES = /^\s*(?:create|alter|do)\b/i;
 const SIDE_EFFECTS = [
   String.raw`\btrigger\b[\s\S]*?\bon\s+${NAME}`,
@@ -61,19 +64,19 @@ const SIDE_EFFECTS = [
 ].map((source) => new RegExp(source, "gi"));
 
 const SETTING = /^\s*set\s+(?!constraints\b)(?:local\s+|session\s+)?([\w.]+)/i;
-/** The name of a savepoint or of a prepared statement. */
+/** Matches the name of a savepoint or prepared statement. */
 const SAVEPOINT = /^\s*(?:savepoint|prepare)\s+(\w+)/i;
 const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
 
-/** The subjects of statements that need a missing type without naming it. */
+/** Match statements that need a missing type without naming it. */
 const OMITTED_SUBJECTS = [
   // Matches ranges and multiranges.
   /\b(?:int4|int8|num|date|ts|tstz|text|float\w*|int\w*)_?(?:multi)?range\w*\s*\(|::\w*range\b/i,
-  // Matches large objects, XML, log positions and cursors as values.
+  // Matches large objects, XML, log positions, and cursors used as values.
   /\blo_\w+\s*\(|\bxml\w+\s*\(|\bpg_lsn\s*\(|\brefcursor\b|\bcursor_to_xml\w*/i,
-  // Matches views of the catalog about foreign data and functions.
+  // Matches catalog views about foreign data and functions.
   /\binformation_schema\.(?:foreign|user_mapping|routine|parameters|column_column)\w*/i,
-  // Matches variables of psql that its commands set.
+  // Matches psql variables that psql's own commands set.
   /:'LAST_ERROR_MESSAGE'/,
   // Matches code in another language.
   /^\s*do\s+(?:language\s+\w+\s+)?\$/i,
@@ -95,29 +98,29 @@ export function noCounts(): Counts {
 }
 
 /**
- * Judges statements, and remembers the objects that are missing or outdated because a statement was
+ * Judges statements, and remembers which objects are missing or outdated because a statement was
  * omitted.
  */
 export class Judge {
-  /** Names of objects that an omitted statement would have created or changed. */
+  /** The names of objects that an omitted statement would have created or changed. */
   readonly #omitted = new Set<string>();
   /** The operators that an omitted statement would have created. */
   readonly #operators = new Set<string>();
-  /** The tables and views from which each view reads. */
+  /** The tables and views that each view reads. */
   readonly #views = new Map<string, readonly string[]>();
-  /** The words of definitions that were omitted. */
+  /** The words that occur in omitted definitions. */
   readonly #definitionWords = new Set<string>();
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     this.#noteView(sql);
     const verdict = this.#verdict(sql, ours, theirs);
-    // A result that depends on an object which was omitted differs as well.
+    // A result that depends on an omitted object differs as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     if (!isSure) this.#noteOmitted(sql);
     return verdict;
   }
 
-  /** Remembers from which tables a view reads, because a change to the view changes them. */
+  /** Remembers which tables a view reads, because a change to the view changes them. */
   #noteView(sql: string): void {
     const view = VIEW.exec(sql)?.[1];
     if (view === undefined) return;
@@ -128,7 +131,9 @@ export class Judge {
     );
   }
 
-  /** Returns the tables and views below a view, which may be below itself if it is recursive. */
+  /**
+   * Returns the tables and views below a view, which include the view itself if it is recursive.
+   */
   #tablesOf(view: string, found = new Set<string>()): ReadonlySet<string> {
     for (const name of this.#views.get(view) ?? []) {
       if (found.has(name)) continue;
@@ -138,7 +143,7 @@ export class Judge {
     return found;
   }
 
-  /** Remembers the setting of a SET that only PostgreSQL ran. */
+  /** Remembers the setting of a SET statement that only PostgreSQL ran. */
   omitSetting(sql: string): void {
     const name = SETTING.exec(sql)?.[1];
     if (name !== undefined) this.#omitted.add(bare(name));
@@ -165,7 +170,7 @@ export class Judge {
 
   #verdict(sql: string, ours: Played, theirs: Played): Verdict {
     if (ours.kind === "failure" && theirs.kind === "failure") return "alike";
-    // A query with INTO, and a change after WITH, return only the number of rows.
+    // A SELECT … INTO, and a change after WITH, return only the number of rows.
     const counts = /^\s*select\b[\s\S]*\binto\b/i.test(sql) || CHANGED_WITH.test(sql);
     const hasRows = (QUERY.test(sql) && !counts) || /\breturning\b|^copy\b|^fetch\b/i.test(sql);
     if (ours.kind === "rows" && theirs.kind === "rows") {
@@ -184,10 +189,10 @@ export class Judge {
       return isOmission(ours) || OMITTED_SUBJECTS.some((subject) => subject.test(sql));
     }
     if (theirs.kind !== "failure") return false;
-    // This statement is refused only because an earlier one, which was counted, has failed.
+    // Such a statement is refused only because an earlier one, which has been counted, failed.
     if (theirs.code === "25P02") return true;
-    // PostgreSQL refuses to drop the object, because another object, which was omitted here,
-    // depends on it.
+    // PostgreSQL may refuse to drop the object because a different object depends on it that was
+    // omitted here.
     const isUsed = theirs.code === "2BP01";
     return (
       isUsed &&
@@ -204,13 +209,13 @@ export class Judge {
     return /\binformation_schema\./i.test(sql) && this.#isPatternOfOmitted(sql);
   }
 
-  /** Whether a name has the form of an index of an omitted table. */
+  /** Whether a name looks like that of an index on an omitted table. */
   #isIndexOfOmitted(sql: string): boolean {
     const names = [...this.#omitted];
     return wordsOf(sql).some((word) => names.some((name) => word.startsWith(`${name}_`)));
   }
 
-  /** Whether a query of the catalog lists objects by a pattern that matches an omitted one. */
+  /** Whether a catalog query lists objects by a pattern that matches an omitted one. */
   #isPatternOfOmitted(sql: string): boolean {
     const patterns = [...sql.matchAll(/\blike\s+e?'([^']*)'/gi)].map(([, pattern = ""]) => {
       const source = pattern.replaceAll(/\\+_|%|_/g, (sign) => {
@@ -226,7 +231,10 @@ function wordsOf(sql: string): string[] {
   return (sql.match(/"[^"]+"|[A-Za-z_]\w*/g) ?? []).map((word) => bare(word));
 }
 
-/** Returns whether a failure is due to a feature or a value range that Tidemark does not have. */
+/**
+ * Returns whether a failure is due to a feature or a range of values that Tidemark does not
+ * support.
+ */
 function isOmission({ code, message }: { code: string; message: string }): boolean {
   return OMISSIONS.has(code) || DOCUMENTED_LIMITS.some((limit) => limit.test(message));
 }

@@ -1,6 +1,6 @@
 /**
- * The differences from PostgreSQL that are on purpose, by cause. `docs/internals/differences.md`
- * has the same list with the reasons.
+ * Lists the intended differences from PostgreSQL by cause. `docs/internals/differences.md`
+ * contains the same list with the reasons.
  */
 import { haveSameRows, type Played } from "./played.ts";
 
@@ -153,12 +153,12 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused("intervals and moments have no rarer ISO forms", /'(?:P[\d.]+e|Y\d)/, /Cannot read/),
 ];
 
-/** Returns the cause of a difference that is listed, or undefined. */
+/** Returns the cause of a listed difference; undefined if the difference is not listed. */
 export function causeOf(comparison: Comparison): string | undefined {
   return LISTED_DIFFERENCES.find(({ isMet }) => isMet(comparison))?.cause;
 }
 
-/** Describes a statement that only PostgreSQL refuses. */
+/** Returns the entry for a statement that only PostgreSQL refuses. */
 function accepted(cause: string, state: string, form = /^/): ListedDifference {
   return {
     cause,
@@ -167,7 +167,7 @@ function accepted(cause: string, state: string, form = /^/): ListedDifference {
   };
 }
 
-/** Describes a statement that only Tidemark refuses. */
+/** Returns the entry for a statement that only Tidemark refuses. */
 function refused(cause: string, form: RegExp, told: RegExp): ListedDifference {
   return {
     cause,
@@ -182,14 +182,14 @@ function isRows(played: Played): played is Played & { kind: "rows" } {
   return played.kind === "rows";
 }
 
-/** Returns the rows with names that may differ replaced by one sign. */
+/** Returns the rows with every name that may differ replaced by the same sign. */
 function renamed(played: Played, ...names: readonly string[]): Rows {
   if (!isRows(played)) return [];
   const form = new RegExp(String.raw`\b(?:${names.join("|")})\b`, "g");
   return played.rows.map((row) => row.map((cell) => cell?.replaceAll(form, "*")));
 }
 
-/** Returns the rows without blanks at the ends of cells and of the elements of arrays. */
+/** Returns the rows without trailing whitespace in cells and array elements. */
 function trimmed(rows: Rows): Rows {
   const inArray = (_: string, element: string): string =>
     /^\w+$/.test(element) ? element : `"${element}"`;
@@ -198,7 +198,7 @@ function trimmed(rows: Rows): Rows {
   );
 }
 
-/** Returns the rows with numbers rounded to the digits that a REAL has for certain. */
+/** Returns the rows with numbers rounded to the digits that a REAL is certain to have. */
 function inReals(rows: Rows): Rows {
   return rows.map((row) =>
     row.map((cell) => (NUMBER.test(cell ?? "") ? Number(cell).toPrecision(6) : cell)),

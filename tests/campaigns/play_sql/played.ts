@@ -1,4 +1,7 @@
-/** The result of one side for a statement of a script, with its cells as PostgreSQL prints them. */
+/**
+ * Defines the result of a script's statement on one side, with its cells as PostgreSQL prints
+ * them.
+ */
 
 /** A cell as text; undefined for NULL. */
 export type Cell = string | undefined;
@@ -7,14 +10,17 @@ export type Played =
   | { readonly kind: "rows"; readonly rows: readonly (readonly Cell[])[] }
   | { readonly kind: "failure"; readonly code: string; readonly message: string };
 
-/** DOUBLE PRECISION and NUMERIC results may differ in their last digits. */
+/**
+ * How many digits of DOUBLE PRECISION and NUMERIC results are compared. Their last digits may
+ * differ.
+ */
 const DIGITS_COMPARED = 12;
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
 /**
- * Returns whether two results contain the same rows, in any order, because scripts often leave the
- * order of ties undefined. `fuzz_sql` compares orders.
+ * Returns whether two results contain the same rows in any order. Scripts often leave the order of
+ * ties undefined; `fuzz_sql` compares orders.
  */
 export function haveSameRows(
   ours: readonly (readonly Cell[])[],

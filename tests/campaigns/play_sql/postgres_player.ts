@@ -1,6 +1,6 @@
 /**
- * Uses PostgreSQL as the oracle for played scripts. All statements go through one psql process, so
- * that they share a session, and the results are as PostgreSQL prints them.
+ * Uses PostgreSQL as the oracle for played scripts. All statements go through a single psql
+ * process, so that they share a session, and results are as PostgreSQL prints them.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../../support/postgres.ts";
@@ -33,7 +33,7 @@ export async function openPostgresPlayer(): Promise<PostgresPlayer> {
     async play(statement) {
       const played = await session.play(statement);
       if (played !== undefined) return played;
-      // psql still waits for input, for example because a string has not ended.
+      // psql is still waiting for input, for example because a string has not been closed.
       await begin();
       return { kind: "failure", code: "57014", message: "psql did not answer" };
     },
@@ -73,7 +73,7 @@ class Session {
     const answer = await Promise.race([this.#read(), Bun.sleep(ANSWER_MS_MAX)]);
     if (answer === undefined) return undefined;
     const played = playedOf(answer, sql);
-    // COPY counts the rows that it stores, and returns no rows.
+    // COPY reports how many rows it stored, and returns no rows.
     const isCopyFrom = played.kind === "rows" && /^copy\b[\s\S]*?\bfrom\b/i.test(sql);
     return isCopyFrom && !/^copy\s*\(/i.test(sql) ? { kind: "rows", rows: [] } : played;
   }
@@ -84,7 +84,7 @@ class Session {
   }
 }
 
-/** Returns a function that reads until the end of the next mark. */
+/** Returns a function that reads up to the end of the next mark. */
 function readerOfMarks(output: ReadableStream<Uint8Array>): () => Promise<string> {
   const reader = output.getReader();
   const decoder = new TextDecoder();

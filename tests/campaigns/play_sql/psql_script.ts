@@ -1,14 +1,14 @@
 /**
- * Splits a script for psql into its statements and the commands of psql that a comparison needs.
+ * Splits a psql script into its statements and those psql commands that a comparison needs.
  *
  * Variables (`\set`, `\getenv`, `:name`, `:'name'`) are replaced as psql replaces them. Other
  * backslash commands are dropped. The data after `COPY … FROM stdin` belongs to the statement.
  */
 
 export interface ScriptStatement {
-  /** The statement without its semicolon and without comments before it. */
+  /** The statement without its semicolon and without the comments before it. */
   readonly sql: string;
-  /** The number of the line on which the statement begins, from 1. */
+  /** The number of the line on which the statement begins, counted from 1. */
   readonly line: number;
   /** The lines after `COPY … FROM stdin`, without the closing `\.`. */
   readonly data?: string;
@@ -98,7 +98,7 @@ class Splitter {
     return true;
   }
 
-  /** Executes `\set` and `\getenv`; `\;` and `\g…` end a statement. */
+  /** Executes `\set` and `\getenv`. `\;` and `\g…` end a statement. */
   #command(): void {
     const end = lineEnd(this.#script, this.#at);
     const line = this.#script.slice(this.#at + 1, end);
@@ -121,7 +121,7 @@ class Splitter {
 
   #end(): void {
     this.#at += 1;
-    // The statements of a function in standard SQL belong to its definition.
+    // The statements inside a function in standard SQL belong to its definition.
     if (ATOMIC.test(this.#text) && !/\bend\s*$/i.test(this.#text)) {
       this.#text += ";";
       return;
@@ -137,7 +137,8 @@ class Splitter {
     const close = /^\\\.$/m.exec(this.#script.slice(from));
     const length = close?.index ?? this.#script.length - from;
     const data = this.#script.slice(from, from + length);
-    // A COPY that PostgreSQL refuses has no data, so the next data belong to a later COPY.
+    // A COPY that PostgreSQL refuses has no data, so the data that follows belongs to a later
+    // COPY.
     if (FURTHER_COPY.test(data)) {
       this.#statements.push({ sql, line: this.#line });
       return;

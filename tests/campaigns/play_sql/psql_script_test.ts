@@ -1,4 +1,4 @@
-/** Verifies that scripts are split into statements as psql splits them. */
+/** Verifies that scripts are split into statements exactly as psql splits them. */
 import { expect, test } from "bun:test";
 import { statementsOf } from "./psql_script.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Plays scripts on Tidemark: the real server over HTTP. A transaction of the script becomes one of
- * `/v1/api/transactions`, and COPY goes through `/v1/api/copy`. SET and PREPARE last for one
- * request here, so SET is sent again before each statement, and PREPARE before each EXECUTE.
+ * Plays scripts on Tidemark: on the real server, over HTTP. A transaction in the script uses
+ * `/v1/api/transactions`, and COPY uses `/v1/api/copy`. Here, SET and PREPARE last for a single
+ * request, so SET is sent again before each statement, and PREPARE before each EXECUTE.
  */
 import {
   type ServerProcess,
@@ -23,7 +23,7 @@ const DROP_SCHEMA = /^drop\s+schema\s+(?:if\s+exists\s+)?("[^"]+"|\w+)/i;
 const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(["_seq", "_deleted"]);
 
 export interface TidemarkPlayer extends AsyncDisposable {
-  /** Discards the settings and the transaction of the previous script. */
+  /** Discards the previous script's settings and transaction. */
   readonly begin: () => void;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
   /** Runs a query again with its columns cast to text, which yields PostgreSQL's text forms. */
@@ -46,9 +46,9 @@ export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
 class Player {
   readonly #server: ServerProcess;
   readonly #settings = new Map<string, string>();
-  /** The texts of PREPARE, by name. */
+  /** The PREPARE statements, keyed by name. */
   readonly #prepared = new Map<string, string>();
-  /** The statements that the open transaction knows. */
+  /** The names of the statements that the open transaction has prepared. */
   readonly #known = new Set<string>();
   #transaction: string | undefined;
   #columnCount = 0;
@@ -73,7 +73,10 @@ class Player {
     return played;
   }
 
-  /** Remembers PREPARE, and forgets the settings and statements that no longer apply. */
+  /**
+   * Remembers PREPARE statements, and discards settings and prepared statements that no longer
+   * apply.
+   */
   #note(sql: string, played: Played): void {
     const gone = DEALLOCATE.exec(sql)?.[1];
     if (gone?.toLowerCase() === "all") this.#prepared.clear();
@@ -84,7 +87,7 @@ class Player {
       this.#prepared.set(prepared, sql);
       if (this.#transaction !== undefined) this.#known.add(prepared);
     }
-    // PostgreSQL ignores a schema of search_path that does not exist.
+    // In PostgreSQL, a schema in search_path that does not exist is ignored.
     const schema = DROP_SCHEMA.exec(sql)?.[1];
     for (const [name, text] of this.#settings) {
       const isPath = /^set\s+(?:session\s+)?search_path/i.test(name);
@@ -92,7 +95,10 @@ class Player {
     }
   }
 
-  /** Returns the PREPARE of the statement that a text executes or deallocates. */
+  /**
+   * Returns the PREPARE for the statement that `sql` executes or deallocates; an empty list if
+   * there is none.
+   */
   #prepareFor(sql: string): readonly string[] {
     const name = (EXECUTE.exec(sql) ?? DEALLOCATE.exec(sql))?.[1];
     const text = name === undefined ? undefined : this.#prepared.get(name);
@@ -146,7 +152,7 @@ function failureOf({ code, reason, message, hint }: SqlError): Played {
   return { kind: "failure", code: reason ?? code, message: `${message} ${hint ?? ""}`.trim() };
 }
 
-/** Returns the rows without the system columns that `SELECT *` shows only here. */
+/** Returns the rows without the system columns, which `SELECT *` shows only here. */
 function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
   const fields = entry?.schema ?? [];
   return (entry?.rows ?? []).map((row) =>
@@ -156,7 +162,7 @@ function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
   );
 }
 
-/** The days of 0001-01-01 and 9999-12-31. Any day outside this range is read again as text. */
+/** The days of 0001-01-01 and 9999-12-31. Days outside this range are read again as text. */
 const DAYS_SHOWN: readonly [number, number] = [-719_162, 2_932_896];
 
 function textOfDay(days: number): string {

@@ -1,9 +1,9 @@
 /**
- * Makes a reader fail in a server that `faults.ts` has bundled. Each stage of its readers calls a
- * global function of this module.
+ * Makes a reader fail in a server bundled by `faults.ts`. Each stage of the server's readers calls
+ * a global function of this module.
  *
- * A call fails once, in the way that the file named by READER_FAULT specifies: the first thread
- * that reaches the call takes the file and fails.
+ * A call fails once, in the way specified by the file that READER_FAULT names: the first thread
+ * that reaches the call removes the file and fails.
  */
 import { readFileSync, renameSync } from "node:fs";
 import { isMainThread, threadId } from "node:worker_threads";
@@ -12,7 +12,7 @@ export const FAULT_KINDS = ["end", "throw", "throw later", "no memory", "hang"] 
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** The contents of the control file. */
+/** The contents of the control file that READER_FAULT names. */
 export interface ReaderFault {
   readonly stage: string;
   readonly kind: FaultKind;
@@ -39,7 +39,7 @@ function taken(path: string, stage: string): ReaderFault | undefined {
     renameSync(path, `${path}.${threadId}`);
     return fault;
   } catch {
-    // There is no fault to inject, or another thread has already injected it.
+    // There is no fault to inject, or another thread has already taken it.
     return undefined;
   }
 }
@@ -56,7 +56,7 @@ function fail(kind: FaultKind): void {
       }, 0);
       break;
     case "no memory":
-      // An allocation of a typed array that is too large fails in the same way.
+      // This fails in the same way as the allocation of a typed array that is too large.
       new Float64Array(2 ** 40).fill(1);
       break;
     case "hang":

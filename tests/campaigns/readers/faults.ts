@@ -1,16 +1,15 @@
 /**
- * Bundles a server whose readers can be made to fail: each stage of the reader code calls a global
- * function of `fault_point.ts`. The server's own code does not refer to this file.
+ * Bundles a server with readers that can be made to fail: each stage of the reader code calls a
+ * global function of `fault_point.ts`. The server's own code does not refer to this file.
  *
- * The server may also have a fault of the event loop, which the campaign has to find.
+ * The server may also have a fault in the event loop that the campaign must find.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { bundleChangedServer, SOURCES } from "../../support/changed_server.ts";
 
 /**
- * The positions of the calls: the file below `src/`, and the line before which the call is
- * inserted.
+ * Where the calls are inserted: the file below `src/`, and the line before which the call goes.
  */
 const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = {
   plan: ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
@@ -28,7 +27,7 @@ export const STAGE_NAMES: readonly string[] = Object.keys(STAGES);
 
 type InjectedFault = readonly [file: string, from: string, to: string];
 
-/** Faults that the campaign must find: a text in a file below `src/`, and its replacement. */
+/** Faults that the campaign must find. Each replaces some text in a file below `src/`. */
 export const INJECTED_FAULTS: Readonly<Record<string, InjectedFault>> = {
   pinned: [
     "storage/replica/local_sharing.ts",
@@ -46,14 +45,14 @@ export const INJECTED_FAULTS: Readonly<Record<string, InjectedFault>> = {
   files: ["sql/readers/reader_pool.ts", "cleanUp?.(number)", "undefined"],
 };
 
-/** The module to which the inserted calls lead. */
+/** The module that the inserted calls use. */
 const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
 
 /**
- * Bundles a server whose readers call {@linkcode FAULT_POINT} in each stage.
+ * Bundles a server with readers that call {@linkcode FAULT_POINT} in each stage.
  *
- * @param folder The absolute path of the folder of the bundle.
- * @param injected One of INJECTED_FAULTS, which the server then has.
+ * @param folder The absolute path of the folder for the bundle.
+ * @param injected One of INJECTED_FAULTS, for the server to have as well.
  * @returns The command that starts the server.
  */
 export function bundleWithReaderFaults(
@@ -67,7 +66,7 @@ export function bundleWithReaderFaults(
   });
 }
 
-/** Lists the errors that would keep a bundle with faults from being made. */
+/** Lists the errors that would prevent the bundling of a server with faults. */
 export function staleReaderFaults(): readonly string[] {
   const called = new Set(Object.values(STAGES).map(([file]) => join(SOURCES, file)));
   const sources = [

@@ -1,6 +1,6 @@
 /**
- * Queries whose results prove themselves: each query reads one snapshot, in which two sums or
- * counts are equal whatever was written before.
+ * Lists queries with results that prove themselves: each query reads a single snapshot, in which
+ * two sums or counts are equal whatever was written before.
  */
 
 type Rows = readonly (readonly unknown[])[];
@@ -9,13 +9,13 @@ export interface ProvingQuery {
   readonly sql: string;
   /** The time limit in milliseconds, if the query is meant to exceed it. */
   readonly timeoutMs?: number;
-  /** True if the query needs more memory than a statement may use. */
+  /** True if the query is meant to need more memory than a statement may use. */
   readonly isTooMuch?: boolean;
   /** Returns a contradiction between rows of the result; undefined if there is none. */
   contradiction(rows: Rows): string | undefined;
 }
 
-/** Checks that all pairs of cells in the first row are equal. */
+/** Checks that the cells in the first row are equal in pairs. */
 function pairsAreEqual([row = []]: Rows): string | undefined {
   if (row.length === 0) return "there is no row";
   for (let at = 0; at + 1 < row.length; at += 2) {
@@ -65,7 +65,7 @@ export const QUERIES: readonly ProvingQuery[] = [
     contradiction: areWhole,
   },
   { sql: "SELECT s FROM r.t ORDER BY s LIMIT 500", contradiction: ascend },
-  // The following three queries read data that exists only on the event loop.
+  // This query and the next two read data that exists only on the event loop.
   {
     sql: "SELECT sum(n), max(n) * count(*) FROM (SELECT name, count(*) AS n FROM system.settings, r.t WHERE id % 100 = 1 GROUP BY name) AS g",
     contradiction: pairsAreEqual,

@@ -22,23 +22,23 @@ import { type ProvingQuery, QUERIES } from "./queries.ts";
 
 const WORKERS = 2;
 /**
- * The memory per row with which the ranks of all rows fit in memory, while their sort keys are
- * spilled to temporary files.
+ * The memory limit per row. With it, the ranks of all rows fit into memory, while their sort keys
+ * are spilled to temporary files.
  */
 const BUDGET_BYTES_PER_ROW = 700;
 
 /**
- * The growth of the process that is allowed once it is idle, since heaps keep some of their memory.
+ * By how much the process may have grown once it is idle again. Heaps keep some of their memory.
  */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
 const THREADS_MORE_MAX = 6;
 
-/** The time after which a statement counts as hung. */
+/** After this time, a statement counts as hung. */
 const STATEMENT_MS_MAX = 60_000;
 const QUIET_MS_MAX = 20_000;
 const FAULT_PAUSE_MS = 150;
 
-/** The maximum number of rows that fit in the memory of one statement. */
+/** The maximum number of rows that fit into the memory of a single statement. */
 const ROWS_PER_INSERT = 100_000;
 
 export interface ReadersOptions {
@@ -50,7 +50,7 @@ export interface ReadersOptions {
 
 export interface ReadersReport {
   readonly answered: number;
-  /** The number of statements that failed because of a reader. */
+  /** How many statements failed because of a reader. */
   readonly failed: number;
   readonly written: number;
   readonly faults: ReadonlyMap<FaultKind, number>;
@@ -171,7 +171,7 @@ class Campaign {
     else this.#noteFailure(sql, error);
   }
 
-  /** A failed reader may cause at most one statement to fail. */
+  /** Counts a failed statement. A failed reader may cause at most one. */
   #noteFailure(sql: string, { code, message }: { code: string; message: string }): void {
     this.#failed += 1;
     const isOfReader = code === "INTERNAL_ERROR" || code === "QUERY_TIMEOUT";
@@ -217,7 +217,8 @@ class Campaign {
         this.#acknowledged.push(id);
         this.#written += 1;
       } else if (answer.error.reason !== "conflict") {
-        // On a busy machine, the statements of a transaction may take longer than a tick.
+        // On a busy machine, the statements of a transaction may take longer than a tick and move
+        // to a reader.
         this.#noteFailure(sql, answer.error);
       }
       if (number === 1 && count % 40 === 39) await this.#ask("STORAGE FLUSH TABLE r.t");
@@ -235,7 +236,8 @@ class Campaign {
       this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + 1);
       writeFileSync(`${control}.new`, JSON.stringify(fault));
       renameSync(`${control}.new`, control);
-      // A statement is planned again only by a reader that has just started.
+      // Only a reader that has just started plans a statement again, so this stage may be reached
+      // late.
       for (let wait = 0; wait < 10 && existsSync(control) && !this.#isOver; wait += 1) {
         await Bun.sleep(FAULT_PAUSE_MS);
       }

@@ -1,5 +1,5 @@
 /**
- * Names the points where a server is killed on purpose: before and after each operation of the
+ * Names the points at which a server is killed on purpose: before and after each operation of the
  * on-disk protocols.
  */
 
@@ -17,14 +17,17 @@ const FILE_KINDS: readonly (readonly [pattern: RegExp, kind: string])[] = [
   [/\/files\//, "upload"],
 ];
 
-/** Returns the kind of a path in a data directory or storage; "other" if no protocol uses it. */
+/**
+ * Returns the kind of file to which a path in a data directory or storage refers; "other" if no
+ * protocol uses it.
+ */
 export function fileKind(path: string): string {
   return FILE_KINDS.find(([pattern]) => pattern.test(path))?.[1] ?? "other";
 }
 
 /**
- * The operations, each with the minimum number of times that a server under load runs it. The
- * server is killed at a random one of these times.
+ * The operations, each with the minimum number of times that a server under load runs it. One of
+ * these times, chosen at random, is when the server is killed.
  */
 const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
   ["write log", 200],
@@ -58,8 +61,8 @@ const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
 export interface KillPoint {
   readonly name: string;
   /**
-   * The minimum number of occurrences. The occurrence that kills the process is chosen at random
-   * among them.
+   * The minimum number of times that the point is reached. One of these times, chosen at random,
+   * kills the process.
    */
   readonly often: number;
 }

@@ -1,7 +1,7 @@
 /**
- * Gives a server under torture, and each of its threads, a disk that kills the process right before
- * or after an operation that the environment names, so that the server dies at every step of the
- * on-disk protocols. The process and its threads load this module first.
+ * Gives a server under torture, and each of its threads, a disk that kills the process right
+ * before or after an operation named in the environment, so that the server dies at every step of
+ * the on-disk protocols. The process and its threads load this module first.
  *
  *     KILL_AT="after rename pending segment" KILL_COUNT=2
  *
@@ -33,7 +33,8 @@ function dieAt(point: string): void {
   count += 1;
   if (count < wantedCount) return;
   process.kill(process.pid, "SIGKILL");
-  // The signal ends a process with several threads only a moment later.
+  // In a process with several threads, the signal takes effect only a moment later, so this thread
+  // waits.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 
@@ -45,7 +46,8 @@ class KillingFile extends ForwardingFile {
   }
 
   /**
-   * Writes and syncs in a single system call. The named point is where a separate sync would begin.
+   * Writes and syncs in a single system call. The named point is where a separate sync would
+   * begin.
    */
   override async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     dieAt(`before write ${this.#kind}`);
@@ -95,7 +97,7 @@ const killing: Pick<
 };
 Object.assign(bunDisk, killing);
 
-// The catalog writes its files itself. Only its commits are visible from outside.
+// SQLite writes the catalog's files itself. Only its commits are visible from outside.
 type Run = SqliteDatabase["run"];
 const plainRun: Run = Reflect.get(SqliteDatabase.prototype, "run");
 Object.assign(SqliteDatabase.prototype, {

@@ -1,12 +1,12 @@
 /**
- * The rows that a server must have, derived only from acknowledged changes.
+ * Keeps the rows that a server must have, derived only from acknowledged changes.
  *
- * A change that was sent but not answered is pending: after a crash, either all of it is present or
- * none of it. Each writer has at most one change in progress, and no two writers touch the same
- * key, so pending changes never overlap.
+ * A change that was sent but not answered is pending: after a crash, either all of it is present
+ * or none. Each writer has at most one change in progress, and no two writers touch the same key,
+ * so pending changes never overlap.
  */
 
-/** The new text of each touched key; undefined deletes the key. */
+/** The new text for each touched key. Undefined deletes the key. */
 export type Changes = ReadonlyMap<number, string | undefined>;
 
 export interface ObservedRow {
@@ -15,22 +15,22 @@ export interface ObservedRow {
 }
 
 export interface Verdict {
-  /** The number of keys whose acknowledged state is missing. */
+  /** How many keys lack their acknowledged state. */
   lost: number;
   /**
-   * The number of keys with a value that no writer wrote, plus the number of keys that reappeared
-   * after an acknowledged deletion.
+   * How many keys have a value that no writer wrote, plus how many reappeared after an
+   * acknowledged deletion.
    */
   invented: number;
-  /** The number of pending changes that are only partly present. */
+  /** How many pending changes are only partly present. */
   torn: number;
-  /** The first few findings, in words. */
+  /** Descriptions of the first few findings. */
   findings: string[];
 }
 
 const FINDINGS_MAX = 10;
 
-/** The rows of one table as one user sees them. */
+/** A table's rows as one user sees them. */
 export class Ledger {
   readonly #texts = new Map<number, string>();
   readonly #pending = new Map<number, Changes>();
@@ -57,7 +57,7 @@ export class Ledger {
     this.#pending.delete(writer);
   }
 
-  /** Records that the server reported that none of the changes were made. */
+  /** Records that the server reported that it made none of the changes. */
   refuse(writer: number): void {
     this.#pending.delete(writer);
   }
@@ -105,7 +105,7 @@ export class Ledger {
   }
 }
 
-/** Checks that a sequence id, once assigned, never refers to anything else. */
+/** Checks that a seq, once assigned, never identifies anything else. */
 export class SeqWatch {
   readonly #versionBySeq = new Map<number, string>();
   readonly #acknowledged = new Set<number>();
@@ -113,24 +113,30 @@ export class SeqWatch {
   #floor = 0;
   #reusedCount = 0;
 
-  /** The number of ids that were assigned again, or that were below an older one. */
+  /** How many seqs were assigned again, or were below an older one. */
   get reusedCount(): number {
     return this.#reusedCount;
   }
 
-  /** Requires every new id to be above all ids seen so far, because the server was restarted. */
+  /**
+   * From now on, requires every new seq to be above all seqs seen so far. Called when the server
+   * has been restarted.
+   */
   raiseFloor(): void {
     this.#floor = this.#highest;
   }
 
-  /** Records the highest id of a commit, from its response. */
+  /** Records the highest seq of a commit, taken from its response. */
   acknowledged(seq: number): void {
     if (seq <= this.#floor || this.#acknowledged.has(seq)) this.#reusedCount += 1;
     this.#acknowledged.add(seq);
     this.#highest = Math.max(this.#highest, seq);
   }
 
-  /** Records an id read from a row. @param version The version that it identifies. */
+  /**
+   * Records a seq read from a row.
+   * @param version The version that it identifies.
+   */
   seen(seq: number, version: string): void {
     const before = this.#versionBySeq.get(seq);
     if (before === undefined ? seq <= this.#floor : before !== version) this.#reusedCount += 1;

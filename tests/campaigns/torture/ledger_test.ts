@@ -1,5 +1,6 @@
 /**
- * Verifies that the torture checker finds each kind of injected fault, so that it can be trusted.
+ * Verifies that the torture checker finds each kind of injected fault and can therefore be
+ * trusted.
  */
 import { describe, expect, test } from "bun:test";
 import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";

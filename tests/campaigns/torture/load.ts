@@ -1,7 +1,7 @@
 /**
- * Generates the load under which a server is killed: writers that insert, update, delete and commit
- * several statements at once, and one writer that flushes and changes definitions. Each writer
- * records in the ledger the changes that it is about to send, and then the response.
+ * Generates the load under which a server is killed: writers that insert, update, delete and
+ * commit several statements at once, and a writer that flushes and changes definitions. Before it
+ * sends changes, each writer records them in the ledger, and afterwards it records the response.
  */
 
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -18,15 +18,15 @@ export interface Scope {
 }
 
 /**
- * The number of keys from which a writer deletes more than it inserts, so that the tables stay
- * small enough to read.
+ * Above this number of keys, a writer deletes more than it inserts, so that the tables stay small
+ * enough to read.
  */
 const KEYS_MAX = 1500;
 
 const SHORT_TEXT_MAX = 60;
 const LONG_TEXT_MAX = 6000;
 
-/** The size of the range of keys that one writer uses alone. */
+/** The size of the key range that each writer has to itself. */
 const WRITER_KEYS = 1_000_000;
 
 export interface Tally {
@@ -44,7 +44,7 @@ export interface WriterOptions {
   tally: Tally;
 }
 
-/** One of the writers. Its keys ascend throughout the run. */
+/** A writer. Its keys ascend throughout the run. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #own: number[] = [];
@@ -69,7 +69,7 @@ export class Writer {
     }
   }
 
-  /** After a crash only the ledger knows which keys exist. */
+  /** After a crash, only the ledger knows which keys exist. */
   #keepExisting(): void {
     const existing = this.#own.filter((key) => this.#options.scope.ledger.has(key));
     this.#own.splice(0, this.#own.length, ...existing);
@@ -123,18 +123,21 @@ export class Writer {
   }
 
   /**
-   * Returns a new text. Each text is written only once, so a text that is read back identifies the
-   * statement that wrote it.
+   * Returns new text. No text is written twice, so text that is read back identifies the statement
+   * that wrote it.
    */
   #newText(): string {
     const { chance, writer } = this.#options;
     this.#version += 1;
-    // Long texts fill the log, so that most servers recycle it during their life.
+    // Long texts fill the log, so that most servers recycle it before they are killed.
     const lengthMax = chance.below(8) === 0 ? LONG_TEXT_MAX : SHORT_TEXT_MAX;
     return `w${writer}.${this.#version}.${chance.text(8 + chance.below(lengthMax))}`;
   }
 
-  /** Sends a statement of the writer. @returns Whether the server is still running. */
+  /**
+   * Sends one of the writer's statements.
+   * @returns Whether the server is still running.
+   */
   async #send(sql: string): Promise<boolean> {
     const { server, scope, writer, tally } = this.#options;
     const answer = await server.sql(sql, { token: scope.token }).catch(() => undefined);
@@ -166,12 +169,14 @@ export interface DefinerOptions {
   tally: Tally;
 }
 
-/** Flushes and compacts, and creates, alters and drops tables next to those of the writers. */
+/** Flushes and compacts, and creates, alters and drops side tables next to the writers' tables. */
 export class Definer {
   readonly #options: DefinerOptions;
-  /** Side tables that exist according to the acknowledgements, with their columns. */
+  /** The side tables that exist according to the acknowledgements, with their columns. */
   readonly #columnsByTable = new Map<string, string[]>();
-  /** The change that was sent but not answered: the states before and after it are both correct. */
+  /**
+   * The change that was sent but not answered. The states before and after it are both correct.
+   */
   #unanswered: { table: string; before?: string[]; after?: string[] } | undefined;
   #tableCount = 0;
 
@@ -187,7 +192,10 @@ export class Definer {
     }
   }
 
-  /** Compares the side tables with what was acknowledged. @returns The faults in words. */
+  /**
+   * Compares the side tables with what was acknowledged.
+   * @returns Descriptions of the faults.
+   */
   async faults(): Promise<string[]> {
     const { server } = this.#options;
     const rows = await server.rows(
@@ -209,7 +217,7 @@ export class Definer {
     return [...faults, ...(await this.#unrecorded(found))];
   }
 
-  /** Compares the tables that transactions define with the rows that record them. */
+  /** Compares the tables defined in transactions with the rows that record them. */
   async #unrecorded(found: ReadonlyMap<string, readonly string[]>): Promise<string[]> {
     const { server } = this.#options;
     const rows = await server.rows("SELECT name, columns FROM torture.recorded");
@@ -222,7 +230,7 @@ export class Definer {
       if (columns?.join() !== listed) {
         faults.push(`table ${name} has columns ${columns?.join()}, but ${listed} are recorded`);
       }
-      // The transaction that adds a column also numbers it in the only row.
+      // The transaction that adds a column also writes the column's number into the only row.
       if (columns === undefined) continue;
       const [row = []] = await server.rows(`SELECT ${columns.join()} FROM torture.${name}`);
       const wanted = columns.map((_, at) => (at === 1 ? "x" : at));
@@ -293,7 +301,7 @@ export class Definer {
   }
 }
 
-/** Whether a side table is defined in transactions, which also record its columns in a row. */
+/** Whether a side table is defined in transactions that also record its columns in a row. */
 function isRecorded(table: string): boolean {
   return Number(table.slice("side".length)) % 2 === 0;
 }

@@ -10,30 +10,31 @@ import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
 import { Definer, type Scope, type Tally, Writer } from "./load.ts";
 import { UPLOADS_TABLE, Uploader } from "./uploads.ts";
 
-/** Faults that a run can inject into what it reads back, to show that it would find them. */
+/**
+ * Faults that a run can inject into the data that it reads back, to show that it would find them.
+ */
 export const INJECTED_FAULTS = [
   "lost",
   "invented",
   "altered",
   "reused",
   "upload",
-  /** Injects the fault that an index does not find a row. */
+  /** An index does not find a row. */
   "misindexed",
 ] as const;
 
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
 export interface TortureOptions {
-  /** The number of kills at random moments; used if no rounds are given. */
+  /** How many times the server is killed at random moments. Used if no rounds are given. */
   killCount: number;
-  /** The number of times that the server is killed at each named point. */
+  /** How many times the server is killed at each named point. */
   rounds: number;
   /**
-   * The duration of a run in which random kills alternate with rounds of named points; absent for a
-   * single round.
+   * How long random kills alternate with rounds over the named points; absent for a single round.
    */
   minutes?: number | undefined;
-  /** Called after each kill. Returns true if no further run is needed. */
+  /** Called after each kill. Returns true if the run can end. */
   isEnough?: () => boolean;
   seed: number;
   injected: InjectedFault | undefined;
@@ -49,16 +50,16 @@ export interface TortureReport {
   invented: number;
   torn: number;
   reused: number;
-  /** The number of tables or columns that differ from what was acknowledged. */
+  /** How many tables or columns differ from what was acknowledged. */
   defined: number;
-  /** The number of uploaded files that differ from what was acknowledged. */
+  /** How many uploaded files differ from what was acknowledged. */
   files: number;
   /** Named points that no server reached. */
   unreached: string[];
   startMsMedian: number;
   startMsMax: number;
   findings: string[];
-  /** The directory of the server, which is removed if nothing was found. */
+  /** The server's directory. It is removed if nothing was found. */
   directory: string;
 }
 
@@ -68,27 +69,27 @@ export function faultCountOf(report: TortureReport): number {
 }
 
 /**
- * The minimum time that a server runs under load. It is often too short for a flush, and sometimes
- * long enough for several flushes.
+ * The shortest and the longest time that a server runs under load. The shortest is often too short
+ * for a flush, and the longest allows several flushes.
  */
 const LIFE_MS_MIN = 30;
 const LIFE_MS_MAX = 1500;
 
-/** The number of keys and the number of texts that are looked up after each kill. */
+/** How many keys, and how many texts, are looked up after each kill. */
 const LOOKUPS_PER_SCOPE = 10;
 
 const MINUTE_MS = 60_000;
 
-/** In a long run, the number of random kills between two rounds over the named points. */
+/** In a long run, how many random kills happen between two rounds over the named points. */
 const KILLS_BETWEEN_ROUNDS = 100;
 
-/** The maximum time within which a server under load reaches every named point. */
+/** How long a server under load may take to reach a named point. */
 const POINT_MS_MAX = 90_000;
 
-/** The writers notice the end of a server a moment before this script does. */
+/** How long to wait for the exit of a server whose end the writers have already noticed. */
 const END_MS_MAX = 2000;
 
-/** The exit code of a process that SIGKILL ended. */
+/** The exit code of a process ended by SIGKILL. */
 const KILLED = 137;
 
 /** How many characters of the server's output are shown if it fails without being killed. */
@@ -105,13 +106,13 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
       command: await compileChangedServer(`${elsewhere}/program`, { first }),
     }),
     config: {
-      // The files are small, so that the log is recycled and flushed many times in one run.
+      // The files are small, so that the log is recycled and flushed many times in a run.
       storage: {
         wal_segment_bytes: 1_048_576,
         wal_max_bytes: 8_388_608,
         allowed_roots: [elsewhere],
       },
-      // The limit for rows is reduced, so that a small log file can store the largest row.
+      // The row limit is reduced, so that the largest row fits into a small log file.
       limits: { max_row_bytes: 65_536 },
       performance: { request_timeout: 60 },
     },
@@ -137,8 +138,8 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
 }
 
 /**
- * Two writers share a SHARED table. Two others use the same keys for their own rows, in a table
- * whose segments are in another storage.
+ * Creates the tables. Two writers share a SHARED table. Two others use the same keys for rows of
+ * their own, in a table with segments in another storage.
  */
 async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]> {
   const policy = "FLUSH_POLICY = 'rows:400,interval:2'";
@@ -189,8 +190,8 @@ class Run {
         new Writer({
           server,
           scope,
-          // The two owners use the same keys, so that a row of one owner that is visible to the
-          // other is noticed.
+          // The two owners use the same keys, so that it is noticed if one owner's row becomes
+          // visible to the other.
           writer: index < 2 ? index : 2,
           chance: chanceFromSeed(chance.below(2 ** 31)),
           tally,
@@ -246,7 +247,7 @@ class Run {
     return this.#report;
   }
 
-  /** Yields the point where each server dies; undefined means at any moment. */
+  /** Yields the point at which each server dies; undefined stands for a random moment. */
   *#deaths(): Generator<KillPoint | undefined> {
     const { killCount, minutes, rounds } = this.#options;
     if (minutes !== undefined) {
@@ -393,7 +394,7 @@ class Run {
     }
   }
 
-  /** Damages the rows that were read if the run should show that it would notice the damage. */
+  /** Damages the rows that were read, if the run is meant to show that it notices damage. */
   #inject(observed: Map<number, ObservedRow>): void {
     const { injected } = this.#options;
     const [first, second] = observed;

@@ -1,6 +1,6 @@
 /**
- * A client that uploads and deletes files, and after a crash compares the files that can be
- * downloaded with what was acknowledged.
+ * Implements a client that uploads and deletes files. After a crash, it compares the files that
+ * can be downloaded with what was acknowledged.
  */
 
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -9,16 +9,16 @@ import type { Tally } from "./load.ts";
 
 export const UPLOADS_TABLE = "torture.docs";
 
-/** The number of files from which a writer deletes more than it uploads. */
+/** Above this number of files, the client deletes more than it uploads. */
 const FILES_MAX = 60;
 
 export class Uploader {
   readonly #server: ServerProcess;
   readonly #chance: Chance;
   readonly #tally: Tally;
-  /** The content of each file that exists according to the acknowledgements. */
+  /** The contents of the files that exist according to the acknowledgements. */
   readonly #contents = new Map<number, string>();
-  /** The request that was sent but not answered. A request without content is a deletion. */
+  /** The request that was sent but not answered. Without content, it is a deletion. */
   #pending: { readonly id: number; readonly content: string | undefined } | undefined;
   #next = 0;
 
@@ -40,10 +40,10 @@ export class Uploader {
   /**
    * Downloads every file.
    *
-   * @returns The files that differ from what was acknowledged.
+   * @returns Descriptions of the files that differ from what was acknowledged.
    *
    * @param isInjected Truncates one of the downloaded files first, to show that the difference
-   * would be found.
+   *   would be found.
    */
   async faults(isInjected: boolean): Promise<string[]> {
     const rows = await this.#server.rows(`SELECT id, file FROM ${UPLOADS_TABLE}`);
