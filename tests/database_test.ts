@@ -1,6 +1,6 @@
 /**
  * Lists the cases in which `openDatabase` refuses to open a directory, and checks that it does so
- * before it changes a byte. Also checks the state that a failed attempt leaves behind.
+ * before it changes a single byte. Also checks the state that a failed attempt leaves behind.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -122,14 +122,14 @@ test("openDatabase creates a catalog if the first start stopped before it had on
   expect(maintain("verify", [path]).code).toBe(0);
 });
 
-/** The dependency whose nth call fails while a database opens. */
+/** A dependency of which the nth call fails while a database is being opened. */
 type FailingPart = "clock" | "disk" | "log" | "random";
 
 interface Failing<T> {
   readonly part: T;
-  /** Whether the failing call has been made. */
+  /** Whether the call that fails has been made. */
   hasFailed(): boolean;
-  /** Lets all later calls succeed. */
+  /** Lets all further calls succeed. */
   end(): void;
 }
 
@@ -156,7 +156,7 @@ function failingAt<T extends object>(part: T, nth: number, error: Error): Failin
 }
 
 /**
- * Returns the directory of a process that acknowledged writes too early, with a storage that is
+ * Returns the directory of a process that acknowledged writes too early, with one of its storages
  * missing.
  */
 async function unluckyDirectory(): Promise<{ path: string; config: string }> {
@@ -183,8 +183,8 @@ const PARTS: Readonly<Record<FailingPart, object>> = {
 };
 
 /**
- * Opens a directory with each call failing in turn, until the directory opens. Returns the number
- * of failures.
+ * Opens a directory repeatedly, with a later call failing each time, until it opens. Returns the
+ * number of failures.
  */
 async function failuresOf(
   name: FailingPart,
@@ -197,7 +197,8 @@ async function failuresOf(
     );
     failing.end();
     if (opened instanceof Error) {
-      // If the previous attempt had left a file or a lock open, this attempt would report it.
+      // If the previous attempt had left a file open or a lock behind, this attempt would report
+      // it.
       expect(String(opened), `${name} ${nth}`).toContain("EIO");
       failureCount += 1;
     } else {
@@ -207,8 +208,7 @@ async function failuresOf(
   }
 }
 
-// Each step of opening a directory calls one of these parts: the clock, the disk, the log or the
-// source of random numbers.
+// Each step of opening a directory calls one of these parts.
 test.each(["clock", "disk", "log", "random"] as const)(
   "openDatabase can open the directory again, whichever call of its %s fails",
   async (name) => {

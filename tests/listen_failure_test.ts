@@ -1,6 +1,6 @@
 /**
- * Checks that the error for a server that cannot listen explains the reason, and names the relevant
- * configuration keys and files.
+ * Verifies that the error of a server that cannot listen explains the reason, and names the
+ * relevant configuration keys and files.
  */
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
@@ -25,7 +25,7 @@ function newKey(): string {
   return privateKey.export({ type: "pkcs8", format: "pem" });
 }
 
-/** Returns the message about files with the given contents. */
+/** Returns the error message for files with the given contents. */
 function failureWith(files: Readonly<Record<string, string>>): string {
   const toml = "server = { tls_cert = '/c.pem', tls_key = '/k.pem' }";
   return listenFailure(new Error("NO_START_LINE"), parseConfig(toml, "test", {}).config.server, {

@@ -1,4 +1,6 @@
-/** Verifies that the environment variables in the image do not override the operator's settings. */
+/**
+ * Verifies that the environment variables in the image do not override the operator's settings.
+ */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,8 +1,8 @@
 /**
  * Verifies that every configuration key has an effect: the server either reads the key or reports
- * that it accepts only the default so far. The test searches the text of every file outside
- * `src/config`, and records which names the function that builds the settings of accounts reads
- * from its sections.
+ * that it accepts only the default so far. The test searches the source of every file outside
+ * `src/config`, and records which names the function that builds the account settings reads from
+ * its sections.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const ENVIRONMENT = { TIDEMARK_JWT_SECRET: "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj" };
 const keys: readonly ConfigKey[] = [...KEYS.values()];
 
 /**
- * Returns, as TOML, a value other than the default, which the key accepts only once its feature
+ * Returns, as TOML, a value other than the default. The key accepts it only once its feature
  * exists.
  */
 function otherValue({ rule }: ConfigKey): string {
@@ -77,7 +77,7 @@ test("every key is either read or reported as not available yet", async () => {
   }
   const asked = handedOn();
   const isRead = ({ name, path, section }: ConfigKey): boolean => {
-    // A key is read as `limits.max_sql_bytes`, or destructured from a variable named like its
+    // A key is read as `limits.max_sql_bytes`, or destructured from a variable named after its
     // section.
     const access = new RegExp(`\\.${name}\\b|[{,]\\s*${name}\\b(?=\\s*[,}:])`);
     const last = section.split(".").at(-1) ?? "";
@@ -90,7 +90,7 @@ test("every key is either read or reported as not available yet", async () => {
 
 test("every key that is not available yet reports this", () => {
   for (const key of keys.filter(({ rule }) => rule.isUnavailable === true)) {
-    // The key accepts only its default word.
+    // The key accepts no word but its default.
     if (key.rule.words?.length === 1) continue;
     const parse = (): unknown =>
       parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", { env: ENVIRONMENT });

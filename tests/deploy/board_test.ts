@@ -1,7 +1,7 @@
 /**
- * Verifies that the Grafana dashboard matches the metrics of the server. Each metric and label in a
- * dashboard query must exist in `/metrics` of a server with an archive, and nearly all metrics must
- * be on the dashboard.
+ * Verifies that the Grafana dashboard matches the server's metrics. Each metric and label in a
+ * dashboard query must exist in the `/metrics` of a server with an archive, and nearly all metrics
+ * must be on the dashboard.
  */
 import { beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ interface Board {
 const board = (await Bun.file(join(import.meta.dir, "../../deploy/grafana.json")).json()) as Board;
 const queries = board.panels.flatMap(({ targets = [] }) => targets);
 
-/** Metrics that only an alert or a version comparison uses, and no graph shows. */
+/** Metrics that only an alert or a version comparison uses. No graph shows them. */
 const NOT_SHOWN = new Set([
   "tidemark_accept_pauses_total",
   "tidemark_archive_failing",
@@ -38,7 +38,7 @@ const NOT_SHOWN = new Set([
   "tidemark_archive_waiting_files",
 ]);
 
-/** The labels of each metric; Prometheus adds `instance`. */
+/** The labels of each metric, including `instance`, which Prometheus adds. */
 const labelsByMetric = new Map<string, Set<string>>();
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ beforeAll(async () => {
     for (const [, label = ""] of labels.matchAll(/(\w+)="/g)) known.add(label);
     labelsByMetric.set(name, known);
   }
-  // A counter by type has no line before the first event of its type.
+  // A counter with a type label has no line before the first event of that type.
   for (const [, name = ""] of text.matchAll(/^# TYPE (\w+) counter$/gm)) {
     if (!labelsByMetric.has(name)) labelsByMetric.set(name, new Set(["instance"]));
   }

@@ -1,6 +1,7 @@
 /**
- * Verifies that the files for the hosting service and for editors are well formed, and call only
- * commands that exist. The tests parse the files and check them against the rules of their formats.
+ * Verifies that the files for the hosting service and for editors are well formed, and run only
+ * commands that exist. The tests parse the files and check them against the rules of their
+ * formats.
  */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -38,7 +39,7 @@ interface IssueForm {
 const WORKFLOWS = readdirSync(join(ROOT, ".github/workflows"));
 const FORMS = readdirSync(join(ROOT, ".github/ISSUE_TEMPLATE"));
 
-/** Returns the commands of a workflow's jobs. */
+/** Returns the commands in a workflow's jobs. */
 function commandsOf(name: string): string[] {
   const { jobs } = Bun.YAML.parse(textOf(`.github/workflows/${name}`)) as Workflow;
   return Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));

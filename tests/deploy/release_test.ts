@@ -1,8 +1,8 @@
 /**
  * Verifies that the release files work. The test builds the release, and uses the parts for this
- * machine as the README describes: it unpacks and starts the archive, and builds and runs the image
- * with buildah, which needs no daemon. Executables for other platforms are only inspected. This
- * takes minutes, so only a thorough run does it.
+ * machine as the README describes: it unpacks and starts the archive, and builds and runs the
+ * image with buildah, which needs no daemon. Executables for other platforms are only inspected.
+ * This takes minutes, so only a thorough run does it.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -16,7 +16,10 @@ import { startReadyServer } from "../support/server_process.ts";
 import { onlyThorough } from "../support/thoroughness.ts";
 
 const ROOT = join(import.meta.dir, "../..");
-/** Each step moves hundreds of megabytes, and the machine may be busy with other work. */
+/**
+ * The limits are generous, because each step moves hundreds of megabytes, and the machine may be
+ * busy with other work.
+ */
 const RELEASE_MS_MAX = 1_200_000;
 const STEP_MS_MAX = 300_000;
 const { version } = manifest;

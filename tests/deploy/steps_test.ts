@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** The closing list of the steps with their durations. */
+/** Matches the closing list of the slowest steps with their durations. */
 const SECONDS = /\n== the slowest steps\n((?: +\d+ s {2}.*\n)+)/;
 
 /** Runs steps to completion. Times of day and durations are removed from the output. */
@@ -35,7 +35,7 @@ test("a check counts as passed or failed by its exit code, and the summary repea
 });
 
 test("checks run beside each other up to a limit, and the output of each is printed as a whole", () => {
-  // Each of the first two checks waits for the other.
+  // Each of the first two checks waits for the other one.
   const { code, output } = run(`
     beside_max=2
     meets() { echo "$1 begins"; : >"$work/$1"; until [ -e "$work/$2" ]; do sleep 0.01; done; echo "$1 ends"; }

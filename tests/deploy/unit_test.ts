@@ -1,6 +1,6 @@
 /**
  * Verifies that systemd accepts `deploy/tidemark.service` and rates it as well protected. The test
- * uses `systemd-analyze`, which reads a unit as the service manager does.
+ * uses `systemd-analyze`, which reads a unit just as the service manager does.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,10 @@ const EXPOSURE_MAX = 1.9;
 
 const systemdMissing = programMissing("systemd-analyze", "systemd");
 
-/** Runs a `systemd-analyze` command on the unit, with a program that exists on this machine. */
+/**
+ * Runs a `systemd-analyze` command on the unit. The unit's program is replaced with one that
+ * exists on this machine.
+ */
 function analyze(command: readonly string[]): { code: number; output: string; errors: string } {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-unit-"));
   try {

@@ -1,9 +1,9 @@
 /**
  * Tests the pages of the club example as two people use them in Chromium: a chat, a board and
- * files, with the server as the only back end. New members see a space at once, removed members
- * lose it at once, and nobody receives a row of a space before or after their membership. The test
- * records everything that the server sends to a person, and searches it for texts that the person
- * must not receive.
+ * files, with the server as the only back end. New members see a space immediately, removed
+ * members lose it immediately, and nobody receives a row of a space from before or after their
+ * membership. The test records everything that the server sends to a person, and searches it for
+ * texts that the person must not receive.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
@@ -17,12 +17,14 @@ import { ROOT } from "./snippets.ts";
 
 const PASSWORD = "violet river 3";
 
-/** The part of the image type that this test uses. The server's types do not include it. */
+/**
+ * The part of the image type that this test uses. The server's type definitions do not include it.
+ */
 interface Picture {
   readonly naturalWidth: number;
 }
 
-/** A PNG image of one pixel. */
+/** A PNG image of a single pixel. */
 const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
@@ -36,7 +38,7 @@ let browser: Browser;
 let pages: Bun.Subprocess<"ignore", "pipe", "inherit">;
 let address = "";
 
-/** Starts the example by its command, and returns the address that it prints. */
+/** Starts the example with its command, and returns the address that it prints. */
 async function openClub(): Promise<string> {
   pages = Bun.spawn([...exampleCommand("club")], {
     cwd: ROOT,
@@ -54,7 +56,7 @@ async function openClub(): Promise<string> {
   throw new Error(`The example ended: ${output}`);
 }
 
-/** A person who uses a separate browser. */
+/** A person with a browser context of their own. */
 class Person {
   readonly page: Page;
   readonly name: string;
@@ -81,7 +83,7 @@ class Person {
     });
   }
 
-  /** Returns whether anything that the server sent contains the given text. */
+  /** Returns whether anything that the server has sent contains the given text. */
   async received(text: string): Promise<boolean> {
     await Promise.all(this.#reading);
     return this.#received.some((each) => each.includes(text));
@@ -121,7 +123,7 @@ class Person {
   }
 
   async close(): Promise<void> {
-    // A heartbeat may be in progress while the membership ends, which causes this fault.
+    // A heartbeat may be in progress when the membership ends, which causes this fault.
     expect(this.faults.filter((text) => !text.includes("a status of 403"))).toEqual([]);
     await this.page.context().close();
   }
@@ -137,7 +139,7 @@ async function join(name: string, path: string): Promise<Person> {
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "No space yet" }).waitFor();
-  // At its start, the page asks whether it can continue a session, which is refused.
+  // When the page starts, it asks whether it can continue a session, which is refused.
   person.faults.length = 0;
   return person;
 }
@@ -171,10 +173,10 @@ async function idOf(space: string): Promise<unknown> {
 }
 
 /**
- * Expects that the server refuses the statements that a person writes by hand about a space of
- * others.
+ * Expects that the server refuses handwritten statements about a space to which a person does not
+ * belong.
  *
- * @param write Writes into the space $1.
+ * @param write A statement that writes into the space $1.
  */
 async function expectShutOut(person: Person, space: string, write: string): Promise<void> {
   const token = await tokenOf(person);
@@ -194,8 +196,8 @@ async function expectShutOut(person: Person, space: string, write: string): Prom
 }
 
 /**
- * Waits until a person has received a commit that is later than all earlier ones, so that
- * everything the server wanted to send has arrived.
+ * Waits until a person has received a commit that is later than all earlier ones. By then,
+ * everything that the server wanted to send has arrived.
  */
 async function expectCaughtUp(person: Person): Promise<void> {
   await person.makeSpace(`Own space of ${person.name}`);
@@ -245,7 +247,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       expect(await message.getByRole("link").getAttribute("href")).toBe("https://example.com/a");
       await expectAccessible(bob);
 
-      // The name comes from a join, so it also changes in existing messages.
+      // The name comes from a join, so it changes in existing messages, too.
       await bob.page.getByRole("button", { name: "bernard", exact: true }).click();
       await bob.page.getByLabel("Name that others see").fill("Bernard B.");
       await bob.page.keyboard.press("Enter");
@@ -297,7 +299,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       await dirk.page.reload();
       await dirk.page.getByText("two").waitFor();
       await dirk.page.getByRole("link", { name: "Harbour", exact: true }).waitFor();
-      // Only the owner changes the members, but any member may leave.
+      // Only the owner changes who is a member, but any member may leave.
       const dialog = await dirk.openMembers();
       expect(await dialog.getByRole("button", { name: /^Remove/ }).count()).toBe(0);
       await dialog.getByRole("button", { name: "Leave the space" }).click();
@@ -395,7 +397,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       const gina = await join("gianina", "board.html");
       await gina.makeSpace("Tight");
       const token = await tokenOf(gina);
-      // There is no double between these positions, so the cards have to be renumbered.
+      // No double lies between these positions, so the cards have to be renumbered.
       await server.rows(
         "INSERT INTO club.cards (space, place, title) VALUES ($1, 1, 'a'), ($1, 1.0000000000000002, 'b'), ($1, 2, 'c')",
         { token, params: [await idOf("Tight")] },
@@ -494,7 +496,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       await again.getByRole("button", { name: "Log in" }).click();
       await again.getByText("from before").waitFor();
       await again.context().close();
-      // The account is still the same, so others find it by its new name.
+      // The account is still the same, so others find it under its new name.
       const lena = await join("lenuschka", "chat.html");
       await lena.makeSpace("Harvest");
       await lena.add(new Person("katinka", guest.page));
@@ -518,7 +520,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       await dialog.getByRole("button", { name: "Add" }).click();
       await jana.page.getByText("“janneke” is already a member.").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
-      // Another tab of the browser shares the session, and must notice its end.
+      // Another tab of the browser shares the session, and must notice that it has ended.
       const tab = await jana.page.context().newPage();
       await tab.goto(`${address}/board.html`);
       await tab.getByRole("heading", { name: "Alone", level: 2 }).waitFor();

@@ -25,17 +25,17 @@ const DOCUMENTS: readonly string[] = [
   ...[...new Glob("docs/**/*.md").scanSync(ROOT)].toSorted(),
 ];
 
-/** Languages whose blocks other tests run. */
+/** Languages whose blocks are run by other tests. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   caddyfile: "tests/docs/proxies_test.ts",
   nginx: "tests/docs/proxies_test.ts",
   tsx: "tests/ui/client_examples_test.ts",
 };
 
-/** The accepted reasons for omitting a block. A new reason must be added here. */
+/** The accepted reasons for not running a block. A new reason must be added here. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
-/** The documents about the first steps, which a normal run tests too. */
+/** The documents about the first steps, which even a normal run tests. */
 const FIRST: ReadonlySet<string> = new Set(["README.md", "docs/tutorial.md"]);
 
 const DOCUMENT_MS_MAX = 120_000;
@@ -57,7 +57,7 @@ afterAll(async () => {
   await pages.stop(true);
 });
 
-/** A document, its server and its folder, while its blocks run. */
+/** A document, with its server and its folder, while its blocks are run. */
 class DocumentRun implements AsyncDisposable {
   readonly #folder: string = mkdtempSync(join(tmpdir(), "tidemark-docs-"));
   #server: ServerProcess | undefined;
@@ -104,7 +104,7 @@ class DocumentRun implements AsyncDisposable {
       case "html":
         return await this.#open(block, defined(runner, "a server must be running"));
       case "toml":
-        // A secret never appears in a document.
+        // Documents never contain a secret, so one is generated.
         parseConfig(text, path, { env: { TIDEMARK_JWT_SECRET: crypto.randomUUID() } });
         return;
       case "json":
@@ -114,7 +114,7 @@ class DocumentRun implements AsyncDisposable {
     }
   }
 
-  /** Checks that a message or a response matches its schema in the server's own description. */
+  /** Checks that a message or response matches its schema in the server's own OpenAPI document. */
   async #checkMessage(message: object): Promise<void> {
     const answer = await defined(this.#server, "a server must be running").get("/v1/openapi.json");
     const { components } = (await answer.json()) as {

@@ -1,7 +1,7 @@
 /**
- * Verifies that every example works when it is started as examples/README.md describes. The scripts
- * run to completion against a real server. A thorough run also uses the pages in Chromium, bundles
- * the React example from its sources, and installs its packages and builds it with Vite.
+ * Verifies that every example works when it is started as examples/README.md describes. The
+ * scripts run to completion against a real server. A thorough run also uses the pages in Chromium,
+ * bundles the React example from its sources, and installs its packages and builds it with Vite.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -29,7 +29,7 @@ const browserMissing = onlyThorough ?? chromiumMissing;
 let server: ServerProcess;
 let browser: Browser | undefined;
 let pages: Bun.Server<undefined>;
-/** Returns the page server's file for a path. */
+/** Returns the file that the page server sends for a path. */
 let served: (path: string) => Bun.BunFile;
 
 beforeAll(async () => {
@@ -103,8 +103,8 @@ testThoroughly(
   "the summarizer example writes one summary for each article, even if it is killed repeatedly",
   async () => {
     const command = [...exampleCommand("summarizer")];
-    // Kills the example during its start, and right after a commit but before the client receives
-    // the acknowledgement.
+    // Kills the example either after some milliseconds or, if undefined, right after a commit but
+    // before the client receives the acknowledgement.
     const kills = [100, undefined, 200, undefined, 300, undefined];
     for (const afterMs of kills) {
       const child = Bun.spawn(command, {

@@ -1,6 +1,6 @@
 /**
- * Verifies that the README works word by word in a fresh clone, on a machine with only Node and
- * npm, and on a machine with only Bun. A folder of links simulates the machine: it contains the
+ * Verifies that the README works word for word in a fresh clone, both on a machine with only Node
+ * and npm and on a machine with only Bun. A folder of links simulates the machine: it contains the
  * usual system commands, git, curl, and one of the two runtimes. Only the port is changed.
  *
  * The test installs the packages twice, so only a thorough run does it.
@@ -31,12 +31,12 @@ const LOOK_MS = 50;
 const SYSTEM =
   "basename bash cat cp curl dirname env git grep gzip ls mkdir mv readlink rm sed sh sleep tar uname";
 
-/** The variables that describe this machine's network access. */
+/** Matches the variables that describe this machine's network access. */
 const NETWORK = /proxy$|_cert|^cert|_ca_|_cainfo$|_bundle$|^npm_config_registry$/i;
 
 interface Machine {
   readonly programs: readonly (readonly [name: string, path: string])[];
-  /** The README's commands for this machine. */
+  /** The README's commands for such a machine. */
   readonly start: string;
   readonly app: string;
   readonly demo: string;
@@ -70,7 +70,9 @@ function freePort(): number {
   return server.port;
 }
 
-/** Creates the folder of commands that simulates the machine. Returns its environment. */
+/**
+ * Creates the folder of commands that simulates the machine. Returns the machine's environment.
+ */
 function environmentOf(
   { programs }: Machine,
   folder: string,
@@ -93,7 +95,8 @@ function environmentOf(
 }
 
 /**
- * A command with all the processes that it starts, because npm and npx do not end all of theirs.
+ * A command with all the processes that it starts. They are tracked because npm and npx do not end
+ * all of theirs.
  */
 class Command {
   readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">;
@@ -117,7 +120,10 @@ class Command {
     for await (const part of stream) this.output += decoder.decode(part, { stream: true });
   }
 
-  /** Waits until the output contains a text. @throws If the command exits before that. */
+  /**
+   * Waits until the output contains a text.
+   * @throws If the command exits before that.
+   */
   async shows(text: string): Promise<void> {
     const deadlineMs = performance.now() + STEP_MS_MAX;
     while (this.#child.exitCode === null && !this.output.includes(text)) {
@@ -127,7 +133,10 @@ class Command {
     expect(this.output).toContain(text);
   }
 
-  /** Waits for the command to exit. Returns the output. @throws If the command fails. */
+  /**
+   * Waits for the command to exit. Returns its output.
+   * @throws If the command fails.
+   */
   async succeeds(): Promise<string> {
     const code = await this.#child.exited;
     await this.#collected;

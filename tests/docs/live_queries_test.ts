@@ -1,6 +1,6 @@
 /**
- * Tests the ten queries of docs/live.md that readers often ask for. Each query is followed while
- * commits and the passing of time change its rows, and each state must equal the result of the
+ * Tests the ten queries in docs/live.md for which readers often ask. Each query is followed while
+ * commits and the passage of time change its rows, and each state must equal the result of the
  * SELECT.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -24,7 +24,7 @@ const BLOCK =
 
 const TABLES = BLOCK.slice(0, BLOCK.indexOf("\n-- "));
 
-/** The queries, by the text before the colon in the comment above each query. */
+/** The queries, keyed by the text before the colon in the comment above each. */
 const QUERIES: ReadonlyMap<string, string> = new Map(
   [...BLOCK.matchAll(/^-- ([^:\n]+).*\nSUBSCRIBE TO ([^;]+);/gm)].map(([, name = "", sql = ""]) => [
     name,
@@ -142,7 +142,8 @@ describe("each state equals the result of the SELECT", () => {
         if (typeof change === "number") clock.advance(change * 1000);
         else await run(change);
         await settle();
-        // A query that has just been evaluated is not evaluated again for a while.
+        // A query that has just been evaluated is not evaluated again for a while, so the clock is
+        // advanced.
         clock.advance(1);
         await settle();
         const rows = await run(sql);
@@ -155,7 +156,7 @@ describe("each state equals the result of the SELECT", () => {
   }
 });
 
-/** The rows of a follower as sorted texts, with only the cells that the SELECT returns. */
+/** Returns a follower's rows as sorted texts, with only the cells that the SELECT returns. */
 function cellsOf(
   { ack, rows }: ResultFollower,
   selected: readonly (readonly unknown[])[],

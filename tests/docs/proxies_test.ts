@@ -1,7 +1,8 @@
 /**
  * Verifies that requests, WebSockets and server-sent events arrive complete and without delay
- * behind nginx and Caddy, configured as in docs/operations.md. The test runs the real programs with
- * the exact snippets; it replaces only the ports, and the host name if a snippet contains one.
+ * behind nginx and Caddy, configured as in docs/operations.md. The test runs the real programs
+ * with the exact snippets. It replaces only the ports, and the host name if a snippet contains
+ * one.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +22,7 @@ import { until } from "../support/until.ts";
 import { blocksOf } from "./snippets.ts";
 
 let server: ServerProcess;
-/** A server below a sub-path, configured as in operations.md, which also trusts the proxy. */
+/** A server below a sub-path that is configured as in operations.md and also trusts the proxy. */
 let below: ServerProcess;
 let folder: string;
 
@@ -48,7 +49,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Returns the block of operations.md that contains a port, with the addresses of this run. */
+/**
+ * Returns the block of operations.md that contains a given port, with the addresses of this run.
+ */
 function snippet(
   language: string,
   { port, to, writtenPort }: { writtenPort: string; port: number; to: ServerProcess },
@@ -72,7 +75,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Checks once that everything that clients use passes a proxy. */
+/** Checks that everything that clients use works through a proxy. */
 async function expectPasses(
   to: ServerProcess,
   url: string,
@@ -145,7 +148,7 @@ async function expectBelow(url: string): Promise<void> {
   db.close();
 }
 
-/** Writes a configuration of nginx around a snippet. Returns the command that runs it. */
+/** Writes an nginx configuration around a snippet. Returns the command that runs nginx with it. */
 function nginxWith(name: string, text: string): string[] {
   const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
     (each) => `${each}_temp_path ${join(folder, `${name}.${each}`)};`,
@@ -201,7 +204,7 @@ testUnless(programMissing("caddy", "caddy"))(
   async () => {
     const port = await freePort();
     const text = snippet("caddyfile", { writtenPort: "8083", port, to: below });
-    // The header of the proxy takes precedence over the configured base path.
+    // The proxy's header takes precedence over the configured base path.
     const elsewhere = text.replaceAll("/db", "/other");
     await expectPasses(
       below,

@@ -1,7 +1,7 @@
 /**
- * Verifies every cell of the table "Who may do what" in docs/auth.md. Each row has statements,
- * which run as each of the five callers on a real server, and the outcome determines the expected
- * text of the cell. A row without statements fails, and so do statements without a row.
+ * Verifies every cell of the table "Who may do what" in docs/auth.md. Each row has statements that
+ * run as each of the five callers on a real server, and the outcome determines what the cell must
+ * say. A row without statements fails, and so do statements without a row.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,16 +10,13 @@ import { join } from "node:path";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { ROOT } from "./snippets.ts";
 
-/**
- * The callers in the order of the columns. The last one has the role `user` and owns the namespace
- * `shop`.
- */
+/** The callers in column order. The last one has the role `user` and owns the namespace `shop`. */
 const CALLERS = ["usual", "servant", "admin", "root", "owner"] as const;
 
-/** One user of each role, for rows whose cells name roles. */
+/** A user of each role, for rows whose cells list roles. */
 const TARGETS = { user: "target_u", service: "target_s", dba: "target_d", system: "root" } as const;
 
-/** The error for a caller without the right. */
+/** The codes of errors for a caller without the right. */
 const REFUSALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "TABLE_NOT_FOUND"]);
 
 const backups = mkdtempSync(join(tmpdir(), "tidemark-backups-"));
@@ -75,19 +72,18 @@ function fresh(): string {
 /**
  * Runs a statement as a caller.
  * @returns Whether the caller has the right.
- * @throws If the statement fails for another reason.
+ * @throws If the statement fails for any other reason.
  */
 async function isPermitted(caller: string, sql: string): Promise<boolean> {
   const { body } = await server.sql(sql, { token: tokens.get(caller) ?? "" });
-  // Rights are checked before the object is looked up.
+  // Rights are checked before the object is looked up, so this error proves that the caller has
+  // the right.
   if (body.error === undefined || body.error.reason === "object_not_found") return true;
   if (REFUSALS.has(body.error.code)) return false;
   throw new Error(`${caller} gets ${JSON.stringify(body.error)} for ${sql}`);
 }
 
-/**
- * Returns the cell's word for a caller who may run either all of these statements or none of them.
- */
+/** Returns the word in the cell of a caller who may run either all of these statements or none. */
 async function allOrNone(caller: string, statements: readonly string[]): Promise<string> {
   const outcomes: boolean[] = [];
   for (const sql of statements) outcomes.push(await isPermitted(caller, sql));
@@ -95,7 +91,7 @@ async function allOrNone(caller: string, statements: readonly string[]): Promise
   return outcomes.some(Boolean) ? `some: ${outcomes.join()}` : "no";
 }
 
-/** Returns the cell's words for statements about users of each role. */
+/** Returns the words in a cell about users of each role. */
 async function byRole(
   caller: string,
   statementFor: (user: string, role: string) => string | Promise<string>,
@@ -126,7 +122,10 @@ async function onRestricted(caller: string): Promise<string> {
 const read = (level: string): string => `SELECT * FROM shop.${level}`;
 const write = (level: string): string => `INSERT INTO shop.${level} VALUES (${1000 + count++})`;
 
-/** Creates an object as an administrator. @returns Its name. */
+/**
+ * Creates an object as an administrator.
+ * @returns The object's name.
+ */
 async function made(definition: (name: string) => string): Promise<string> {
   const name = fresh();
   await server.rows(definition(name));
@@ -134,8 +133,8 @@ async function made(definition: (name: string) => string): Promise<string> {
 }
 
 /**
- * The functions that run the statements of each row and return the words of a cell, by the first
- * words of the row.
+ * For each row, keyed by its first words, the function that runs the row's statements as a caller
+ * and returns what the cell must say.
  */
 const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
   "read and write one's own rows of `USER` tables": (caller) =>

@@ -14,10 +14,10 @@ import { bundleCommand, type ServerProcess } from "../support/server_process.ts"
 
 export const ROOT: string = join(import.meta.dir, "../..");
 
-/** The first Node version with WebSockets, which live queries need. */
+/** The first Node version that has WebSockets, which live queries need. */
 const NODE_MIN = 22;
 
-/** The program that runs scripts: Node, or Bun if Node is absent or too old for live queries. */
+/** The program that runs scripts: Node, or Bun if Node is missing or too old for live queries. */
 export const SCRIPT_RUNNER: string = nodeMajor() >= NODE_MIN ? "node" : process.execPath;
 
 function nodeMajor(): number {
@@ -26,7 +26,7 @@ function nodeMajor(): number {
   return Number(/^v(\d+)/.exec(version)?.[1] ?? 0);
 }
 
-/** The address used in the documents. */
+/** The address that the documents use. */
 const WRITTEN_ADDRESS = "127.0.0.1:2900";
 
 /** Directories named in the documents, each with its name in the folder of a run. */
@@ -35,7 +35,7 @@ const WRITTEN_PATHS: readonly (readonly [written: string, name: string])[] = [
   ["/mnt/nvme/tidemark", "nvme"],
 ];
 
-/** The maximum time of a command. */
+/** The time limit of a command. */
 const COMMAND_MS_MAX = 60_000;
 
 const BLOCK = /^(?:<!-- snippet: (.+?) -->\n)?```([a-z]*)\n([\s\S]*?)^```$/gm;
@@ -47,7 +47,7 @@ export type Directive =
   | { readonly kind: "untested"; readonly why: string }
   /** The block starts the server that later blocks use. */
   | { readonly kind: "server" }
-  /** The server refuses a statement in the block. */
+  /** The block contains a statement that the server refuses. */
   | { readonly kind: "refused" }
   /** The command runs until it is killed, which happens once it has printed the text. */
   | { readonly kind: "until"; readonly text: string }
@@ -58,7 +58,7 @@ export interface Block {
   readonly language: string;
   readonly text: string;
   readonly directive: Directive | undefined;
-  /** The number of the block's first line, from 1. */
+  /** The number of the block's first line, counted from 1. */
   readonly line: number;
 }
 
@@ -98,7 +98,7 @@ function directiveFrom(text: string): Directive {
   throw new Error(`Cannot read the directive "${text}"`);
 }
 
-/** Runs the blocks of one document in a separate folder. */
+/** Runs the blocks of a document in a folder of their own. */
 export class Runner {
   readonly #folder: string;
   readonly #server: ServerProcess;
@@ -109,25 +109,25 @@ export class Runner {
     const bin = join(folder, "bin");
     mkdirSync(bin, { recursive: true });
     for (const [, name] of WRITTEN_PATHS) mkdirSync(join(folder, name), { recursive: true });
-    // `npm start -- verify ./data` runs the server program in the folder.
+    // In the folder, `npm start -- verify ./data` runs the server program.
     const npm = `#!/bin/sh\nshift\n[ "$1" = "--" ] && shift\nexec ${bundleCommand().join(" ")} "$@"\n`;
     writeFileSync(join(bin, "npm"), npm, { mode: 0o755 });
     writeFileSync(join(folder, "config.toml"), "");
     writeFileSync(join(folder, "state.sh"), "");
   }
 
-  /** Returns a block with the addresses and paths of this run. */
+  /** Replaces the addresses and paths in a block with those of this run. */
   ofThisRun(text: string): string {
     const address = this.#server.url.replace(/^http:\/\//, "");
     let changed = text.replaceAll(WRITTEN_ADDRESS, address);
     for (const [written, name] of WRITTEN_PATHS) {
       changed = changed.replaceAll(written, join(this.#folder, name));
     }
-    // The port in the document may already be in use.
+    // The port in the document may already be in use, so a free one is chosen.
     return changed.replace("http.server 8000", "http.server 0");
   }
 
-  /** Runs a shell block. Variables and functions remain defined for the next one. */
+  /** Runs a shell block. Its variables and functions remain defined in later blocks. */
   async shell({ directive, text }: Block): Promise<void> {
     const script = [
       ". ./state.sh",
@@ -150,7 +150,7 @@ export class Runner {
     await this.#command([command, name], until);
   }
 
-  /** Saves a file where the document tells its reader to save it. */
+  /** Saves a file where the document tells its readers to save it. */
   save(path: string, text: string): void {
     const file = join(this.#folder, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -167,7 +167,10 @@ export class Runner {
     return { token: (await this.#server.login("ada")).access_token };
   }
 
-  /** Returns the output of a command. @throws If it fails, or does not print `until` in time. */
+  /**
+   * Returns the output of a command.
+   * @throws If the command fails, or does not print `until` in time.
+   */
   async #command(command: readonly string[], until: string | undefined): Promise<string> {
     const child = Bun.spawn([...command], {
       cwd: this.#folder,
@@ -180,7 +183,8 @@ export class Runner {
       stderr: "pipe",
       timeout: COMMAND_MS_MAX,
       killSignal: "SIGKILL",
-      // In a separate process group, the processes that the shell has started end together with it.
+      // The separate process group makes it possible to end the shell together with the processes
+      // that it has started.
       detached: true,
     });
     const errors = new Response(child.stderr).text();

@@ -1,9 +1,9 @@
 /**
- * Verifies that the data of each released version stays readable, and that an older version refuses
- * the data of a newer version and leaves it unchanged. A directory of each format is kept under
+ * Verifies that the data of each released version stays readable, and that an older version
+ * refuses a newer version's data and leaves it unchanged. A directory of each format is kept under
  * tests/fixtures with a description of its readable contents. This version opens a copy and must
- * read the same contents. It must also refuse copies in which a number says that a newer version
- * wrote them.
+ * read the same contents. It must also refuse copies in which a version number claims that a newer
+ * version wrote them.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -34,7 +34,10 @@ const ALL_FORMATS = readdirSync(FIXTURES)
   .filter((name) => name.startsWith("format-"))
   .toSorted((left, right) => numberOf(left) - numberOf(right));
 
-/** The formats to open: some in a normal run, among them the newest. */
+/**
+ * The formats to be opened. In a normal run, these are only some, but the newest is always among
+ * them.
+ */
 const FORMATS = shareOf(ALL_FORMATS.toReversed(), { oneOf: 7 });
 
 function numberOf(format: string): number {
@@ -171,7 +174,7 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_SEARCHES))(
   },
 );
 
-/** Returns the contents of the files of inverted indexes, which begin with a magic number. */
+/** Returns the contents of the inverted index files, which begin with a magic number. */
 function invertedIn(directory: string): readonly (readonly [string, string])[] {
   return Object.entries(filesIn(directory)).filter(
     ([name, content]) =>
@@ -214,7 +217,7 @@ describe.each(FORMATS)("a data directory of %s can still be opened", (format) =>
   });
 });
 
-/** Returns only the rows and versions. */
+/** Returns only the rows and their versions. */
 function rowsIn(contents: unknown): unknown {
   const { tables } = contents as { tables: readonly { owners: unknown }[] };
   return tables.map(({ owners }) => owners);
@@ -231,7 +234,7 @@ test("the golden directory of the newest format has all kinds of segments that a
 const HASH_BYTES = 8;
 
 /**
- * Changes that a newer version would make, each with the name that the error message must contain.
+ * Changes that a newer version might make, each with the name that the error message must contain.
  */
 const NEWER: readonly {
   readonly what: string;
@@ -337,13 +340,13 @@ describe("a directory with a newer format is refused, and not a byte of it chang
     "%s",
     async (_what, newer) => {
       const directory = copyOf(format);
-      // These are the remains of an interrupted process. An older version would have removed them.
+      // An interrupted process leaves such files behind. An older version would have removed them.
       mkdirSync(join(directory, "tmp"));
       writeFileSync(join(directory, "tmp/77.seg"), "half of it");
       changeOne(directory, newer);
       const before = filesIn(directory);
       const { code, stderr } = await start(directory);
-      // The log also has notes about the configuration, which come first.
+      // The log also contains notes about the configuration. They come first and are skipped.
       const said = stderr
         .trimEnd()
         .split("\n")

@@ -1,6 +1,6 @@
 /**
- * Verifies that a commit changes a result as the change matrix of the SQL contract specifies: in
- * order, once, and only for the affected subscriptions.
+ * Verifies that a commit changes a result as the SQL contract's change matrix specifies: in order,
+ * once, and only for the affected subscriptions.
  */
 import { expect, test } from "bun:test";
 import { unixMsFromSeq } from "../../src/base/seq.ts";

@@ -1,8 +1,8 @@
 /**
- * Verifies what happens while the effect of a changed definition on subscriptions is reviewed. A
- * subscription reports no position that may lie above the change that is about to end it, because a
- * client that resumed there would keep old rows. Changes to other tables do not wait for the
- * review.
+ * Verifies what happens while the effect of a changed definition on subscriptions is being
+ * reviewed. A subscription reports no position above the change that may be about to end it,
+ * because a client that resumed there would keep old rows. Changes to other tables do not wait for
+ * the review.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -21,14 +21,14 @@ import { until } from "../support/until.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** Returns followers of different rooms, more of them than one tick replans. */
+/** Returns followers of different rooms: more than are replanned in one tick. */
 function manyRooms(fixture: LiveFixture): LiveSubscription[] {
   return Array.from({ length: 100 }, (_, index) => {
     return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).subscription;
   });
 }
 
-/** Writes rows of another user, which advances the visible seq. */
+/** Writes another user's rows, which advances the visible seq. */
 function writeElsewhere({ store }: LiveFixture, id: number): void {
   store.write({ tableId: MESSAGES, owner: 2, operation: "insert", rows: [message(id, "hall")] });
 }
@@ -46,7 +46,7 @@ test("LiveSubscription.position is undefined until it is known whether a dropped
   const open = opened.filter(({ state }) => state !== "ended");
   expect(open.length).toBeGreaterThan(50);
   expect(open.map(({ position }) => position)).toEqual(open.map(() => undefined));
-  // The view for operators shows the position of a subscription even during the review.
+  // The view for operators shows a subscription's position even during the review.
   expect(fixture.engine.subscriptions()[0]?.position).toBe(fixture.store.visibleSeq);
   await until(() => opened.every(({ state }) => state === "ended"));
 });

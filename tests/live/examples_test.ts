@@ -2,8 +2,8 @@
  * Runs the acceptance examples of live queries against the real process, and tests the effect of
  * changed definitions on open subscriptions, over JSON and over MessagePack.
  *
- * To prove that nothing was sent, the tests wait for the next message: the pong of a ping follows
- * everything that was sent before it.
+ * To prove that nothing was sent, the tests wait for the next message: the pong of a ping comes
+ * after everything that was sent before it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ChangeMessage, ServerMessage, SubscribeOptions } from "../../src/protocol/mod.ts";
@@ -19,7 +19,7 @@ let bob: string;
 let socket: SocketClient;
 let pingCount = 0;
 
-/** The socket's subscriptions that have not yet received all of their rows. */
+/** The socket's subscriptions that have not received all of their rows yet. */
 const loading = new Set<string>();
 
 async function run(sql: string, token = alice): Promise<void> {
@@ -27,8 +27,8 @@ async function run(sql: string, token = alice): Promise<void> {
 }
 
 /**
- * Returns everything that was sent and not read so far, once new subscriptions have loaded their
- * rows or were refused.
+ * Returns everything that has been sent and not read so far, once new subscriptions have loaded
+ * their rows or been refused.
  */
 async function delivered(client: SocketClient = socket): Promise<ServerMessage[]> {
   const messages: ServerMessage[] = [];
@@ -48,7 +48,7 @@ async function delivered(client: SocketClient = socket): Promise<ServerMessage[]
   }
 }
 
-/** Returns the delivered messages as kinds and ids. */
+/** Returns the delivered messages, abbreviated to their kinds and row ids. */
 async function told(client: SocketClient = socket): Promise<string[]> {
   return (await delivered(client)).flatMap((message) => {
     if (message.type === "change") return changesIn(message);
@@ -64,7 +64,10 @@ function changesIn({ change_type, rows, old_values }: ChangeMessage): string[] {
   return of.map((row) => `${change_type} ${Number(row["id"])}`);
 }
 
-/** Subscribes to a query. @param options If null, the subscription loads no rows. */
+/**
+ * Subscribes to a query.
+ * @param options Null for a subscription that loads no rows.
+ */
 function subscribe(id: string, sql: string, options?: SubscribeOptions | null): void {
   if (options !== null) loading.add(id);
   const subscription = { id, sql, ...(options === undefined ? {} : { options }) };

@@ -1,8 +1,8 @@
 /**
- * Verifies that a condition `column = constant` that a feed's index has decided is not evaluated
- * again, whatever the type, and that the rest of the filter is evaluated only if the condition
- * holds. Rows enter, stay in and leave the results of several live queries, which are finally
- * compared with the results of ordinary queries.
+ * Verifies that a condition `column = constant` that a feed's index has already decided is not
+ * evaluated again, whatever the type, and that the rest of the filter is evaluated only if the
+ * condition holds. Rows enter, stay in and leave the results of several live queries. At the end,
+ * the results are compared with those of ordinary queries.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -48,7 +48,7 @@ function idsIn(sink: RecordingSink): number[] {
   return [...ids].toSorted((left, right) => left - right);
 }
 
-/** Types, each with two values. Some of the values have several equal spellings. */
+/** Types, each with two values. Some of the values can be written in several ways. */
 const TYPES: readonly (readonly [string, readonly [string, ...string[]], string])[] = [
   ["INT", ["7"], "8"],
   ["SMALLINT", ["7"], "-8"],
@@ -83,7 +83,7 @@ test.each(TYPES)("%s: rows enter and leave by this condition alone", async (type
   let id = 0;
   const moves = values.flatMap((from) => values.map((to) => ({ id: (id += 1), from, to })));
   for (const move of moves) await run(`INSERT INTO ${table} VALUES (${move.id}, ${move.from})`);
-  // Rows are written together in one commit, and then one at a time.
+  // Rows are first written together in one commit, and then one at a time.
   for (const to of values) {
     const ids = moves.filter((move) => move.to === to).map((move) => move.id);
     await run(`UPDATE ${table} SET c = ${to} WHERE id IN (${ids.slice(1).join()})`);

@@ -1,6 +1,6 @@
 /**
  * Verifies that the engine refuses requests with the codes of the wire contract, counts correctly,
- * forgets ended subscriptions, and reacts to changed definitions.
+ * discards ended subscriptions, and reacts to changed definitions.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -340,7 +340,7 @@ test("tableChanged: a column that is added during a snapshot does not affect the
   ]);
 });
 
-/** Returns followers of different rooms, more of them than one tick replans. */
+/** Returns followers of different rooms: more than are replanned in one tick. */
 function manyRooms(fixture: LiveFixture): RecordingSink[] {
   return Array.from({ length: 100 }, (_, index) => {
     const params = [`room ${index}`];
@@ -418,8 +418,8 @@ test("tableChanged: a subscription that survives a change over several ticks mis
   const snapshot = fixture.open(NARROW, { batch_size: 60 });
   fixture.sql.schemaVersion = 2;
   fixture.engine.tableChanged(MESSAGES);
-  // The definition changes again before the first review has ended, and meanwhile a subscription is
-  // closed and opened again.
+  // The definition changes again before the first review has ended. In the meantime, a
+  // subscription is closed and opened again.
   fixture.engine.tableChanged(MESSAGES);
   write("delete");
   snapshot.subscription.nextBatch();

@@ -1,6 +1,6 @@
 /**
  * Verifies that a subscriber whose rows have not changed for longer than the retention period
- * misses nothing, and receives the next change. The tables have so many owners that they share a
+ * misses nothing, and receives the next change. The tables have so many owners that these share a
  * low watermark, which rises above the subscriber's last change.
  */
 import { expect, test } from "bun:test";
@@ -22,7 +22,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** One more than the number of owners that can each have a separate low watermark. */
+/** One more than the number of owners that can each have a low watermark of their own. */
 const OWNERS = 1001;
 
 function written(owner: number, operation: TableWrite["operation"], n = 0): TableWrite {
@@ -53,7 +53,7 @@ test("a quiet subscription gets the next change after the shared low watermark o
   for (let half = 0; half < 2; half += 1) await world.discard();
   expect(store.earliestSeq(MESSAGES, ANN.owner ?? 0)).toBeGreaterThan(0);
 
-  // The change is applied together with others, and all of them become visible at the same time.
+  // The change is applied together with others, and all of them become visible at once.
   store.apply({ writes: [written(2, "update", 2)] });
   store.apply({ writes: [written(1, "insert")] });
   store.apply({ writes: [written(3, "update", 2)] });

@@ -1,6 +1,6 @@
 /**
- * Verifies that each group receives the part of a multi-tick batch that it has not received yet,
- * exactly once.
+ * Verifies that each group receives exactly those parts of a batch that spans several ticks that
+ * it has not received yet, and each of them once.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -54,7 +54,7 @@ test("BatchReach.passed forgets groups that are not ahead of their feed", () => 
   expect(reach.of("b")).toBeUndefined();
 });
 
-/** Returns the rows for which only the new version satisfies a condition. */
+/** Returns the given rows as rows of which only the new version satisfies a condition. */
 function due(batch: ChangeBatch, rows: readonly number[]): DueRows {
   const found = new DueRows(batch);
   for (const row of rows) found.add(row, 1);

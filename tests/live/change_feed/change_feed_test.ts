@@ -1,7 +1,7 @@
 /**
- * Verifies that a feed can pause between two groups, and within a group whose rows take long,
- * without any follower missing or repeating a change. The tests use budgets that one group
- * exhausts, and followers that record the changes they receive.
+ * Verifies that a feed can pause between two groups, and within a group whose rows take a long
+ * time, without any follower missing or repeating a change. The tests use budgets that a single
+ * group exhausts, and followers that record the changes they receive.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -26,7 +26,9 @@ const QUERIES = [
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
 
-/** Returns a pace that evaluates two rows at a time and measures this duration for them. */
+/**
+ * Returns a pace that evaluates two rows at a time, and that measures the given duration for them.
+ */
 function paceOf(tookMs: () => number): LivePace {
   let nowMs = 0;
   return {
@@ -248,7 +250,7 @@ test("Feed releases a group that is slow three times in a row to a feed of its o
   while (!own.advance(tickOf(100)));
   expect(late.ids).toEqual(ids);
   expect(own.positionOf(group)).toBe(store.visibleSeq);
-  // The group loses its last follower, so the feed is empty.
+  // The group loses its last follower, so the feed becomes empty.
   group.unfollow(late);
   group.leave(late);
   expect(own.isEmpty).toBe(true);

@@ -1,5 +1,5 @@
 /**
- * Verifies that each feed is found by its partition, its table and its query until it has ended.
+ * Verifies that each feed is found by its partition, table and query until it has ended.
  */
 import { expect, test } from "bun:test";
 import { ChangeFeeds, type PartitionKey } from "../../../src/live/change_feed/change_feeds.ts";

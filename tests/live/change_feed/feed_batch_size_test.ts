@@ -1,5 +1,5 @@
 /**
- * Verifies that a feed reads fewer versions at a time if each version causes many messages, if the
+ * Verifies that a feed reads fewer versions at a time if each version causes many messages, if
  * versions are large, or if a batch exceeded its tick, and that it reads more again afterwards.
  */
 import { expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
- * Verifies that rows that may each take long are read and evaluated one group at a time, that their
- * time is charged, and that a tick may end after any group. The test controls the pace and the
- * clock.
+ * Verifies that rows that may each take a long time are read and evaluated one group at a time,
+ * that their time is charged, and that a tick may end after any group. The test controls the pace
+ * and the clock.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";
@@ -13,14 +13,14 @@ import { snapshotReader, tickOf } from "../../support/live_parts.ts";
 const COMPUTED = "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5";
 
 interface Costs {
-  /** The number of rows in each group that was evaluated. */
+  /** The number of rows in each group evaluated so far. */
   readonly groups: number[];
   readonly pace: LivePace;
 }
 
 /**
- * Returns a program in which each group takes as long as the test specifies. The test also sets the
- * size of the next group.
+ * Returns a program in which each group takes as long as the test specifies. The test also
+ * determines the size of the next group.
  */
 function paced(
   tookMs: (groupIndex: number) => number,

@@ -1,7 +1,7 @@
 /**
- * Verifies that large rows are read a few at a time and small rows many at a time, so that a socket
- * that accepts one message costs about one message of reading. The tests use rows of 20 KB, sockets
- * that accept one message at a time, and a store that counts the versions that are read.
+ * Verifies that large rows are read a few at a time and small rows many at a time, so that a
+ * socket that accepts one message causes about one message's worth of reading. The tests use rows
+ * of 20 KB, sockets that accept one message at a time, and a store that counts the versions read.
  */
 import { expect, test } from "bun:test";
 import { ReadSize } from "../../../src/live/program/read_size.ts";
@@ -52,11 +52,11 @@ test("ReadSize never exceeds what one frame may hold", () => {
 
 interface Counted {
   readonly fixture: LiveFixture;
-  /** Returns the number of versions read since the last call. */
+  /** Returns how many versions have been read since the last call. */
   readonly readCount: () => number;
 }
 
-/** Returns a store with batches of the requested size. */
+/** Returns a store that counts the versions it reads and has batches of the requested size. */
 function countedFixture(): Counted {
   const clock = new ManualClock();
   const store = new ModelStore(clock, { batchRows: 1024 });
@@ -154,8 +154,8 @@ test("Feed reads large rows a few at a time, and charges their bytes", () => {
   const counts: number[] = [];
   while (!feed.advance(tickOf(1000))) counts.push(readCount());
   expect(taker.count).toBe(ROWS);
-  // A tick has a thousand units, which are about a megabyte or 52 rows. At the first read, no size
-  // is known yet.
+  // A tick has a thousand units, which correspond to about a megabyte or 52 rows. The first read
+  // is excluded, because no size is known yet.
   expect(Math.max(...counts.slice(1)) * LARGE.length).toBeLessThan(1.2e6);
   expect(Math.min(...counts) * LARGE.length).toBeGreaterThan(0.5e6);
 });

@@ -1,5 +1,5 @@
 /**
- * Tests the search backwards through the versions of a key, which a replay may spread over several
+ * Tests the backward search through the versions of a key, which a replay may spread over several
  * ticks.
  */
 import { expect, test } from "bun:test";

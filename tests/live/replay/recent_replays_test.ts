@@ -24,7 +24,7 @@ import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 
 const LOBBY = "SELECT * FROM chat.messages WHERE room = 'lobby'";
 
-/** Longer than the time for which a batch is kept. */
+/** Longer than a batch is kept. */
 const LATER_MS = 1000;
 
 function write(
@@ -36,7 +36,7 @@ function write(
   store.write({ tableId: MESSAGES, owner: 1, operation, rows });
 }
 
-/** Returns a table with a position at which a client has missed five rows. */
+/** Returns a table, and a position at which a client has missed five rows. */
 function behind(): { fixture: LiveFixture; position: number } {
   const fixture = liveFixture();
   write(fixture, "insert", 1);
@@ -46,7 +46,7 @@ function behind(): { fixture: LiveFixture; position: number } {
   return { fixture, position };
 }
 
-/** Opens a replay, and requests batches until it is live. */
+/** Opens a replay, and requests batches until it has caught up and is live. */
 async function replayed(
   fixture: Pick<LiveFixture, "open">,
   options: SubscribeOptions,
@@ -60,7 +60,7 @@ async function replayed(
   return sink;
 }
 
-/** Sends the same request to an engine that has not served any client. */
+/** Sends the same request to an engine that has not served any client yet. */
 async function replayedAlone(
   { clock, store }: LiveFixture,
   options: SubscribeOptions,
@@ -68,7 +68,7 @@ async function replayedAlone(
   return await replayed(fixtureOver(store, clock), options);
 }
 
-/** Returns the first batch that was sent to a sink, as the same object. */
+/** Returns the first batch sent to a sink, as the very object that was sent. */
 function firstBatch({ shared }: RecordingSink): unknown {
   return shared.find(({ message: sent }) => sent.type === "initial_data_batch");
 }
@@ -147,7 +147,7 @@ test("the messages equal those of an engine that has served no other client", as
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   const fixture = liveFixture();
-  // While a client follows it, the query stays the same.
+  // As long as a client follows it, the query's group stays the same.
   fixture.open(LOBBY, null);
   const positions = [fixture.store.visibleSeq];
   const held = new Set<number>();

@@ -278,8 +278,8 @@ test("replay latest: versions are evaluated once, however many ticks a preceding
     isOver = step?.kind === "batch";
   }
   expect(turnCount).toBeGreaterThan(50);
-  // The bound allows for the steps of the walk (200), the rows (200), and the walk's first version,
-  // which is evaluated again in each tick.
+  // The bound allows for the steps of the walk (200), the rows (200), and the walk's first
+  // version, which is evaluated again in each tick.
   expect(evaluatedCount).toBeLessThan(200 + 200 + turnCount);
 });
 
