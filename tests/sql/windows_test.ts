@@ -515,7 +515,7 @@ describe("window functions work over many rows", () => {
   });
 
   test("frames with an open side need a single pass", async () => {
-    // If every frame were read again, each of these calls would visit 400 million rows.
+    // If each call read every frame anew, it would visit 400 million rows.
     const calls = ["sum(x)", "avg(d)", "max(x)", "stddev(x)", "count(*)", "bool_or(x > 5)"];
     for (const frame of ["UNBOUNDED PRECEDING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]) {
       for (const call of calls) {

@@ -1,7 +1,7 @@
 /**
- * Verifies that no seq repeats when the clock jumps, across restarts and crashes, that rows live as
- * long as the clock at their commit indicates, and that no warning asks the operator to set a
- * correct clock.
+ * Verifies that no seq repeats when the clock jumps, across restarts and crashes. Also verifies
+ * that rows live as long as the clock at their commit implies, and that no warning asks the
+ * operator to correct a clock that is right.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -20,7 +20,7 @@ const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 const STREAM = { ...defineTable(1, [{ kind: "int" }]), ttlMs: TTL_MS };
 
-/** A data directory, with its eras stored in the same way as the catalog stores them. */
+/** A data directory. Its eras are stored in the same way as in the catalog. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly log = new RecentLog(silentLog, this.clock);
@@ -71,7 +71,8 @@ test.each(["goes on", "stops", "loses power"])(
     expect(after.lastSeq).toBeGreaterThan(ahead.lastSeq);
     expect(store.commitMs(after.lastSeq)).toBe(START_MS + 5000);
     expect(store.commitMs(ahead.lastSeq)).toBe(START_MS + HOUR_MS);
-    // Rows that expired while the clock was ahead stay expired, even if a new row takes their key.
+    // Rows that expired while the clock was ahead stay expired, even if a new row takes over their
+    // key.
     expect(keysOf(store)).toEqual([2, 3]);
     await commit(store, 1, "insert", [[1]]);
     await store.flush(1);
@@ -110,7 +111,7 @@ test("an acknowledged row lives as long as others and no seq repeats, whatever a
         lastSeq = seq;
         alive.set(key, TTL_MS);
         if (random.unit() < 0.3) await store.flush(1);
-        // Real time passes. The rows of a step are as old as that step.
+        // Real time passes. Rows written in a step are as old as that step.
         const passedMs = Math.floor(random.unit() * 20_000);
         world.clock.advance(passedMs);
         for (const [known, leftMs] of alive) alive.set(known, leftMs - passedMs);
@@ -141,7 +142,7 @@ test("a store accepts every commit and never repeats a seq while the clock is fa
     world.clock.setWall(START_MS - (life + 2) * HOUR_MS);
   }
   expect(seqs).toEqual([...new Set(seqs)].toSorted((left, right) => left - right));
-  // The clock was correct during the first life.
+  // During the first life of the process, the clock was correct.
   expect(world.warnings.length).toBe(2);
 });
 
@@ -165,7 +166,7 @@ test.each(["goes on", "stops"])(
       const id = store.snowflakeId();
       expect(id).toBeGreaterThan(last);
       last = id;
-      // After a restart, ids continue above those that were reserved for the next five seconds.
+      // After a restart, ids continue above those reserved for the next five seconds.
       const offMs = store.commitMs(id) - (START_MS + atMs);
       expect(offMs).toBeGreaterThanOrEqual(0);
       expect(offMs).toBeLessThan(6_000);

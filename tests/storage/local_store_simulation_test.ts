@@ -2,9 +2,9 @@
  * Verifies that every read gives the same result as a plain list of row versions, whatever is
  * committed, flushed, crashed and reopened in whatever order, and that no acknowledged commit is
  * ever lost. The test runs a random schedule over three tables (shared; per user with a compound
- * key and in a separate storage; without a key) on a simulated disk that loses what was not synced.
- * After each crash, the commits that survive must be a prefix of those applied, and contain every
- * acknowledged one. To repeat a failure: SEED=<n> bun test
+ * key and in a separate storage; without a key) on a simulated disk that loses whatever was not
+ * synced. After each crash, the surviving commits must be a prefix of those applied, and include
+ * every acknowledged one. To reproduce a failure: SEED=<n> bun test
  * tests/storage/local_store_simulation_test.ts
  */
 import { expect, test } from "bun:test";
@@ -39,7 +39,7 @@ const SHARED: TableDefinition = {
   ...defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]),
   compression: "zstd",
 };
-/** A table whose segments are in a storage, on another file system. */
+/** A table with its segments in a storage on another file system. */
 const USER = inStorage(
   defineTable(2, [{ kind: "text" }, { kind: "bigint" }, { kind: "boolean" }], [1, 2]),
   { storageId: "second", root: `${STORAGES_PATH}/second` },
@@ -57,7 +57,7 @@ interface SimulationOptions extends Partial<LocalStoreOptions> {
 class Simulation {
   readonly random: SeededRandom;
   readonly options: Partial<LocalStoreOptions>;
-  /** The number of flushes in a hundred steps. */
+  /** How many of a hundred steps are flushes. */
   readonly flushSteps: number;
   mergeCount = 0;
   disk = diskWithStorages();
@@ -66,7 +66,7 @@ class Simulation {
   clock = new ManualClock();
   model = new StoreModel(TABLES);
   ackedSeq = 0;
-  /** The number of restarts. Effects of an earlier store are ignored. */
+  /** How many times the store has been restarted. Effects of an earlier store are ignored. */
   life = 0;
   store: LocalStore | undefined;
 
@@ -128,7 +128,10 @@ class Simulation {
     return isByRows ? write : byColumns(write, table);
   }
 
-  /** Stages a write like a large commit, whatever its size; undefined if a key is written twice. */
+  /**
+   * Stages a write as a large commit would, whatever its size; undefined if a key is written
+   * twice.
+   */
   #staged(store: LocalStore, { writes }: { writes: readonly TableWrite[] }): Commit | undefined {
     const keys = writes.flatMap(({ owner, rows, tableId }) =>
       rows.map((row) => `${tableId} ${owner} ${this.model.keyOf(tableId, row, this.random.u32())}`),
@@ -165,8 +168,7 @@ class Simulation {
       expect(readRows(store, table, { ...bounds, batchRows, seqMax })).toEqual(
         found.filter(([seq]) => Number(seq) <= seqMax),
       );
-      // Each version refers to the version that it replaces, for as many steps back as a reader
-      // requests.
+      // Each version refers to the version that it replaces, as far back as a reader asks.
       expect(readChanges(store, table, { ...bounds, batchRows, prevsAfter: 0 })).toEqual(
         model.changes(table.tableId, bounds),
       );
@@ -184,7 +186,7 @@ class Simulation {
     this.manifest = this.manifest.restart();
     this.clock = new ManualClock(this.clock.nowMs() + 1);
     this.life += 1;
-    // The old process still runs against its own disk, but no caller waits for it.
+    // The old process is still running against its own disk, but nobody waits for it.
     void store.close();
     return this.#afterRestart(ackedSeq);
   }
@@ -307,7 +309,7 @@ test("LocalStore agrees with a list of versions through flushes and crashes", as
 });
 
 test("LocalStore agrees with the list if commits span log files and the log is recycled", async () => {
-  // Each file contains a few commits, so most commits cause files to be switched, released and read
+  // Each file holds a few commits, so most commits cause files to be switched, released and read
   // back in parts.
   const options = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 3 * 4096 };
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {

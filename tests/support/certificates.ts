@@ -1,17 +1,19 @@
-/** Creates certificates for tests that serve over TLS, with openssl if it is installed. */
+/**
+ * Creates certificates for tests that serve over TLS, using openssl, which may not be installed.
+ */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export const hasOpenssl: boolean = Bun.which("openssl") !== null;
 
-/** A certificate and its key in PEM form. */
+/** A certificate and its key, in PEM form. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** Creates a certificate that is signed with its own key. */
+/** Creates a self-signed certificate. */
 export function certificateFor(name: string): Certificate {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-cert-"));
   const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];

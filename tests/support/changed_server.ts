@@ -1,9 +1,9 @@
 /**
- * Builds a server from changed sources, so that tests and campaigns can inject faults into the real
+ * Builds a server from changed sources, which lets tests and campaigns inject faults into the real
  * process. The server's own code does not refer to this file.
  *
- * Such a server starts from a bundle or an executable, as users' servers do: the runtime would
- * otherwise compile a thousand modules at each start, and again in each thread.
+ * Such a server starts from a bundle or an executable, as users' servers do. Otherwise the runtime
+ * would compile a thousand modules at each start, and again in each thread.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,13 +11,16 @@ import { ENTRIES } from "../../scripts/prepare.mjs";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** The folder of the server's sources. */
+/** The folder with the server's sources. */
 export const SOURCES: string = join(ROOT, "src");
 
 export interface ServerChanges {
-  /** A module that the process, and each of its threads, loads before all others. */
+  /** A module that the process and each of its threads load before all others. */
   readonly first?: string;
-  /** Returns a file of {@linkcode SOURCES}, changed or not. By default, no file is changed. */
+  /**
+   * Returns the text of a file in {@linkcode SOURCES}, changed or not. By default, no file is
+   * changed.
+   */
   readonly sourceOf?: (path: string) => string;
 }
 
@@ -26,7 +29,7 @@ const ENTRY_PATHS = ENTRIES.map((entry) => join(ROOT, entry));
 /**
  * Bundles a server with changes.
  *
- * @param folder The absolute path of the folder of the bundle.
+ * @param folder The absolute path of the folder for the bundle.
  * @returns The command that starts the server.
  */
 export async function bundleChangedServer(
@@ -43,8 +46,8 @@ export async function bundleChangedServer(
 }
 
 /**
- * Compiles a server with changes, like `scripts/build.ts`. This takes ten seconds of processor time
- * more than a bundle, and saves half a second of each start.
+ * Compiles a server with changes, as `scripts/build.ts` does. This takes ten seconds of processor
+ * time more than a bundle, and saves half a second at each start.
  *
  * @param path The absolute path of the executable.
  * @returns The command that starts the server.

@@ -1,11 +1,11 @@
-/** A WebSocket client that records the messages that it receives, and can wait for them. */
+/** A WebSocket client that records the messages it receives, and can wait for them. */
 
 import { gunzipSync, gzipSync } from "node:zlib";
 import { Packr, Unpackr } from "msgpackr";
 import { defined } from "../../src/base/assert.ts";
 import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 
-/** The maximum time that a test waits for a message. */
+/** The longest that a test waits for a message. */
 const WAIT_MS_MAX = 20_000;
 
 /** A data frame as it arrived. */
@@ -32,7 +32,10 @@ const unpackr = new Unpackr({
 
 const packr = new Packr({ useRecords: false });
 
-/** The size from which a client compresses messages, so that some of them are compressed. */
+/**
+ * The size in bytes from which a client compresses messages. It is low enough that tests compress
+ * some.
+ */
 const GZIP_BYTES_MIN = 100;
 
 export class SocketClient {
@@ -82,7 +85,7 @@ export class SocketClient {
     this.#socket.send(frame);
   }
 
-  /** Authenticates by message. */
+  /** Returns the next message, waiting for it if necessary. */
   async next(): Promise<ServerMessage> {
     await this.#until(() => this.frames.length > this.#readIndex || this.#closed !== undefined);
     const frame = this.frames[this.#readIndex];
@@ -90,7 +93,7 @@ export class SocketClient {
     return defined(frame, "a message must arrive before the socket closes").message;
   }
 
-  /** Returns the next message, which must be of this type. */
+  /** Returns the next message, which must be of the given type. */
   async expect<T extends Received["type"]>(type: T): Promise<OfType<T>> {
     const message = await this.next();
     if (message.type !== type) {
@@ -99,13 +102,13 @@ export class SocketClient {
     return message as OfType<T>;
   }
 
-  /** Authenticates by message. */
+  /** Authenticates by sending a message. */
   async authenticate(token: string): Promise<OfType<"auth_success">> {
     this.send({ type: "authenticate", method: "jwt", token });
     return await this.expect("auth_success");
   }
 
-  /** Waits until the server closes the socket. Returns the code and the reason. */
+  /** Waits until the server closes the socket. Returns the close code and the reason. */
   async closed(): Promise<Closed> {
     await this.#until(() => this.#closed !== undefined);
     return defined(this.#closed, "the socket must be closed");
@@ -130,12 +133,12 @@ export class SocketClient {
 }
 
 export interface ConnectOptions {
-  /** The query string, with its question mark. */
+  /** The query string, including its question mark. */
   query?: string;
-  /** The token, which is sent as a header of the upgrade. */
+  /** The token, sent as a header of the upgrade request. */
   token?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Sends messages as MessagePack, which the query string must request. */
+  /** Whether to send messages as MessagePack, which the query string must request. */
   packs?: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Runs COPY in an engine of the tests: sends data in pieces of any size, and returns the bytes of a
+ * Runs COPY in a test engine: sends data in pieces of any size, and returns the bytes of a
  * response.
  */
 import type { CopyBody, SqlResponse } from "../../src/sql/mod.ts";
@@ -22,7 +22,7 @@ function bodyOf(data: Uint8Array, pieceBytes: number = data.length || 1): CopyBo
 const EMPTY = bodyOf(new Uint8Array(0));
 
 export interface CopyInOptions {
-  /** The size of the pieces. If it is absent, all data are in one piece. */
+  /** The size of the pieces in bytes. By default, there is a single piece. */
   readonly pieceBytes?: number;
 }
 
@@ -49,7 +49,7 @@ export async function copyIn(
   return results[0]?.rowCount ?? -1;
 }
 
-/** Returns the message of a COPY FROM that must fail. */
+/** Returns the error message of a COPY FROM that must fail. */
 export async function copyFailure(
   engine: TestEngine,
   sql: string,
@@ -60,7 +60,7 @@ export async function copyFailure(
   return `${error.code}: ${error.message}`;
 }
 
-/** Returns the bytes of a COPY TO. */
+/** Returns the bytes that a COPY TO produces. */
 export async function copyOut(engine: TestEngine, sql: string): Promise<Buffer> {
   const { error, results } = await engine.ask(sql, { copy: { body: EMPTY } });
   if (error !== undefined) throw new Error(`${error.code}: ${error.message}`, { cause: error });

@@ -1,4 +1,4 @@
-/** Returns the processor time that some work takes, in milliseconds. */
+/** Returns how much processor time some work takes, in milliseconds. */
 export function cpuMs(work: () => void): number {
   const before = process.cpuUsage();
   work();

@@ -1,6 +1,6 @@
 /**
- * A database opened in this process, in the caller's directory: every layer is real, and the caller
- * may add configuration.
+ * Opens a database in-process, in the caller's directory. Every layer is real, and the caller may
+ * add configuration.
  */
 
 import type { PointBringer } from "../../src/backup/mod.ts";
@@ -17,37 +17,40 @@ import { inProcessReader, type OpenReader } from "../../src/sql/mod.ts";
 import type { HeldReaders } from "./held_readers.ts";
 
 export interface OpenOptions {
-  /** Additional configuration lines. Each key is written with its section. */
+  /** Additional configuration lines. Each key includes its section. */
   readonly config?: string;
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly log?: Log;
   readonly random?: Random;
   readonly jwtSecret?: () => Uint8Array;
-  /** Sends every query that readers can run to readers that run on this thread. */
+  /** Whether every query that readers can run goes to readers on this thread. */
   readonly readsElsewhere?: boolean;
-  /** Divides every query that can be divided among three readers on this thread. */
+  /** Whether every query that can be divided is divided among three readers on this thread. */
   readonly divides?: boolean;
-  /** Reads long queries in threads, as a server does. The clock should be the system's. */
+  /**
+   * Whether long queries are read in threads, as in a server. The clock should then be the
+   * system's.
+   */
   readonly inThreads?: boolean;
-  /** Whether readers get statements before they turn out to be long; true if absent. */
+  /** Whether readers get statements before these turn out to be long. Defaults to true. */
   readonly takesAll?: boolean;
-  /** Holds, fails or refuses the readers on this thread. */
+  /** Holds up, fails or refuses the readers on this thread. */
   readonly heldReaders?: HeldReaders;
-  /** Brings a backup to a point in time in a thread, as in a server. */
+  /** Brings a backup forward to a point in time in a thread, as a server does. */
   readonly bringInThread?: PointBringer;
 }
 
 /**
- * Configuration lines for small files. Without them, opening spends most of its time on writing
- * zeros to log files and the reserve.
+ * Configuration lines that keep files small. Otherwise opening a database spends most of its time
+ * writing zeros to log files and the reserve.
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
 
-/** Whether the queries of a test run leave the event loop. */
+/** Set if the queries of a test run should leave the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
-/** Opens a database. If the log fails, an error is thrown; a server would stop instead. */
+/** Opens a database. If the log fails, an error is thrown, where a server would stop instead. */
 export function openAt(
   dataPath: string,
   {
@@ -85,8 +88,8 @@ export function openAt(
 }
 
 /**
- * A reader on this thread runs without interruption. If the readers did not alternate, the first
- * one would read everything.
+ * A reader on this thread runs without interruption. Unless readers took turns, the first one
+ * would read everything.
  */
 const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
 

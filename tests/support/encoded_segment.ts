@@ -10,7 +10,7 @@ import {
 } from "../../src/storage/segment/writer.ts";
 import { slice, type Vector } from "../../src/types/mod.ts";
 
-/** All rows of a segment, in ascending (owner, seq). */
+/** All rows of a segment, in ascending order of (owner, seq). */
 export interface SegmentInput extends Omit<SegmentRows, "vectors">, SegmentOutline {
   readonly columns: readonly (SegmentColumn & { readonly vector: Vector })[];
 }
@@ -31,9 +31,7 @@ export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   }
 }
 
-/**
- * Yields the bytes of a segment file in order. Some pieces are empty, so that other work can run.
- */
+/** Yields the bytes of a segment file in order. Some pieces are empty, to let other work run. */
 export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentEnd> {
   const vectors = input.columns.map(({ vector }) => vector);
   const rowCount = input.seqs.length;

@@ -1,4 +1,4 @@
-/** The endpoints that a server serves, from its own route table. */
+/** Lists the endpoints of a server, from its own route table. */
 import { systemClock } from "../../src/base/clock.ts";
 import { Connections } from "../../src/server/connections/connections.ts";
 import { endpointsOf } from "../../src/server/endpoints.ts";
@@ -8,7 +8,7 @@ import { Metrics } from "../../src/server/measures/metrics.ts";
 import type { TestServer } from "./http.ts";
 import { noBugs } from "./no_bugs.ts";
 
-/** Returns the endpoints of a server, each as "<method> <path>". */
+/** Returns a server's endpoints, each as "<method> <path>". */
 export function endpointsServed(server: TestServer): readonly string[] {
   const gauges = {
     sockets: () => 0,

@@ -1,6 +1,6 @@
 /**
- * Returns the error code of a failing action, in the form that tests compare; undefined if it
- * succeeds. Any error that is not a DatabaseError is rethrown.
+ * Returns the error code of an action that should fail, for tests to compare; undefined if it
+ * succeeds. Any error other than a DatabaseError is rethrown.
  */
 import { DatabaseError } from "../../src/base/errors.ts";
 
@@ -13,7 +13,9 @@ export function errorCodeOf(action: () => unknown): string | undefined {
   return undefined;
 }
 
-/** Returns the error code of an action that throws or whose promise is rejected. */
+/**
+ * Returns the error code of an action that throws, or that returns a promise which is rejected.
+ */
 export async function laterErrorCodeOf(action: () => unknown): Promise<string | undefined> {
   try {
     await action();

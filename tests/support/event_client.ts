@@ -1,16 +1,16 @@
 /**
- * A reader of server-sent events. It stores each event as it arrived, and remembers the last id, as
- * a browser's EventSource does.
+ * A reader of server-sent events. It stores each event as it arrived and, like a browser's
+ * EventSource, remembers the last id.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 
-/** The maximum time that a test waits for an event. */
+/** The longest that a test waits for an event. */
 const WAIT_MS_MAX = 20_000;
 
 export interface StreamEvent {
   readonly event: string;
-  /** The event's id; undefined if it had none, in which case the last id remains valid. */
+  /** The event's id; undefined if it has none, in which case the last id remains valid. */
   readonly id: string | undefined;
   readonly message: ServerMessage;
 }
@@ -19,7 +19,7 @@ export class EventClient {
   readonly response: Response;
   /** The value that a browser would send as `Last-Event-ID`. */
   lastId = "";
-  /** Lines that are not events: comments, and the delay before a reconnect. */
+  /** Lines that do not belong to events: comments, and the delay before a reconnect. */
   readonly others: string[] = [];
   #chunks: AsyncIterator<Uint8Array> | undefined;
   readonly #decoder = new TextDecoder();
@@ -31,7 +31,7 @@ export class EventClient {
     this.#abort = abort;
   }
 
-  /** Opens a stream. A refusal is a normal response: check its status. */
+  /** Opens a stream. A refusal is a normal response, so check its status. */
   static async open(
     url: string,
     query: Readonly<Record<string, string>>,
@@ -43,7 +43,7 @@ export class EventClient {
     return new EventClient(response, abort);
   }
 
-  /** Returns the next event, or undefined if the stream has ended. */
+  /** Returns the next event; undefined if the stream has ended. */
   async next(): Promise<StreamEvent | undefined> {
     for (;;) {
       const lines = await this.#nextLines();
@@ -60,14 +60,14 @@ export class EventClient {
     }
   }
 
-  /** Returns the next event, which must have this name. */
+  /** Returns the message of the next event, which must have the given name. */
   async expect(name: string): Promise<ServerMessage> {
     const next = await this.next();
     if (next?.event === name) return next.message;
     throw new Error(`Expected ${name}, got ${JSON.stringify(next)}`);
   }
 
-  /** Waits for a comment, which must come next. */
+  /** Waits for a comment, which must be what comes next. */
   async expectComment(): Promise<void> {
     const lines = await this.#nextLines();
     if (lines?.length === 1 && lines[0]?.startsWith(":") === true) return;
@@ -79,7 +79,7 @@ export class EventClient {
     this.#abort.abort();
   }
 
-  /** Returns the lines up to the next empty one, or undefined if the stream has ended. */
+  /** Returns the lines up to the next empty one; undefined if the stream has ended. */
   async #nextLines(): Promise<readonly string[] | undefined> {
     for (;;) {
       const end = this.#text.indexOf("\n\n");

@@ -1,9 +1,9 @@
 /**
- * Throws in a server that `injected_faults.ts` has bundled. Its stages call a global function of
- * this module, in the process and in its threads.
+ * Throws inside a server bundled by `injected_faults.ts`. The server's stages call this module's
+ * global function, in the process and in its threads.
  *
- * The call throws once, in the stage that the file of INJECTED_FAULT names, after the stage has
- * been passed as often as the file says.
+ * It throws once, in the stage named in the INJECTED_FAULT file, after that stage has been passed
+ * as many times as the file says.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { AssertionError } from "../../src/base/assert.ts";
@@ -13,7 +13,7 @@ import type { FaultStage } from "./injected_faults.ts";
 export interface InjectedFault {
   readonly stage: FaultStage;
   readonly kind: FaultKind;
-  /** The number of times that the stage is passed before the fault. */
+  /** How many times the stage is passed before the fault. */
   readonly skip: number;
 }
 
@@ -59,7 +59,7 @@ function fail(kind: FaultKind): never {
   }
 }
 
-/** This must not be a tail call, because a tail call would use no stack frame. */
+/** Must not be a tail call, because that would use no stack frame. */
 function overflow(depth: number): number {
   return overflow(depth + 1) + depth;
 }

@@ -1,4 +1,4 @@
-/** Writes index files that are wrong, although their checksums are right. */
+/** Writes index files with wrong contents but valid checksums. */
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import {
@@ -9,7 +9,8 @@ import {
 import type { IndexFilePlace } from "../../src/storage/segment/index_header.ts";
 
 /**
- * Rewrites the index file of a segment with 500 rows with other entries, under right checksums.
+ * Rewrites the index file of a segment with 500 rows: changes its entries, and makes the checksums
+ * valid.
  */
 export function forgeIndex(path: string, change: (entries: IndexEntries) => void): void {
   const [, tableId = "", name = ""] = /segments\/(\d+)\/(.*)$/.exec(path) ?? [];
@@ -23,7 +24,7 @@ export function forgeIndex(path: string, change: (entries: IndexEntries) => void
   forgeIndexAt({ disk: bunDisk, path, place }, change);
 }
 
-/** Rewrites any index file with other entries, under right checksums. */
+/** Rewrites any index file: changes its entries, and makes the checksums valid. */
 export function forgeIndexAt(
   { disk, path, place }: { disk: Disk; path: string; place: IndexFilePlace },
   change: (entries: IndexEntries) => void,

@@ -1,7 +1,7 @@
 /**
- * Forged tokens of a trusted issuer: the attacks on JWTs and on OpenID Connect that tools and
- * advisories list. The issuer's own key signs an attack that must not succeed even then. Every
- * token must be refused, wherever a token is accepted.
+ * Forges tokens of a trusted issuer: the attacks on JWTs and on OpenID Connect that tools and
+ * advisories list. Some are signed with the issuer's own key, because the attack must not succeed
+ * even then. Every token must be refused, wherever tokens are accepted.
  */
 import { createPublicKey } from "node:crypto";
 import type { JWK } from "jose";
@@ -14,7 +14,7 @@ import {
 } from "./forged_tokens.ts";
 import { publicPart, type SigningIssuer } from "./oidc_provider.ts";
 
-/** The order of the group of P-256. In a signature, some programs treated this number as 0. */
+/** The order of the P-256 group. Some programs have treated this number in a signature as 0. */
 const ORDER = Buffer.from(
   "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551",
   "hex",
@@ -22,7 +22,7 @@ const ORDER = Buffer.from(
 
 /**
  * Creates tokens that an attacker could forge without the issuer's help.
- * @param issuer An issuer with a key for ES256, whose tokens the server accepts for audience "db".
+ * @param issuer An issuer with an ES256 key, whose tokens the server accepts for audience "db".
  * @param thief An issuer that the server does not trust.
  */
 export async function forgedIssuerTokens(
@@ -79,7 +79,7 @@ async function withWrongClaims(issuer: SigningIssuer): Promise<ForgedToken[]> {
     { nbf: null },
     { cnf: { jkt: "x" } },
     { events: {} },
-    // The token is longer than any token that the server reads.
+    // Longer than any token that the server reads.
     { filler: "x".repeat(16_384) },
     { filler: "x".repeat(700_000) },
   ];
@@ -131,7 +131,7 @@ async function withForeignHeaders(issuer: SigningIssuer): Promise<ForgedToken[]>
   );
 }
 
-/** The thief signs with its own key, which the header offers or to which it points. */
+/** The thief signs with its own key. The header contains that key or points to it. */
 async function withKeysOf(thief: SigningIssuer, issuer: SigningIssuer): Promise<ForgedToken[]> {
   const url = `${thief.url}/jwks`;
   const headers: readonly object[] = [
@@ -162,7 +162,7 @@ function withoutKey(issuer: SigningIssuer): ForgedToken[] {
     { attack: `alg ${alg}`, token: `${headerOf({ alg })}.${payload}.` },
     { attack: `alg ${alg}, signed`, token: `${headerOf({ alg })}.${payload}.AA` },
   ]);
-  // Tries HMAC with the public key as the secret, in the forms in which attackers find it.
+  // Tries HMAC with the public key as the secret, in each form in which attackers find that key.
   const confused = formsOfKey(issuer.key).map((secret, index) => ({
     attack: `HS256 with form ${index} of the public key`,
     token: signedPart({ alg: "HS256", typ: "JWT", kid: "first" }, claims, secret),

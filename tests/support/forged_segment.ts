@@ -1,6 +1,6 @@
 /**
- * Forged segment files: their contents differ from what was written, but their checksums are valid.
- * Disk damage cannot produce them, but a reader must still reject them.
+ * Forges segment files whose contents differ from what was written but whose checksums are valid.
+ * Disk damage cannot produce such files, but a reader must reject them all the same.
  */
 import { defined } from "../../src/base/assert.ts";
 import { type Hash64, placeSeed, xxHash3 } from "../../src/base/checksum.ts";
@@ -16,14 +16,12 @@ import {
 import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import { SimulatedDisk } from "./simulated_disk.ts";
 
-/**
- * The number in the seed column that marks the position of a trailer in the drawing of `format.ts`.
- */
+/** Stands in for the column id in the checksum seed of a trailer; see `format.ts`. */
 const TRAILER_PLACE = -101;
 
 /**
- * Changes a column's chunk in a file of one row group, and recomputes the checksums of chunk,
- * directory and trailer. The columns have the ids 1, 2, 3 ….
+ * Changes a column's chunk in a file with a single row group, and recomputes the checksums of the
+ * chunk, the directory and the trailer. The columns have the ids 1, 2, 3 ….
  */
 export function forgedSegment(
   file: Uint8Array,
@@ -45,7 +43,7 @@ export function forgedSegment(
   const trailer = new DataView(bytes.buffer, trailerAt);
   const directoryAt = trailer.getUint32(8, true);
   const columnTableBytes = new DataView(bytes.buffer, directoryAt).getUint32(20, true);
-  // The first row of the group and the row count come before the entries.
+  // The group's first row and the row count come before the entries.
   const entriesAt = directoryAt + DIRECTORY_FIXED_BYTES + columnTableBytes + 8;
   const entryAt = entriesAt + (SYSTEM_COLUMN_IDS.length + columnId - 1) * CHUNK_ENTRY_BYTES;
   const chunk = bytes.subarray(offset, offset + byteCount);

@@ -1,11 +1,11 @@
-/** Writes files of inverted indexes that are wrong, although their checksums are right. */
+/** Writes inverted index files with wrong contents but valid checksums. */
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { openTermFile, TermFileWriter } from "../../src/storage/segment/term_file.ts";
 import { TermPart, TermPartBuilder } from "../../src/storage/segment/term_part.ts";
 
 /**
- * Returns the terms of an index of a segment with 500 rows. Each row has the terms that `termsOf`
- * returns, whatever the row contains.
+ * Returns the terms of an index over a segment with 500 rows. Each row gets the terms that
+ * `termsOf` returns, whatever the row really contains.
  */
 export function termPartOf(termsOf: (row: number) => readonly string[]): Uint8Array {
   const builder = new TermPartBuilder(0);
@@ -14,7 +14,7 @@ export function termPartOf(termsOf: (row: number) => readonly string[]): Uint8Ar
 }
 
 /**
- * Rewrites the file of an inverted index of a segment with 500 rows under right checksums.
+ * Rewrites the inverted index file of a segment with 500 rows, with valid checksums.
  *
  * @param change Changes the bytes of the only part, or returns other bytes.
  */

@@ -1,22 +1,22 @@
 /**
- * Forged tokens of this server: the attacks on JWTs that tools and advisories list. Some tokens are
- * signed with the server's own secret, because even then the attack must not succeed. Every one
- * must be refused, wherever a token is accepted.
+ * Forges tokens of this server: the attacks on JWTs that tools and advisories list. Some are
+ * signed with the server's own secret, because the attack must not succeed even then. Every token
+ * must be refused, wherever tokens are accepted.
  */
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { UnsecuredJWT } from "jose";
 
-/** A token that must be refused, and the attack that it tries. */
+/** A token that must be refused, and the attack that it attempts. */
 export interface ForgedToken {
   readonly attack: string;
   readonly token: string;
 }
 
 export interface Original {
-  /** A valid token of user `ada`. */
+  /** A valid token for user `ada`. */
   readonly token: string;
   readonly secret: Uint8Array | string;
-  /** The time on the clock of the server, in seconds. */
+  /** The time on the server's clock, in seconds. */
   readonly nowSeconds: number;
 }
 
@@ -25,7 +25,7 @@ type Claims = Readonly<Record<string, unknown>>;
 const HEADER = { alg: "HS256", typ: "JWT" };
 
 /**
- * `none` in all sixteen combinations of upper and lower case, because some programs compare only
+ * `none` in all sixteen combinations of upper and lower case, because some programs refuse only
  * the exact word.
  */
 export const NONE_IN_EVERY_CASE: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
@@ -34,7 +34,7 @@ export const NONE_IN_EVERY_CASE: readonly string[] = Array.from({ length: 16 }, 
   ).join(""),
 );
 
-/** Key ids that try to make a server read another file, run a command or change a query. */
+/** Key ids that try to make a server read a different file, run a command or change a query. */
 export const HOSTILE_KEY_IDS: readonly unknown[] = [
   "../../../../dev/null",
   "/dev/null",
@@ -64,7 +64,7 @@ export function signedPart(header: unknown, payload: unknown, secret: Uint8Array
   return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
 }
 
-/** Returns the claims of a token, without verifying it. */
+/** Returns the claims of a token without verifying it. */
 export function claimsOf(token: string): Claims {
   return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as Claims;
 }
@@ -181,7 +181,7 @@ function spelledDifferently({ secret, token }: Original): ForgedToken[] {
 function withWrongClaims({ nowSeconds, secret, token }: Original): ForgedToken[] {
   const claims = claimsOf(token);
   const changes: readonly Claims[] = [
-    // JSON omits a member whose value is undefined.
+    // JSON leaves out a member whose value is undefined.
     ...Object.keys(claims).map((name) => ({ [name]: undefined })),
     { iss: "tidemark2" },
     { iss: "Tidemark" },
@@ -233,7 +233,7 @@ function withWrongClaims({ nowSeconds, secret, token }: Original): ForgedToken[]
   });
 }
 
-/** Returns a different letter of the base64url alphabet; a dot becomes a letter. */
+/** Returns a different letter of the base64url alphabet. A dot becomes a letter. */
 export function otherLetter(letter: string): string {
   return letter === "A" ? "B" : "A";
 }

@@ -1,6 +1,5 @@
 /**
- * A disk that forwards every call to another disk, for subclasses that change or observe a few
- * operations.
+ * A disk that forwards every call to another disk. Subclasses change or observe a few operations.
  */
 import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
 
@@ -51,7 +50,7 @@ export class ForwardingDisk implements Disk {
     this.disk.remove(path);
   }
 
-  /** Acts synchronously, so that a simulation is reproducible. */
+  /** Runs synchronously, so that simulations are reproducible. */
   removeSoon(path: string): Promise<void> | undefined {
     this.remove(path);
     return undefined;
@@ -65,7 +64,7 @@ export class ForwardingDisk implements Disk {
     this.disk.syncDirectory(path);
   }
 
-  /** Acts synchronously, so that a simulation is reproducible. */
+  /** Runs synchronously, so that simulations are reproducible. */
   async syncDirectorySoon(path: string): Promise<void> {
     this.syncDirectory(path);
   }
@@ -115,7 +114,7 @@ export class ForwardingFile implements DiskFile {
 
   /**
    * Makes the two calls that this method combines, so that a subclass that overrides one of them
-   * notices it.
+   * sees it.
    */
   async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     this.write(bytes, offset);

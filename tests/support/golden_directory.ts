@@ -1,11 +1,11 @@
 /**
- * Golden data directories: the files of one version, kept permanently, and everything that every
- * later version must be able to read in them.
+ * Golden data directories: the files of one version, kept permanently, with everything that every
+ * later version must be able to read from them.
  *
- * `writeGolden` uses SQL to create a directory with an example of everything, with its own clock
- * and random numbers. `contentsOf` returns everything that can be read in it, as JSON. Each format
- * has a folder `tests/fixtures/format-<n>/`, with the directory and its contents at the time when
- * it was written.
+ * `writeGolden` uses SQL to create a directory with an example of everything, using a clock and
+ * random numbers of its own. `contentsOf` returns everything that can be read from it, as JSON.
+ * Each format has a folder `tests/fixtures/format-<n>/` with the directory, and with its contents
+ * when it was written.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -25,7 +25,7 @@ export const GOLDEN_PASSWORD = "correct horse battery";
 
 export const LOCAL_CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** Log files have the smallest allowed size, because their zeros are also kept permanently. */
+/** Log files have the smallest allowed size, because their zeros are kept permanently, too. */
 const CONFIG = `
 storage.wal_segment_bytes = 1048576
 limits.max_row_bytes = 65536
@@ -44,7 +44,7 @@ const EVERY_TYPE = `
   raw BYTES, doc JSON, tree JSONB, moment TIMESTAMP, instant DATETIME, day DATE, hour TIME,
   tag UUID, place EMBEDDING(3)`;
 
-/** The values of each column after the key. Missing values are NULL. */
+/** The values of each row after its key. Missing values are NULL. */
 const TYPE_ROWS: readonly string[] = [
   `true, 32767, 2147483647, 9223372036854775807, 0.1, 1e300, 9999999999.99,
    12345678901234567890123456789012.123456, 'ä€𝄞', 'ÄÖÜß', '\\x00ff10', '{"b": 1.50, "a": [null]}',
@@ -57,7 +57,7 @@ const TYPE_ROWS: readonly string[] = [
 ];
 
 /**
- * Writes an example of everything that the format supports into a new directory, and returns its
+ * Writes an example of everything that the format supports to a new directory, and returns the
  * contents.
  */
 export async function writeGolden(directory: string): Promise<unknown> {
@@ -126,7 +126,7 @@ function runner(database: Database, clock: ManualClock): Run {
 
 /**
  * Creates merged segments and their history, younger segments with deletion vectors, and rows that
- * only the log contains.
+ * are only in the log.
  */
 async function fill(
   database: Database,
@@ -176,7 +176,7 @@ async function fill(
 }
 
 /**
- * Creates segments with arrays and intervals, their history, and rows that only the log contains.
+ * Creates segments with arrays and intervals, their history, and rows that are only in the log.
  */
 async function fillLists(database: Database, run: Run): Promise<void> {
   await run(
@@ -202,7 +202,10 @@ async function fillLists(database: Database, run: Run): Promise<void> {
   await run("INSERT INTO app.lists VALUES (20, '{log}', '{7}', '30 days')");
 }
 
-/** Creates index files, a sequence, and rows that refer to others by a key and a unique index. */
+/**
+ * Creates index files, a sequence, and rows that refer to other rows by their key and by a unique
+ * index.
+ */
 async function fillReferences(database: Database, run: Run): Promise<void> {
   await run(
     `CREATE SHARED TABLE app.teams (id SERIAL PRIMARY KEY, code TEXT UNIQUE);
@@ -243,8 +246,7 @@ async function fillEnums(database: Database, run: Run): Promise<void> {
 }
 
 /**
- * Creates columns of a domain, infinite timestamps and timestamps before Christ, and a view of a
- * renamed one.
+ * Creates columns of a domain, infinite timestamps, timestamps BC, and a view of a renamed domain.
  */
 async function fillDomains(database: Database, run: Run): Promise<void> {
   await run(
@@ -263,7 +265,7 @@ async function fillDomains(database: Database, run: Run): Promise<void> {
   );
 }
 
-/** Creates columns of numbers of any digits, one of them a key. */
+/** Creates columns of NUMERIC without a precision, one of which is a key. */
 async function fillNumbers(database: Database, run: Run): Promise<void> {
   await run(
     `CREATE SHARED TABLE app.numbers (code NUMERIC PRIMARY KEY, v NUMERIC, w NUMERIC(60, 20), several NUMERIC[]);
@@ -275,7 +277,7 @@ async function fillNumbers(database: Database, run: Run): Promise<void> {
   await run("INSERT INTO app.numbers VALUES (3.0, 1e-50, 1, '{0.00}')");
 }
 
-/** Creates policies that read another table, whose column is renamed later. */
+/** Creates policies that read another table, one of whose columns is renamed later. */
 async function fillPolicies(run: Run): Promise<void> {
   await run(
     `CREATE SHARED TABLE app.guests (room INT, guest TEXT, PRIMARY KEY (room, guest));
@@ -288,7 +290,7 @@ async function fillPolicies(run: Run): Promise<void> {
   );
 }
 
-/** Creates files of inverted indexes over words, trigrams, documents and arrays. */
+/** Creates inverted index files over words, trigrams, documents and arrays. */
 async function fillSearches(database: Database, run: Run): Promise<void> {
   await run(
     `CREATE SHARED TABLE app.letters (id INT PRIMARY KEY, body TEXT, doc JSONB, tags TEXT[]);
@@ -307,7 +309,7 @@ async function fillSearches(database: Database, run: Run): Promise<void> {
   );
 }
 
-/** Creates segments with packed chunks in most encodings, one of them with a deletion vector. */
+/** Creates segments with packed chunks in most encodings, one of which has a deletion vector. */
 async function fillPacked(database: Database, run: Run): Promise<void> {
   await run(
     `CREATE USER TABLE app.packed (id INT PRIMARY KEY, large BIGINT, exact DOUBLE, yes BOOLEAN,
@@ -350,7 +352,8 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns the contents of a database as plain JSON, without parts that a later version may change.
+ * Returns the contents of a database as plain JSON, without the parts that a later version may
+ * change.
  */
 export async function contentsOf(database: Database): Promise<unknown> {
   const { catalog, store, blobs } = database;
@@ -364,7 +367,7 @@ export async function contentsOf(database: Database): Promise<unknown> {
     visibleSeq: store.visibleSeq,
     namespaces: catalog.namespaces(),
     users: catalog.accounts.users(),
-    // The directories of older formats have no sequences.
+    // Directories in older formats have no sequences.
     ...(catalog.sequences().length === 0 ? {} : { sequences: catalog.sequences() }),
     owners,
     files: await Promise.all(
@@ -388,12 +391,12 @@ export async function contentsOf(database: Database): Promise<unknown> {
   return JSON.parse(JSON.stringify(contents, plain));
 }
 
-/** Returns the entry in the form that preceded history segments. */
+/** Returns the entry in the form that it had before history segments existed. */
 function asWritten({ kind, ...segment }: ListedSegment): object {
   return kind === "current" ? segment : { ...segment, kind };
 }
 
-/** Returns an owner's rows, tombstones included, and every version that ever existed. */
+/** Returns an owner's rows, including tombstones, and every version that ever existed. */
 function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: number): unknown {
   const columnIds = columns.map(({ columnId }) => columnId);
   const bounds = { owner, after: 0 as Seq, upTo: store.visibleSeq };
@@ -430,7 +433,7 @@ function plain(_key: string, value: unknown): unknown {
   return value;
 }
 
-/** Returns every file below a directory as base64, by its relative path. */
+/** Returns every file below a directory as base64, by relative path. */
 export function filesIn(directory: string): Record<string, string> {
   const files: Record<string, string> = {};
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
@@ -440,13 +443,13 @@ export function filesIn(directory: string): Record<string, string> {
   return files;
 }
 
-/** Returns a directory as the text of a fixture: its files without the lock. */
+/** Packs a directory into a fixture: its files without the lock. */
 export function packed(directory: string): Uint8Array<ArrayBuffer> {
   const { LOCK: _, ...files } = filesIn(directory);
   return Bun.gzipSync(new TextEncoder().encode(JSON.stringify(files)), { level: 9 });
 }
 
-/** Writes the files of a fixture into a directory. */
+/** Writes the files in a fixture to a directory. */
 export function unpack(fixture: Uint8Array<ArrayBuffer>, directory: string): void {
   const text = new TextDecoder().decode(Bun.gunzipSync(fixture));
   const files = JSON.parse(text) as Record<string, string>;

@@ -1,10 +1,10 @@
 /**
- * A clock by which a time slice is over at each check, so that work in steps yields after every
- * step, however fast the machine is. It counts the steps.
+ * A clock on which a time slice is over at each check. Work in steps therefore yields after every
+ * step, however fast the machine is. The clock counts the steps.
  */
 import { CountingClock } from "./counting_clock.ts";
 
-/** The time that passes at each check, longer than any time slice. */
+/** How much time passes at each check: longer than any time slice. */
 const MS_PER_LOOK = 10;
 
 export class HastyClock extends CountingClock {

@@ -1,6 +1,6 @@
 /**
- * Readers on this thread that do nothing until a test releases them, and fail when a test asks for
- * it. A test may also refuse to open readers.
+ * Readers on this thread that do nothing until a test releases them, and fail when the test says
+ * so. A test may also refuse to open readers.
  */
 import type { OpenReader, ToReader } from "../../src/sql/mod.ts";
 
@@ -10,7 +10,7 @@ interface HeldReader {
   readonly held: ToReader[];
 }
 
-/** A reader that does not start. */
+/** A reader that never starts. */
 const NOTHING: ReturnType<OpenReader> = {
   post: () => undefined,
   answer: () => undefined,
@@ -21,11 +21,11 @@ export class HeldReaders {
   readonly #open = new Set<HeldReader>();
   #isHolding = false;
   #started: (() => void)[] = [];
-  /** True if no reader can be opened. */
+  /** Whether opening a reader is refused. */
   isRefusing = false;
-  /** True if opened readers exit before they report that they have started. */
+  /** Whether opened readers exit before they report that they have started. */
   isFailingStarts = false;
-  /** True if opened readers report that they have started only after a release. */
+  /** Whether opened readers report that they have started only once released. */
   isHoldingStarts = false;
   /** The number of statements sent to readers. */
   jobCount = 0;
@@ -35,14 +35,14 @@ export class HeldReaders {
     this.#isHolding = true;
   }
 
-  /** Makes readers process the queued messages, and continue. */
+  /** Makes readers process the queued messages and continue. */
   release(): void {
     this.#isHolding = false;
     for (const started of this.#started.splice(0)) started();
     for (const { held, pass } of this.#open) for (const message of held.splice(0)) pass(message);
   }
 
-  /** Ends all readers as if their threads had ended. */
+  /** Ends all readers as if their threads had died. */
   failAll(): void {
     for (const reader of this.#open) {
       this.#open.delete(reader);

@@ -1,7 +1,7 @@
 /**
- * Runs the real server in this process, on a free port: real HTTP and WebSocket, a real catalog, a
- * real identity component, and the real live engine over the model store. Scripted responses
- * replace SQL, because server tests do not depend on its behaviour.
+ * Runs the real server in-process, on a free port: real HTTP and WebSocket, a real catalog, real
+ * authentication, and the real live engine over the model store. Scripted responses replace SQL,
+ * because server tests do not depend on what SQL does.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ import { KnownQueries, LIMITS, messagesTable } from "./live_fixture.ts";
 import { ModelStore } from "./model_store.ts";
 import { NO_TOPICS, NO_WEBHOOKS } from "./no_topics.ts";
 
-/** Sections of the configuration, each merged over the defaults of a test. */
+/** Sections of the configuration, each merged over the tests' defaults. */
 export type ConfigChange = { readonly [S in keyof ServerConfig]?: Partial<ServerConfig[S]> };
 
 /** The default settings of the wire contract, with a free local port. */
@@ -92,7 +92,7 @@ const MEMORY: ServerOptions["memory"] = {
   sendQueueBytes: 2 ** 30,
 };
 
-/** A disk with free space, without damage or failures. */
+/** The state of a disk that has free space, no damage and no failures. */
 const HEALTHY_STORAGE: ReturnType<ServerOptions["storageState"]> = {
   freeBytes: 1e12,
   isReadOnly: false,
@@ -101,7 +101,7 @@ const HEALTHY_STORAGE: ReturnType<ServerOptions["storageState"]> = {
   failedJobs: new Map(),
 };
 
-/** Returns a complete configuration that includes the sections a test changes. */
+/** Returns a complete configuration with a test's changes. */
 export function serverConfig(change: ConfigChange = {}): ServerConfig {
   return {
     server: { ...DEFAULTS.server, ...change.server },
@@ -120,7 +120,7 @@ export type SqlScript = (
   principal: Principal,
 ) => SqlResponse | Promise<SqlResponse>;
 
-/** Returns the responses that a test sets, and records the requests. */
+/** Returns the responses set by a test, and records the requests. */
 class ScriptedSql implements SqlEngine {
   readonly requests: SqlRequest[] = [];
   readonly #script: SqlScript;
@@ -166,19 +166,17 @@ class ScriptedSql implements SqlEngine {
 export interface TestServer {
   readonly url: string;
   readonly server: RunningServer;
-  /** The parts of the server. */
+  /** The parts that the server was created with. */
   readonly options: ServerOptions;
   readonly catalog: CatalogDatabase;
   readonly auth: Auth;
   readonly store: ModelStore;
   /** The requests to the SQL engine, in order. */
   readonly requests: readonly SqlRequest[];
-  /**
-   * The errors that were reported as bugs. A test that expects none checks that the list is empty.
-   */
+  /** The errors reported as bugs. A test that expects none must check that the list is empty. */
   readonly bugs: readonly unknown[];
   readonly directory: string;
-  /** Returns a user's access token, creating the user on first use. "ada" is a DBA. */
+  /** Returns a user's access token, creating the user when first used. "ada" is a DBA. */
   token(userId?: string): Promise<string>;
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** Sends `POST /v1/api/sql` as ada. */
@@ -191,7 +189,7 @@ export interface TestServerOptions {
   script?: SqlScript;
   /** Parts of the server to replace. */
   parts?: Partial<ServerOptions>;
-  /** Creates the access to files; absent for no files. */
+  /** Creates the access to files; if omitted, there is none. */
   files?: (world: { catalog: CatalogDatabase; store: ModelStore }) => FileAccess;
 }
 
@@ -290,7 +288,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
 }
 
-/** Runs a test with a server, and closes it. @throws If the server encountered a bug. */
+/** Runs a test with a server, and then closes the server. @throws If the server hit a bug. */
 export async function withServer(
   options: TestServerOptions,
   use: (server: TestServer) => Promise<void>,
@@ -308,7 +306,7 @@ function noFiles(): never {
   throw new Error("Cannot open a file: this test has none");
 }
 
-/** The configuration without any key for accounts. */
+/** The account settings of a configuration that has none. */
 export const NO_ACCOUNTS: AccountSettings = {
   signUp: "off",
   hasGuests: false,
@@ -320,7 +318,7 @@ export const NO_ACCOUNTS: AccountSettings = {
   signUpsPerHour: 1000,
 };
 
-/** The configuration without any other issuer. */
+/** The settings of a configuration without issuers other than the server. */
 export const NO_PROVIDERS: OidcSettings = {
   providers: [],
   trustedIssuers: [],
@@ -349,7 +347,7 @@ export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"
 
 const CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** Logs users in, creating them on first use. */
+/** Logs users in, creating them when first used. */
 class Users {
   readonly #auth: Auth;
   readonly #catalog: CatalogDatabase;

@@ -1,15 +1,15 @@
 /**
- * Bundles a server in which a test can inject a fault: the bundle contains a call before one line
- * in each stage of a request. The server's own code does not refer to this file.
+ * Bundles a server in which a test can inject faults. In each stage of a request, the bundle has a
+ * call inserted before one line. The server's own code does not refer to this file.
  *
- * The call throws if a test has requested the fault (`fault_point.ts`). If a line is missing or
- * occurs twice, there is no bundle: the code has changed, and the entry must be updated.
+ * The call throws if a test has requested that fault (`fault_point.ts`). If a line is missing or
+ * occurs twice, no bundle is made: the code has changed, and the entry must be updated.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { bundleChangedServer, SOURCES } from "./changed_server.ts";
 
-/** The stages, each with the file below `src/` and the line before which the call is inserted. */
+/** The stages, each with its file below `src/` and the line before which the call is inserted. */
 const STAGES = {
   body: ["server/http/sql_request.ts", "const { sqlUtf8, value } = parseSqlBody(text, body);"],
   normalise: ["sql/parse/text/normalize.ts", "return new Normalizer(text).run();"],
@@ -140,7 +140,7 @@ const STAGES = {
 /** A stage of the server in which a fault can be injected. */
 export type FaultStage = keyof typeof STAGES;
 
-/** The module to which the inserted calls lead. */
+/** The module that the inserted calls belong to. */
 const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
 
 const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(SOURCES, file));
@@ -148,15 +148,15 @@ const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(
 /**
  * Bundles a server with a call in each stage.
  *
- * @param folder The absolute path of the folder of the bundle.
+ * @param folder The absolute path of the folder for the bundle.
  * @returns The command that starts the server.
- * @throws If a line of STAGES is missing, or occurs twice.
+ * @throws If a line in STAGES is missing or occurs twice.
  */
 export function bundleWithFaults(folder: string): Promise<readonly string[]> {
   return bundleChangedServer(folder, { first: FAULT_POINT, sourceOf: sourceWithFaults });
 }
 
-/** Lists the errors that would keep a bundle with faults from being made. */
+/** Lists the errors that prevent a bundle with faults from being made. */
 export function staleFaults(): readonly string[] {
   return [...STAGES_BY_PATH.keys()].flatMap((path) => {
     try {
@@ -170,7 +170,8 @@ export function staleFaults(): readonly string[] {
 }
 
 /**
- * Returns the source of a file below `src/`, with a call before each of its lines in STAGES.
+ * Returns the source of a file below `src/`, with a call inserted before each of its lines in
+ * STAGES.
  *
  * @throws {Error} If one of these lines is missing or occurs twice.
  */

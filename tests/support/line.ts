@@ -1,4 +1,4 @@
-/** A network connection to a server on this machine, which a test can interrupt and restore. */
+/** A network connection to a server on this machine. A test can cut and restore it. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 export class Line implements Disposable {
@@ -19,7 +19,7 @@ export class Line implements Disposable {
       ] as const) {
         this.#sockets.add(from);
         from.pipe(to);
-        // If one side ends without a closing handshake, the other side is closed as well.
+        // If one side ends without a closing handshake, the other is closed as well.
         from.on("error", () => to.destroy());
         from.on("close", () => {
           this.#sockets.delete(from);
@@ -29,7 +29,7 @@ export class Line implements Disposable {
     });
   }
 
-  /** Opens a proxy to the server at a URL. */
+  /** Opens a proxy to the server at the given URL. */
   static async to(url: string): Promise<Line> {
     const line = new Line(Number(new URL(url).port));
     await new Promise<void>((resolve) => line.#server.listen(0, "127.0.0.1", resolve));
@@ -40,7 +40,7 @@ export class Line implements Disposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Drops all connections, and refuses new ones until the connection is restored. */
+  /** Drops all connections, and refuses new ones until the line is restored. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#sockets) socket.destroy();

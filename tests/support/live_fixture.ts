@@ -1,6 +1,6 @@
 /**
- * Provides the parts that tests of the live layer share: a table of chat messages, a planner that
- * knows a few fixed queries, and a socket that records the messages sent to it.
+ * Provides what tests of the live layer share: a table of chat messages, a planner that knows a
+ * few fixed queries, and a socket that records the messages sent to it.
  */
 
 import type { Principal } from "../../src/auth/mod.ts";
@@ -132,7 +132,7 @@ function ratio(cells: Cells): Value {
   return 12 / Number(n);
 }
 
-/** The queries that the planner knows, by their text. */
+/** The queries that the planner knows, by their SQL. */
 const KNOWN: Readonly<Record<string, Known>> = {
   "SELECT * FROM chat.messages": { reads: ALL, fields: ALL, hasStar: true },
   "SELECT *, _deleted FROM chat.messages": {
@@ -189,8 +189,7 @@ export function queryTexts(): string[] {
 }
 
 /**
- * Returns whether a row of `chat.messages` is in the result of a query, as the tests themselves
- * evaluate it.
+ * Whether a row of `chat.messages` is in the result of a query, as evaluated by the test itself.
  */
 export function isInResult(sql: string, row: Row, parameter?: string): boolean {
   const known = defined(KNOWN[sql], "the query must be known");
@@ -198,23 +197,20 @@ export function isInResult(sql: string, row: Row, parameter?: string): boolean {
   return known.filter === undefined || known.filter((id) => row[id - 1] ?? null) === true;
 }
 
-/** A planner for the known queries. Any other text is a syntax error. */
+/** A planner for the known queries. Any other SQL is a syntax error. */
 export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"> {
   /** If set, planning fails with this error. */
   refusal: DatabaseError | undefined;
   mayRead = true;
   schemaVersion = 1;
-  /**
-   * A number that stands for the policies that apply. Queries under different policies share
-   * nothing.
-   */
+  /** Stands for the policies that apply. Queries under different policies share nothing. */
   policyVersion = 1;
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
-  /** The pace of queries that are planned after it was set. */
+  /** The pace of queries planned after it was set. */
   pace: LivePace | undefined;
-  /** Returns the row search for subsequently planned queries. */
+  /** Returns the row search for queries planned after it was set. */
   searchFor: ((plan: LivePlan) => RowSearch) | undefined;
 
   planFollowed(principal: Principal, request: LiveRequest): FollowedPlan {
@@ -307,13 +303,13 @@ function compiled(
   };
 }
 
-/** A socket that copies messages on arrival, so that later changes to them are visible. */
+/** A socket that copies messages when they arrive, which reveals later changes to them. */
 export class RecordingSink implements LiveSink {
   readonly messages: (DataMessage | ErrorMessage)[] = [];
   readonly shared: SharedMessage[] = [];
   readonly queuedBytes = 0;
   connectionId = "c";
-  /** The number of messages that still fit. The message that fills the socket is also accepted. */
+  /** How many more messages fit. The message that fills the socket is accepted, too. */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;
 
@@ -341,7 +337,7 @@ export class RecordingSink implements LiveSink {
     return this.messages.filter((sent) => sent.type === "error");
   }
 
-  /** Returns the messages and removes them. */
+  /** Returns the messages received so far and removes them. */
   drain(): (DataMessage | ErrorMessage)[] {
     return this.messages.splice(0);
   }
@@ -363,7 +359,8 @@ export const ANN: Principal = subscriber("ann", 1);
 export const BOB: Principal = subscriber("bob", 2);
 
 /**
- * The definition history of a catalog without tables, for tests whose tables only the store knows.
+ * The definition history of a catalog without tables, for tests whose tables exist only in the
+ * store.
  */
 export const NO_DEFINITIONS: DefinitionHistory = {
   tableAt: () => undefined,
@@ -396,7 +393,7 @@ export interface LiveFixture<S extends Store = ModelStore> {
   ): { sink: RecordingSink; subscription: LiveSubscription };
 }
 
-/** Returns an engine over the model store, with `chat.messages` in it. */
+/** Returns an engine over the model store, which contains `chat.messages`. */
 export function liveFixture(limits: Partial<LiveLimits> = {}, log: Log = silentLog): LiveFixture {
   const clock = new ManualClock();
   const store = new ModelStore(clock);

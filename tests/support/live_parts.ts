@@ -1,5 +1,5 @@
 /**
- * Provides parts of the live layer that tests of its other parts need: tick budgets, programs,
+ * Creates parts of the live layer that tests of its other parts need: tick budgets, programs,
  * readers and feeds.
  */
 import { ChangeFeed } from "../../src/live/change_feed/change_feed.ts";
@@ -12,12 +12,12 @@ import type { LivePlan } from "../../src/sql/mod.ts";
 
 export type { GroupMember, Reach, SubscriptionGroup } from "../../src/live/delivery/groups.ts";
 
-/** Returns the budget of a tick with this many units. */
+/** Returns the budget of a tick with the given number of units. */
 export function tickOf(units: number): TickBudget {
   return new TickBudget(units);
 }
 
-/** Returns a plan as the program that subscriptions run. */
+/** Returns the program that subscriptions run for a plan. */
 export function programFor(plan: LivePlan): LiveProgram {
   return new LiveProgram(plan);
 }
@@ -36,7 +36,7 @@ export function feedOver<Member extends GroupMember>(
   return new ChangeFeed<Member>(options);
 }
 
-/** Returns the text of each number among the parameters of a subscription. */
+/** Returns each number among a subscription's parameters as text. */
 export function boundNumbers(params: unknown[]): readonly string[] {
   return parametersFromSpec(params).map((value) => (value as { number: string }).number);
 }

@@ -1,6 +1,6 @@
 /**
- * Creates lists of literals so long that they are read without a tree, and counts the accesses to
- * their nodes.
+ * Creates lists of literals that are long enough to be read without a tree, and counts the
+ * accesses to their nodes.
  */
 import type { Statement } from "../../src/sql/parse/ast/ast.ts";
 import { partsOf } from "../../src/sql/parse/ast/tree_parts.ts";
@@ -8,11 +8,11 @@ import { parseStatements } from "../../src/sql/parse/parser.ts";
 
 export interface CountedStatement {
   readonly statement: Statement;
-  /** The number of times that the nodes of the statement's literal lists were accessed. */
+  /** How often nodes of the statement's literal lists have been accessed. */
   readonly asked: { count: number };
 }
 
-/** Returns literals with at least this many characters in total. */
+/** Returns literals with a total length of at least `chars` characters. */
 export function literalsOf(chars: number): string {
   return Array.from({ length: Math.ceil(chars / 7) }, (_, i) => 100_000 + (i % 900_000)).join();
 }

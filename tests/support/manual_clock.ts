@@ -9,7 +9,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** A clock that starts an hour after the seq epoch, so that seqs are small but not zero. */
+/** A clock that starts an hour after the seq epoch, which makes seqs small but not zero. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #monotonicMs = 0;
@@ -41,14 +41,12 @@ export class ManualClock implements Clock {
     return new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** The number of timers that have not fired. */
+  /** The number of timers that have not fired yet. */
   get timerCount(): number {
     return this.#timers.length;
   }
 
-  /**
-   * Advances both clocks and fires the timers that become due, in time order, each at its own time.
-   */
+  /** Advances both clocks and fires the timers that fall due, in order, each at its own time. */
   advance(ms: number): void {
     assert(ms >= 0, "the time must not go back");
     const untilMs = this.#monotonicMs + ms;

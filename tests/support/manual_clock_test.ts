@@ -1,6 +1,5 @@
 /**
- * Tests the manual clock: timers fire in time order, at their own time, and not if they are
- * cancelled.
+ * Tests the manual clock: timers fire in order and at their own time, unless they are cancelled.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "./manual_clock.ts";

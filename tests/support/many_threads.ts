@@ -1,6 +1,6 @@
 /**
- * Starts many threads at once, for a test that limits the process's descriptors. Prints how many of
- * them started, then exits.
+ * Starts many threads at once, for a test that limits the process's descriptors. Prints how many
+ * have started, and exits.
  */
 import { startThread } from "../../src/threads/mod.ts";
 

@@ -1,6 +1,6 @@
 /**
  * A manifest in memory. A published change survives any crash of the store, and `restart` returns
- * the manifest as the next process finds it.
+ * the manifest that the next process finds.
  */
 import { assert } from "../../src/base/assert.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -16,7 +16,7 @@ import type {
 export class MemoryManifest implements Manifest {
   /** Called before a change takes effect. It may throw. */
   onPublish: (change: ManifestChange) => void = () => {};
-  /** The minimum value of `highestSeq`: the newest seq that the catalog ever recorded. */
+  /** The minimum value of `highestSeq`: the newest seq that the catalog has ever recorded. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
   /** The seqs that `undoneSeqs` returns. */
@@ -80,7 +80,7 @@ export class MemoryManifest implements Manifest {
     return this.catalogSeq;
   }
 
-  /** Returns a copy, as the next process would find it after a crash at this moment. */
+  /** Returns a copy, as the next process would find it after a crash now. */
   restart(): MemoryManifest {
     const copy = new MemoryManifest();
     copy.catalogSeq = this.catalogSeq;

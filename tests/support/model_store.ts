@@ -1,10 +1,10 @@
 /**
- * A store that follows its definition literally: all versions are in one array, and every read is a
- * filter over it. The live engine runs on it in tests, and the simulation derives the expected rows
+ * A store that follows its definition literally: all versions are in one array, and every read is
+ * a filter over it. Tests run the live engine on it, and the simulation derives the expected rows
  * and changes from it.
  *
- * A commit is applied by `apply` and becomes visible by `sync`, so that a test determines what
- * happens in between. Only `discard` removes history.
+ * `apply` applies a commit and `sync` makes it visible, so a test decides what happens in between.
+ * Only `discard` removes history.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { Clock } from "../../src/base/clock.ts";
@@ -54,7 +54,7 @@ export interface ModelVersion {
   readonly prev: number;
   readonly isDeleted: boolean;
   readonly row: Row;
-  /** The seq of the version that replaced this one; Infinity while this one is the newest. */
+  /** The seq of the version that replaced this one; Infinity while it is the newest. */
   replacedBy: number;
 }
 
@@ -71,17 +71,18 @@ export class ModelStore implements Store {
   readonly #batchRows: number;
   #visibleSeq: Seq = SEQ_ZERO;
   #changed = new Map<string, ChangedPartition>();
-  /** The number of calls of `changes`, for tests of how often the store is read. */
+  /** The number of calls to `changes`, for tests of how often the store is read. */
   changesCount = 0;
   /**
-   * The number of versions within the bounds of `scan` calls, all of which each call must examine.
+   * How many versions were within the bounds of `scan` calls. Each call has to examine all of its
+   * own.
    */
   scannedCount = 0;
-  /** The seqs that were lost in restores and crashes. */
+  /** The seqs lost in restores and crashes. */
   lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 
-  /** Batches are small by default, so that readers reach their ends. */
+  /** Batches are small by default, so that readers reach the end of one. */
   constructor(clock: Clock, { batchRows = BATCH_ROWS }: { batchRows?: number } = {}) {
     this.#seqs = new SeqGenerator({
       clock,
@@ -187,7 +188,7 @@ export class ModelStore implements Store {
     };
   }
 
-  /** Makes everything applied visible, and wakes the listeners. */
+  /** Makes everything that has been applied visible, and wakes the listeners. */
   sync(): void {
     const changed = [...this.#changed.values()];
     this.#changed = new Map();
@@ -207,7 +208,7 @@ export class ModelStore implements Store {
     return Promise.resolve();
   }
 
-  /** Removes versions that were replaced at or below `upTo`, and tombstones up to it. */
+  /** Removes versions replaced at or below `upTo`, and tombstones up to it. */
   discard(tableId: number, owner: number, upTo: Seq): void {
     let earliest = this.earliestSeq(tableId, owner);
     for (let index = this.versions.length - 1; index >= 0; index -= 1) {
@@ -410,7 +411,7 @@ export class ModelStore implements Store {
   }
 
   flushedStats(): FlushedStats {
-    // The model flushes nothing, and no test requires flushes.
+    // The model flushes nothing, and no test needs a flush.
     return {
       segments: 0,
       versions: 0,
@@ -445,7 +446,7 @@ export class ModelStore implements Store {
     part: readonly ModelVersion[],
   ): ChangeBatch {
     const old = part.map((version) => this.#bySeq.get(version.prev));
-    // The model reports each tombstone as if it had been in history before its key was written
+    // The model treats each tombstone as if it had been in history before its key was written
     // again.
     const isBuried = (prev: number): boolean =>
       prev <= (prevsAfter ?? Infinity) && this.#bySeq.get(prev)?.isDeleted === true;
@@ -493,7 +494,7 @@ export class ModelStore implements Store {
     return definition;
   }
 
-  /** Returns the seq up to which versions have outlived their time to live. */
+  /** Returns the seq up to which versions have outlived their TTL. */
   #expiredSeq(tableId: number): number {
     const { ttlMs } = this.#definition(tableId);
     return ttlMs === undefined ? 0 : this.#seqs.agedSeq(ttlMs);

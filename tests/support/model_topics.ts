@@ -1,7 +1,7 @@
 /**
  * Topic messages in memory, for tests of the statements. A test publishes them, and observes the
- * requests of the SQL layer. The offsets of a partition count from 0. Each acknowledgement writes
- * one row to a test table, so that a test can see the commit to which it belongs.
+ * SQL layer's requests. A partition's offsets count from 0. Each acknowledgement writes a row to a
+ * test table, which shows a test which commit it belongs to.
  */
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../../src/sql/mod.ts";
@@ -9,22 +9,22 @@ import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../../src/s
 type Message = Awaited<ReturnType<TopicAccess["consume"]>>["messages"][number];
 
 export class ModelTopics implements TopicAccess {
-  /** The tables whose offsets were held, in order. */
+  /** The tables whose offsets have been held, in order. */
   readonly held: number[] = [];
   readonly released: number[] = [];
   /** The number of calls to `topicsChanged`. */
   changes = 0;
-  /** The number of acknowledgements that were prepared but neither made nor abandoned. */
+  /** How many acknowledgements have been prepared but neither made nor abandoned. */
   openAcks = 0;
   /** Called while offsets are being held. */
   whileHolding: () => Promise<void> = async () => undefined;
-  /** Returns the writes of an acknowledgement. */
+  /** Returns the writes that an acknowledgement requires. */
   writesOf: (request: TopicAckRequest) => PreparedTopicAck["writes"] = () => [];
   /** Called when an acknowledgement has taken effect. */
   onDone: () => void = () => undefined;
-  /** Whether new acknowledgements find that the topics were dropped. */
+  /** Whether new acknowledgements are told that their topic has been dropped. */
   isDropped = false;
-  /** The work that `consume` awaits. It receives the signal that ends the consumption. */
+  /** Awaited by `consume`. Receives the signal that ends the consumption. */
   whileConsuming: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined;
   readonly #messages = new Map<string, Message[]>();
   readonly #acked = new Map<string, Set<number>>();

@@ -1,4 +1,4 @@
-/** The topics of a server that has no topics, for tests of its other parts. */
+/** Stands in for topics in tests of a server's other parts. It has none. */
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { TopicConsumers, WebhookFigures } from "../../src/topics/mod.ts";
 

@@ -3,8 +3,7 @@
  *
  * - `RealProvider` is `oidc-provider`, a certified implementation, in a separate process.
  * - `SigningIssuer` serves a discovery document and keys, and signs whatever a test asks for:
- *   tokens
- *   and key sets that no honest provider would create.
+ *   tokens and key sets that no honest provider would create.
  */
 import { join } from "node:path";
 import { CompactSign, exportJWK, generateKeyPair, type JWK } from "jose";
@@ -14,12 +13,10 @@ const PROGRAM = join(import.meta.dir, "oidc_provider.mjs");
 
 const ISSUED_SECONDS = 600;
 
-/** Lets a test sign a header that marks an unknown extension as critical. */
+/** Allows a test to sign a header that marks an unknown extension as critical. */
 const UNKNOWN = { crit: { exp2: true } };
 
-/**
- * Returns a port that is currently free, for a server whose address must be known before it starts.
- */
+/** Returns a port that is free now, for a server whose address must be known before it starts. */
 export function freePort(): number {
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const { port = 0 } = server;
@@ -27,7 +24,7 @@ export function freePort(): number {
   return port;
 }
 
-/** Makes a private key as a JWK with an id. */
+/** Creates a private key as a JWK with an id. */
 export async function signingKey(kid: string, alg = "RS256"): Promise<JWK> {
   const { privateKey } = await generateKeyPair(alg, { extractable: true });
   return { ...(await exportJWK(privateKey)), kid, alg, use: "sig" };
@@ -42,16 +39,16 @@ export function publicPart({ alg, crv, e, kid, kty, n, use, x, y }: JWK): JWK {
 export interface RealProviderOptions {
   readonly clients: readonly object[];
   readonly keys: readonly JWK[];
-  /** The claims of each account, by its name. */
+  /** The claims of each account, by account name. */
   readonly accounts: Readonly<Record<string, object>>;
   readonly tls?: Certificate;
   readonly port?: number;
-  /** Whether the claims of scopes are only at the userinfo endpoint. */
+  /** Whether the claims of scopes are available only from the userinfo endpoint. */
   readonly conformIdTokenClaims?: boolean;
 }
 
 export class RealProvider implements AsyncDisposable {
-  /** Scheme, host and port, which is also the issuer. */
+  /** The scheme, host and port, which together are also the issuer. */
   readonly url: string;
   readonly #child: Bun.Subprocess<"ignore", "pipe", "ignore">;
 
@@ -65,7 +62,7 @@ export class RealProvider implements AsyncDisposable {
       env: { PATH: process.env["PATH"] ?? "", PROVIDER: JSON.stringify(options) },
       stdin: "ignore",
       stdout: "pipe",
-      // The package warns about its in-memory store and about the runtime.
+      // Ignored, because the package warns about its in-memory store and about the runtime.
       stderr: "ignore",
     });
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
@@ -91,11 +88,11 @@ export class RealProvider implements AsyncDisposable {
   }
 }
 
-/** An issuer that signs any token that a test requests. */
+/** An issuer that signs any token a test asks for. */
 export class SigningIssuer implements Disposable {
-  /** The published key set, or a different body for the endpoint of the key set. */
+  /** The published key set, or any other body for the key set endpoint. */
   keySet: unknown;
-  /** A function that responds instead of the usual endpoints, if it returns a response. */
+  /** Called before the usual endpoints. If it returns a response, that is sent instead. */
   answer: ((path: string) => Response | Promise<Response> | undefined) | undefined;
   /** Additional members of the discovery document. */
   discovery: Readonly<Record<string, unknown>> = {};
@@ -130,14 +127,14 @@ export class SigningIssuer implements Disposable {
     return `http://127.0.0.1:${this.#server.port}`;
   }
 
-  /** Returns the claims of an ordinary token, with changes. */
+  /** Returns the claims of an ordinary token, with the given changes. */
   claims(change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
     const now = Math.floor(Date.now() / 1000);
     const usual = { iss: this.url, sub: "1", aud: "db", iat: now, exp: now + ISSUED_SECONDS };
     return { ...usual, ...change };
   }
 
-  /** Signs a token with the usual claims, except for those given. */
+  /** Signs a token with the usual claims, except for the given ones. */
   async token(
     change: Readonly<Record<string, unknown>> = {},
     { header = {}, key = this.key }: { header?: object; key?: JWK } = {},
@@ -158,7 +155,7 @@ export class SigningIssuer implements Disposable {
   }
 }
 
-/** The last page that a browser reached, and the addresses on the way. */
+/** The last page that a browser reached, and the addresses on the way there. */
 export interface Visit {
   readonly url: URL;
   readonly response: Response;
@@ -167,9 +164,9 @@ export interface Visit {
 
 const STEPS_MAX = 20;
 
-/** Follows redirects and keeps cookies, like one tab of a browser. */
+/** Follows redirects and keeps cookies, like a browser tab. */
 export class Browser {
-  /** The cookies by host, then by name. They are the same for all ports. */
+  /** The cookies by host, then by name. They are shared by all ports of a host. */
   readonly #jar = new Map<string, Map<string, { value: string; path: string }>>();
   readonly #ca: string | undefined;
 
@@ -181,7 +178,7 @@ export class Browser {
     return this.#jar.get(host)?.get(name)?.value;
   }
 
-  /** Returns the header with the cookies for an address. */
+  /** Returns the Cookie header for an address. */
   cookiesFor(url: URL): string {
     const cookies = [...(this.#jar.get(url.hostname) ?? [])];
     return cookies
@@ -193,7 +190,7 @@ export class Browser {
   /**
    * Navigates to an address.
    *
-   * @param until Stops before a matching address is requested.
+   * @param until Stops before an address that matches is requested.
    */
   async go(address: string, until?: RegExp): Promise<Visit> {
     const steps: string[] = [];
@@ -210,7 +207,7 @@ export class Browser {
     throw new Error(`Too many redirects: ${steps.join(" ")}`);
   }
 
-  /** Sends a form of a page, as its button does. */
+  /** Submits a form on a page, as its button would. */
   async send(address: string, form: Readonly<Record<string, string>>): Promise<Response> {
     const body = new URLSearchParams(form);
     return await this.#request(new URL(address), { method: "POST", body });

@@ -1,6 +1,6 @@
 /**
- * Parses SQL text, for tests of the parts that read statements, so that those tests need not know
- * the parser's files.
+ * Parses SQL, for tests of the code that reads statements. Those tests thus need not know the
+ * parser's files.
  */
 import type {
   LiteralValuesStatement,
@@ -13,12 +13,12 @@ import { scanLiteralList, Utf8Text } from "../../src/sql/parse/text/literal_list
 
 export type { QueryStatement, SelectStatement, Statement } from "../../src/sql/parse/ast/ast.ts";
 
-/** Returns the statements of SQL text. */
+/** Returns the statements in SQL. */
 export function statementsIn(sql: string): readonly Statement[] {
   return parseStatements(sql);
 }
 
-/** Returns the only statement of SQL text, which must be a query. */
+/** Returns the only statement in SQL, which must be a query. */
 export function queryIn(sql: string): SelectStatement {
   const [statement] = parseStatements(sql);
   if (statement === undefined) throw new Error("the text has a statement");
@@ -31,7 +31,7 @@ export function asQuery(statement: Statement): SelectStatement {
   return statement;
 }
 
-/** Returns the rows of a text of literals. They alias its bytes. */
+/** Returns the rows of a list of literals. They share the memory of `bytes`. */
 export function literalRowsIn(text: string, bytes: Uint8Array): LiteralValuesStatement {
   const list = scanLiteralList(new Utf8Text(text, bytes), 0)?.list;
   if (list === undefined) throw new Error("the list is plain");

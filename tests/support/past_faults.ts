@@ -1,6 +1,6 @@
 /**
- * Faults in reads of earlier states through SQL, for the simulation that must find each of them. A
- * fault replaces one property of a class while a test runs.
+ * Faults in reads of earlier states through SQL. The simulation must find each of them. A fault
+ * replaces one property of a class while a test runs.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { SharedTable } from "../../src/storage/mod.ts";
@@ -17,7 +17,7 @@ interface PastFault {
   readonly injected: PropertyDescriptor;
 }
 
-/** The original method, without any injected fault. */
+/** The original method, with no fault injected. */
 const { share } = Object.getOwnPropertyDescriptors(KnownTables.prototype);
 
 export const PAST_FAULTS: readonly PastFault[] = [

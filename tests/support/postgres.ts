@@ -1,7 +1,7 @@
 /**
- * Runs a real PostgreSQL on its own data directory, as a peer to measure against and an oracle to
- * compare with. As installed, it syncs data before it acknowledges them. It refuses to run as root,
- * so root runs it under the account that its Debian package created.
+ * Runs a real PostgreSQL on a data directory of its own, as a peer to measure against and an
+ * oracle to compare with. In its default configuration, it syncs data before acknowledging it. It
+ * refuses to run as root, so root runs it under the account that its Debian package created.
  */
 import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,10 @@ export interface Postgres {
   stop(): Promise<void>;
 }
 
-/** Returns the folder with the programs of the newest installed PostgreSQL, or undefined. */
+/**
+ * Returns the folder with the programs of the newest PostgreSQL installed; undefined if there is
+ * none.
+ */
 export function postgresPrograms(): string | undefined {
   const root = "/usr/lib/postgresql";
   const versions = statSync(root, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(root);
@@ -25,7 +28,7 @@ export function postgresPrograms(): string | undefined {
 
 /**
  * Starts a PostgreSQL server with an empty database.
- * @throws If PostgreSQL is not installed, or does not start.
+ * @throws If PostgreSQL is not installed or does not start.
  */
 export async function startPostgres(): Promise<Postgres> {
   const programs = postgresPrograms();
@@ -55,7 +58,7 @@ export async function startPostgres(): Promise<Postgres> {
     ],
     { cwd: directory, stdin: "ignore", stdout: "ignore", stderr: "ignore" },
   );
-  // SIGQUIT ends PostgreSQL at once, with all its children.
+  // SIGQUIT ends PostgreSQL and all of its children at once.
   const onExit = (): void => {
     child.kill("SIGQUIT");
     rmSync(directory, { recursive: true, force: true });
@@ -78,7 +81,7 @@ export async function startPostgres(): Promise<Postgres> {
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** A command prefix that runs the command under the account, in the same process. */
+  /** A command prefix that runs a command under the account, in the same process. */
   readonly prefix: readonly string[];
 }
 
@@ -89,7 +92,7 @@ function accountFor(uid: number): Account | undefined {
   );
   const account = { uid: user, gid: group };
   const ids = [`--reuid=${user}`, `--regid=${group}`];
-  // With this option, the kernel ends PostgreSQL when its parent is killed.
+  // With this option, the kernel ends PostgreSQL if its parent is killed.
   return { ...account, prefix: ["setpriv", ...ids, "--clear-groups", "--pdeathsig=QUIT"] };
 }
 

@@ -2,7 +2,7 @@
 import type { Principal } from "../../src/auth/mod.ts";
 import type { Catalog } from "../../src/catalog/mod.ts";
 
-/** Returns a user as {@linkcode Auth} would return it after a login, but without a session. */
+/** Returns a user as {@linkcode Auth} would after a login, but without a session. */
 export function principalFor(
   { catalog }: { readonly catalog: Catalog },
   userId: string,

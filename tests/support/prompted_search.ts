@@ -1,6 +1,6 @@
 /**
- * A search for the rows of a live query without another thread. It finds all rows at once, at the
- * boundary of the range, and returns them in pieces when the test requests them.
+ * A search for the rows of a live query that needs no other thread. It finds all rows at once, at
+ * the end of the range, and returns them in pieces when the test asks for them.
  */
 import type { FoundRows, LivePlan, RowSearch, SearchRange } from "../../src/sql/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../src/storage/mod.ts";
@@ -11,17 +11,17 @@ export interface PromptedSearchOptions {
   readonly plan: LivePlan;
   readonly takesAll: boolean;
   /**
-   * Returns the number of rows in the next piece, at least 1, or "refused" if the event loop must
-   * read the rows.
+   * Returns how many rows the next piece has, at least 1, or "refused" if the event loop has to
+   * read the rows itself.
    */
   readonly nextPiece: () => number | "refused";
-  /** Holds back a piece until `arrive` is called. Called once for each "waiting". */
+  /** Holds back a piece until `arrive` is called. Called once per "waiting". */
   readonly later: (arrive: () => void) => void;
 }
 
 export class PromptedSearch implements RowSearch {
   readonly takesAll: boolean;
-  /** The ranges that were requested. */
+  /** The ranges searched so far. */
   readonly ranges: SearchRange[] = [];
   readonly #options: PromptedSearchOptions;
   readonly #open = new Set<Pieces>();
@@ -31,7 +31,7 @@ export class PromptedSearch implements RowSearch {
     this.takesAll = options.takesAll;
   }
 
-  /** The number of searches that have begun but not ended. */
+  /** How many searches have begun but not ended. */
   get openCount(): number {
     return this.#open.size;
   }
@@ -50,7 +50,7 @@ export class PromptedSearch implements RowSearch {
 
 interface Found {
   readonly rows: readonly Row[];
-  /** The error that the filter threw after these rows. */
+  /** The error that the filter threw after these rows; undefined if it did not throw. */
   readonly failure: { readonly error: unknown } | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Segments with random contents, and the plain arrays from which they were made.
+ * Segments with random contents, and the plain arrays that they were made from.
  */
 
 import {
@@ -30,14 +30,14 @@ import {
 import type { SegmentInput } from "./encoded_segment.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
-/** The distribution of the values in a column, which determines its encoding. */
+/** How the values in a column are distributed, which determines its encoding. */
 export type Shape = "one" | "few" | "near" | "any";
 export type NullShape = "none" | "some" | "most" | "all";
 
 export const SHAPES: readonly Shape[] = ["one", "few", "near", "any"];
 export const NULL_SHAPES: readonly NullShape[] = ["none", "some", "most", "all"];
 
-/** The types of columns that files of format 2 support. */
+/** The column types that files in format 2 support. */
 export const SCALAR_TYPES: readonly DataType[] = [
   BOOLEAN,
   SMALLINT,
@@ -70,14 +70,14 @@ const TEXTS = ["", "a", "tide", "Ebbe", "naïve", "日本語", "\u{1f30a}\u{1f41
 
 const NULL_CHANCE: Readonly<Record<NullShape, number>> = { none: 0, some: 0.2, most: 0.9, all: 1 };
 
-/** Returns an array of up to four elements, or of two dimensions. */
+/** Returns an array of up to four elements, or a two-dimensional one. */
 function randomArray(random: SeededRandom, element: DataType, shape: Shape): Value {
   const list = (length: number): Value[] =>
     Array.from({ length }, () => (random.chance(0.1) ? null : randomValue(random, element, shape)));
   return random.chance(0.2) ? [list(2), list(2)] : list(random.below(5));
 }
 
-/** Returns one value of a type, never NULL. `index` selects it from a small number of values. */
+/** Returns a value of a type, never NULL. `index` selects it from a small number of values. */
 function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
   const index = shape === "one" ? 0 : shape === "few" ? random.below(5) : random.below(100_000);
   switch (type.kind) {
@@ -124,7 +124,7 @@ function randomBigint(random: SeededRandom, words: number): bigint {
   return value;
 }
 
-/** Returns values of one column, including NULLs. */
+/** Returns values of a single column, including NULLs. */
 export function randomValues(
   random: SeededRandom,
   type: DataType,
@@ -137,7 +137,7 @@ export function randomValues(
   });
 }
 
-/** Returns the same values in one of the vector kinds in which their type may occur. */
+/** Returns the same values in one of the vector kinds that are possible for their type. */
 export function randomVector(random: SeededRandom, type: DataType, values: Value[]): Vector {
   const [first = null] = values;
   const isOne = values.every((value) => value === first);
@@ -149,7 +149,7 @@ export function randomVector(random: SeededRandom, type: DataType, values: Value
 }
 
 function utf8Vector(values: readonly Value[]): Vector {
-  // There are bytes before the first and after the last string, as in a slice of a larger vector.
+  // There are bytes before the first string and after the last, as in a slice of a larger vector.
   const texts = [
     "before",
     ...values.map((value) => (typeof value === "string" ? value : "?")),
@@ -190,9 +190,7 @@ export interface SegmentModel {
   readonly values: ReadonlyMap<number, readonly Value[]>;
 }
 
-/**
- * Returns a segment. Key columns come first, with ids from 1, followed by one column for each type.
- */
+/** Returns a segment. Key columns come first, with ids from 1. One column of each type follows. */
 export function randomSegment(
   random: SeededRandom,
   options: { rowCount: number; ownerCount: number; keyTypes: readonly DataType[] },

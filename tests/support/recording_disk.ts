@@ -1,5 +1,5 @@
 /**
- * Records every disk operation in order, together with marks set by a test, to prove that data was
+ * Records every disk operation in order, along with marks set by a test, to prove that data was
  * written, then synced, and only then acknowledged.
  */
 import type { DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
@@ -23,7 +23,7 @@ export interface DiskEvent {
     | "removeDirectory"
     | "syncDirectory"
     | "mark";
-  /** The path of the file, or the label of a mark. */
+  /** The path of the file or, for a mark, its label. */
   readonly path: string;
   /** The new name of a renamed file. */
   readonly to?: string;
@@ -40,8 +40,8 @@ export class RecordingDisk extends ForwardingDisk {
   }
 
   /**
-   * Returns the index of the first event of a kind, at or after `from`, on a path with this ending;
-   * -1 if there is none.
+   * Returns the index of the first event of a kind, at or after `from`, whose path ends with
+   * `pathEnd`; -1 if there is none.
    */
   indexOf(kind: DiskEvent["kind"], pathEnd: string, from = 0): number {
     return this.events.findIndex(

@@ -1,17 +1,17 @@
 /**
- * Selects tests that need more than Bun, such as a program, a device or an operating system. On a
- * machine that lacks the requirement, the test is skipped, and its name then says what is missing
- * and how to get it. `scripts/test.ts` repeats these reasons at the end of a run.
+ * Selects tests that need more than Bun, such as a program, a device or a particular operating
+ * system. On a machine without it, the test is skipped, and its name says what is missing and how
+ * to get it. `scripts/test.ts` repeats these reasons at the end of a run.
  */
 import { describe, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { SKIP_MARK } from "../../scripts/support/skipped_tests.ts";
 import { onlyThorough } from "./thoroughness.ts";
 
-/** Undefined if the requirement is met, otherwise a clause that names the missing part. */
+/** What is missing, as a clause; undefined if the requirement is met. */
 export type Missing = string | undefined;
 
-/** The headless program comes first, because it takes half of the processor time. */
+/** The headless program comes first, because it takes half as much processor time. */
 const CHROMIUM_CANDIDATES = [
   "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
@@ -20,7 +20,7 @@ const CHROMIUM_CANDIDATES = [
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/** The path of Chromium on this machine. */
+/** The path of Chromium on this machine; undefined if it is not installed. */
 export const CHROMIUM: string | undefined = CHROMIUM_CANDIDATES.find((path) => existsSync(path));
 
 export const chromiumMissing: Missing =
@@ -31,7 +31,7 @@ export const chromiumMissing: Missing =
 export const linuxMissing: Missing =
   process.platform === "linux" ? undefined : "this system is not Linux";
 
-/** Checks whether a program is installed. @returns Undefined if the program is on the path. */
+/** Checks whether a program is installed. @returns undefined if the program is on the path. */
 export function programMissing(name: string, debianPackage: string): Missing {
   if (Bun.which(name) !== null) return undefined;
   return `${name} is not installed (Debian: apt-get install ${debianPackage})`;
@@ -41,7 +41,10 @@ export function fileMissing(path: string): Missing {
   return existsSync(path) ? undefined : `this system has no ${path}`;
 }
 
-/** Returns undefined if strace can trace another process here and make its system calls fail. */
+/**
+ * Checks whether strace can trace another process here and make its system calls fail. Returns
+ * undefined if it can.
+ */
 export function straceMissing(): Missing {
   const absent = programMissing("strace", "strace");
   if (absent !== undefined) return absent;
@@ -62,7 +65,7 @@ export function testUnless(missing: Missing): typeof test {
   return Object.assign(skip, { each }) as unknown as typeof test;
 }
 
-/** A test that runs only in a thorough run. */
+/** Defines a test that runs only in a thorough run. */
 export const testThoroughly: typeof test = testUnless(onlyThorough);
 
 /** Returns `describe`, or `describe.skip` with a name that ends with the reason. */

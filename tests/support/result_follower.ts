@@ -1,6 +1,6 @@
 /**
  * A client that follows a materialised query. It applies each message on arrival, and checks the
- * guarantees that the messages alone must satisfy.
+ * guarantees that the messages alone must meet.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../src/live/mod.ts";
@@ -13,7 +13,7 @@ import type {
 } from "../../src/protocol/mod.ts";
 import { until } from "./until.ts";
 
-/** The rows of a result, once all messages of a commit have arrived. */
+/** The rows of a result once all messages of a commit have arrived. */
 export interface FollowedState {
   readonly seq: number;
   readonly rows: readonly WireRow[];
@@ -27,7 +27,7 @@ export type PlantedFault = "lost" | "altered" | "early" | "undead";
 
 interface FollowerOptions {
   readonly onState?: (state: FollowedState) => void;
-  /** An earlier follower with the rows from which this one resumes. */
+  /** An earlier follower, from whose rows this one resumes. */
   readonly held?: ResultFollower;
   readonly fault?: PlantedFault | undefined;
 }
@@ -35,18 +35,19 @@ interface FollowerOptions {
 export class ResultFollower implements LiveSink {
   readonly connectionId = "follower";
   backpressure: unknown;
-  /** The bytes in the queue of the connection, as the engine sees them. */
+  /** The number of bytes in the connection's queue, as the engine sees it. */
   queuedBytes = 0;
   subscription: LiveSubscription | undefined;
   readonly messages: DataMessage[] = [];
   readonly changes: ChangeMessage[] = [];
   ack: SubscriptionAck | undefined;
   failure: ErrorMessage | undefined;
-  /** Whether the queue is full, so that the engine has to wait for `drain`. */
+  /** Whether the queue is full. If so, the engine has to wait for `drain`. */
   isFull = false;
   #rows: Map<string, WireRow>;
   /**
-   * The rows of the last complete state, while the current rows include only a part of a commit.
+   * The rows of the last complete state; defined while the current rows include only part of a
+   * commit.
    */
   #completeRows: Map<string, WireRow> | undefined;
   #seq: number | undefined;
@@ -87,7 +88,7 @@ export class ResultFollower implements LiveSink {
     this.failure = message;
   }
 
-  /** Continues after the queue was full. */
+  /** Continues once the queue is no longer full. */
   drain(): void {
     this.isFull = false;
     this.subscription?.drained();
@@ -162,7 +163,7 @@ function faulty(message: ChangeMessage, fault: PlantedFault | undefined): Change
   }
 }
 
-/** Returns another value for the first field of a row. */
+/** Returns a row with a different value in its first field. */
 function alteredIn(row: WireRow): WireRow {
   const [name] = Object.keys(row);
   return name === undefined ? {} : { [name]: `not ${String(row[name])}` };

@@ -1,4 +1,4 @@
-/** Runs a program of this project to completion, which must happen soon. */
+/** Runs a program of this project to completion, which must not take long. */
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -10,9 +10,9 @@ export interface Run {
 }
 
 /**
- * Runs a program of the project to completion.
+ * Runs a program of this project to completion.
  * @param args The runtime's flags, the program's path below the root, and the program's arguments.
- * @param env The whole environment; this process's own if absent.
+ * @param env The whole environment; by default, that of this process.
  */
 export function runToEnd(
   args: readonly string[],

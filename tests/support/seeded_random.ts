@@ -1,7 +1,7 @@
 /**
  * Reproducible random numbers: the same seed gives the same run.
  *
- * The generator is sfc32 (Chris Doty-Humphrey, PractRand), which is small, fast and passes the
+ * The generator is sfc32 (Chris Doty-Humphrey, PractRand). It is small and fast, and passes the
  * usual test batteries.
  */
 import { assert } from "../../src/base/assert.ts";
@@ -47,12 +47,12 @@ export class SeededRandom implements Random {
     return Math.floor(this.unit() * bound);
   }
 
-  /** Returns a whole number between both bounds, inclusive. */
+  /** Returns a whole number from `min` to `max`, both inclusive. */
   between(min: number, max: number): number {
     return min + this.below(max - min + 1);
   }
 
-  /** Returns true with this probability. */
+  /** Returns true with the given probability. */
   chance(probability: number): boolean {
     return this.unit() < probability;
   }
@@ -74,7 +74,7 @@ export class SeededRandom implements Random {
   }
 }
 
-/** Returns the seed of a run: the environment variable SEED if set, otherwise `fallback`. */
+/** Returns the seed for a run: the environment variable SEED if set, otherwise `fallback`. */
 export function seedOf(fallback: number): number {
   const text = process.env["SEED"];
   return text === undefined ? fallback : Number(text);

@@ -1,6 +1,6 @@
 /**
- * Opens and creates segment and deletion vector files as storage does, for tests of the parts that
- * work with them.
+ * Opens and creates segment and deletion vector files as storage does, for tests of the code that
+ * works with them.
  */
 import { spyOn } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
@@ -31,17 +31,17 @@ export const WRITTEN_FORMATS: readonly number[] = [
   VALUES_HISTORY_FORMAT,
 ];
 
-/** Returns the format that a segment declares; undefined if it is not a segment. */
+/** Returns the format that a segment states; undefined if the bytes are not a segment. */
 export function formatIn(segment: Uint8Array): number | undefined {
   return segmentFormatOf(segment);
 }
 
-/** Returns the header of segment 1 of table 1 in any format. */
+/** Returns a header for segment 1 of table 1 in the given format. */
 export function headerOfFormat(format: number): Uint8Array {
   return encodeHeader({ format, segmentId: 1, tableId: 1 });
 }
 
-/** Opens the bytes of a segment as a file on its own disk. */
+/** Opens the bytes of a segment as a file on a disk of its own. */
 export function readerOver(segment: Uint8Array): SegmentReader {
   const disk = new SimulatedDisk();
   disk.open("/1.seg", { create: true }).write(segment, 0);
@@ -52,24 +52,22 @@ export function openSegmentFile(disk: Disk, path: string, byteCount: number): Se
   return SegmentReader.open(disk, path, byteCount);
 }
 
-/**
- * Returns the bounds of a history segment as the manifest lists them; undefined for other segments.
- */
+/** Returns a history segment's bounds as listed in the manifest; undefined for other segments. */
 export function listedHistory(reader: SegmentReader): SegmentEntry["history"] {
   return historyBoundsOf(reader);
 }
 
-/** Returns a deletion vector without a replaced row. */
+/** Returns a deletion vector without any replaced row. */
 export function noDeletions(options: { segmentId: number; rowCount: number }): DeletionVector {
   return new DeletionVector(options);
 }
 
-/** Returns the number of replaced rows in the deletion vector that the manifest lists. */
+/** Returns the number of replaced rows in the deletion vector listed in the manifest. */
 export function listedDeletionCount(disk: Disk, path: string, entry: SegmentEntry): number {
   return readListedDeletions(disk, path, entry).deletions.count;
 }
 
-/** Returns the checksum of a deletion vector's file as the manifest lists it. */
+/** Returns the checksum of a deletion vector's file in the form that the manifest lists. */
 export function hashOfDeletions(
   file: Uint8Array,
   path: string,
@@ -90,7 +88,9 @@ export function withoutLastDeletion(
   return { bytes: earlier.encode(), count: earlier.count };
 }
 
-/** Calls `note` at each replacement in any deletion vector, until the spy is restored. */
+/**
+ * Calls `note` for each replacement recorded in any deletion vector, until the spy is restored.
+ */
 export function noteReplacements(note: () => void): { mockRestore(): void } {
   // oxlint-disable-next-line typescript/unbound-method -- it is called with its vector below
   const original = DeletionVector.prototype.replace;

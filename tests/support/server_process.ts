@@ -1,10 +1,10 @@
 /**
- * Runs the real server as its users do, from the bundle of `npm start` or as the executable, in its
- * own process on a free port, with its data in a temporary directory. Tests of wire behaviour use
- * it, and so do the torture and measurement scripts.
+ * Runs the real server as its users do, either from the bundle of `npm start` or as an executable.
+ * It runs in its own process on a free port, with its data in a temporary directory. It is used by
+ * tests of wire behaviour, and by the torture and measurement scripts.
  *
- * The process sees only the parts of the caller's environment that it needs to run, and it does not
- * outlive the caller.
+ * The process sees only the parts of the caller's environment that it needs to run, and it does
+ * not outlive the caller.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,18 +14,21 @@ import type { SchemaField } from "../../src/protocol/mod.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
 
-/** The executable that a complete test run compiles before its first test. */
+/** The executable that a complete test run compiles before its first test; otherwise undefined. */
 export const COMPILED: string | undefined = process.env["TIDEMARK_TEST_PROGRAM"];
 
 let bundled: string | undefined;
 
-/** Returns the command that starts a server: the executable if there is one. */
+/**
+ * Returns the command that starts a server: the executable if there is one, otherwise the bundle.
+ */
 export function serverCommand(): readonly string[] {
   return COMPILED === undefined ? bundleCommand() : [COMPILED];
 }
 
 /**
- * Returns the command that starts the bundle, which can preload modules and names npm commands.
+ * Returns the command that starts the bundle. Unlike an executable, the bundle can preload
+ * modules, and its messages name npm commands.
  *
  * @param flags The flags of the runtime.
  */
@@ -34,25 +37,25 @@ export function bundleCommand(flags: readonly string[] = []): readonly string[] 
   return [process.execPath, ...flags, bundled];
 }
 
-/** Whether the test runner runs this process. A script measures a server as it is. */
+/** Whether this process is a test run. A script measures a server as it is. */
 const isTest: boolean = process.env["NODE_ENV"] === "test";
 
 /**
- * Startup fills every log file with zeros, which would take half of the startup time with the
- * default size.
+ * Startup fills every log file with zeros, which takes half of the startup time at the default
+ * size.
  */
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
-/** The environment of a server whose memory is measured: without the settings of the workers. */
+/** The environment for a server whose memory is measured: without the settings of test workers. */
 export const AS_FOR_USERS = {
   BUN_JSC_useFTLJIT: undefined,
   MIMALLOC_PURGE_DELAY: undefined,
 } as const;
 
-/** The time within which a server must print its address; otherwise, it has failed. */
+/** How long a server may take to print its address before it counts as failed. */
 const START_MS_MAX = 60_000;
 
-/** The maximum time for output to arrive after the address. */
+/** How long a test waits for output that follows the address. */
 const OUTPUT_MS_MAX = 60_000;
 
 export type ConfigValue = string | number | boolean | readonly string[];
@@ -62,18 +65,13 @@ export type ConfigSections = Readonly<Record<string, Readonly<Record<string, Con
 
 export interface ServerOptions {
   /**
-   * The configuration, merged over the test's own needs: a free local port and paths in the
+   * The configuration, merged over what tests themselves need: a free local port, and paths in the
    * temporary directory.
    */
   config?: ConfigSections;
-  /**
-   * Environment variables to add. Variables that are `undefined` here are removed from the
-   * inherited ones.
-   */
+  /** Environment variables to add. A value of `undefined` removes an inherited variable. */
   env?: Readonly<Record<string, string | undefined>>;
-  /**
-   * A prefix for the command, as in `["strace", "-f", …]`. The process is then that of the wrapper.
-   */
+  /** A prefix for the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
   wrapper?: readonly string[];
   /** The command to run instead of the usual one. */
   command?: readonly string[];
@@ -116,7 +114,7 @@ export interface SqlAnswer {
 export interface SqlOptions {
   params?: readonly unknown[];
   namespace?: string;
-  /** The caller's token; if absent, the token of the administrator that `setup()` created. */
+  /** The caller's token; by default, that of the administrator created by `setup()`. */
   token?: string;
   /** Additional fields of the request body. */
   fields?: Readonly<Record<string, unknown>>;
@@ -131,7 +129,7 @@ export interface Login {
   readonly user: { readonly id: string; readonly role: string; readonly email: string | null };
 }
 
-/** The administrator that `setup()` creates. Every test user has the password below. */
+/** The administrator created by `setup()`. All test users have the password below. */
 export const ADMIN = "ada";
 export const PASSWORD = "correct horse 9";
 
@@ -142,15 +140,15 @@ process.on("exit", () => {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 });
 
-/** Starts a server on a new data directory and waits until it listens. */
+/** Starts a server on a new data directory, and waits until it listens. */
 export function startServer(options: ServerOptions = {}): Promise<ServerProcess> {
   return startWith(options, () => undefined);
 }
 
 /**
- * Starts a server that is set up, with its administrator logged in. In a test, it continues on a
- * copy of a data directory that is set up once for this process, because the three password hashes
- * of a setup take as long as the start.
+ * Starts a server that is set up, with its administrator logged in. In a test run, it starts on a
+ * copy of a data directory that is set up only once per process, because the three password hashes
+ * of a setup take as long as starting the server.
  */
 export async function startReadyServer(options: ServerOptions = {}): Promise<ServerProcess> {
   if (!isTest || needsOwnSetup(options)) return await startSetUp(options);
@@ -164,13 +162,13 @@ export async function startReadyServer(options: ServerOptions = {}): Promise<Ser
 
 interface ReadyData {
   readonly dataPath: string;
-  /** The token of the administrator, which is valid for the default of 24 hours. */
+  /** The administrator's token, valid for the default of 24 hours. */
   readonly token: string;
 }
 
 let readyData: Promise<ReadyData> | undefined;
 
-/** The process is killed, so that the rows of its own tables are still in its log only. */
+/** The process is killed, so that the rows of its internal tables are only in its log. */
 async function makeReadyData(): Promise<ReadyData> {
   const server = await startSetUp({});
   server.kill("SIGKILL");
@@ -179,8 +177,8 @@ async function makeReadyData(): Promise<ReadyData> {
 }
 
 /**
- * Whether a server must not continue on the data of another one: its settings may determine how
- * data is created or tokens are signed, or its program may have another clock or other faults.
+ * Whether a server must not start on data of another server. Its settings may determine how data
+ * is created or tokens are signed, or its program may have a different clock or injected faults.
  */
 function needsOwnSetup({ command, config = {}, env = {}, wrapper }: ServerOptions): boolean {
   const isDifferent = command !== undefined || wrapper !== undefined;
@@ -202,7 +200,7 @@ async function startSetUp(options: ServerOptions): Promise<ServerProcess> {
   return server;
 }
 
-/** Starts a server in a new directory, which the caller may fill before. */
+/** Starts a server in a new directory, which the caller may fill beforehand. */
 async function startWith(
   options: ServerOptions,
   fill: (server: ServerProcess) => void,
@@ -221,10 +219,10 @@ async function startWith(
 }
 
 export class ServerProcess {
-  /** The directory of the configuration, the data and the logs; removed by `stop()`. */
+  /** The directory for the configuration, the data and the logs. `stop()` removes it. */
   readonly directory: string;
   readonly configPath: string;
-  /** The administrator's token, once there is an administrator. */
+  /** The administrator's token; empty until there is an administrator. */
   token = "";
   readonly #options: ServerOptions;
   #child: Bun.Subprocess<"ignore", "pipe", "pipe"> | undefined;
@@ -240,7 +238,7 @@ export class ServerProcess {
     writeFileSync(this.configPath, tomlFromSections(this.#sections()));
   }
 
-  /** The base address, without a trailing slash. A restart may change it. */
+  /** The base URL, without a trailing slash. A restart may change it. */
   get url(): string {
     return this.#url;
   }
@@ -262,7 +260,7 @@ export class ServerProcess {
     return this.#output;
   }
 
-  /** Starts the process. @throws If it exits, or prints no address, before it listens. */
+  /** Starts the process. @throws If it exits before it listens, or prints no address. */
   async start(): Promise<void> {
     const { wrapper = [], command = serverCommand(), env = {} } = this.#options;
     this.#output = "";
@@ -288,7 +286,7 @@ export class ServerProcess {
       throw error;
     } finally {
       clearTimeout(timer);
-      // The address may come first; the process may then exit without a startup failure.
+      // If the address comes first, the process may exit later, which is not a failure to start.
       ended.catch(() => undefined);
     }
   }
@@ -312,7 +310,7 @@ export class ServerProcess {
     return (await answer.json()) as Login;
   }
 
-  /** Creates a user and logs it in. Returns its access token. */
+  /** Creates a user and logs in as that user. Returns the access token. */
   async createUser(user: string, role = "user"): Promise<string> {
     await this.rows(`CREATE USER '${user}' WITH PASSWORD '${PASSWORD}' ROLE ${role}`);
     return (await this.login(user)).access_token;
@@ -344,7 +342,7 @@ export class ServerProcess {
     };
   }
 
-  /** Runs statements that must succeed. Returns the rows of the last. */
+  /** Runs statements that must succeed. Returns the rows of the last one. */
   async rows(text: string, options: SqlOptions = {}): Promise<readonly (readonly unknown[])[]> {
     const { body } = await this.sql(text, options);
     if (body.status !== "success") {
@@ -354,7 +352,7 @@ export class ServerProcess {
   }
 
   /**
-   * Returns a metric without running a statement, because some metrics would count the statement.
+   * Returns a metric without running a statement, because some metrics would count that statement.
    */
   async metric(name: string): Promise<number> {
     const answer = await this.get("/metrics", { Authorization: `Bearer ${this.token}` });
@@ -364,7 +362,7 @@ export class ServerProcess {
     return Number(line.slice(name.length + 1));
   }
 
-  /** Waits until the output of the process matches. @throws If it does not match in time. */
+  /** Waits until the process's output matches. @throws If it does not match in time. */
   async outputHas(pattern: RegExp): Promise<void> {
     const deadlineMs = Date.now() + OUTPUT_MS_MAX;
     while (!pattern.test(this.#output)) {
@@ -378,7 +376,7 @@ export class ServerProcess {
     this.#child?.kill(signal);
   }
 
-  /** Describes whether the process is running, or how it ended. */
+  /** Says whether the process is running, or how it ended. */
   get condition(): string {
     const { exitCode, signalCode } = this.#started();
     if (exitCode === null && signalCode === null) return "running";
@@ -399,7 +397,7 @@ export class ServerProcess {
     await this.start();
   }
 
-  /** Keeps the directory for inspection when this script ends. */
+  /** Keeps the directory for inspection after this script ends. */
   keepDirectory(): void {
     directories.delete(this.directory);
   }
@@ -443,8 +441,8 @@ export class ServerProcess {
 }
 
 /**
- * Returns the variables that every program needs, without any that could configure the server. In a
- * test, these include the settings of the workers, which save processor time.
+ * Returns the variables that every program needs, without any that could configure the server. In
+ * a test run, they include the settings of test workers, which save processor time.
  */
 function inheritedEnvironment(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", ...Object.keys(AS_FOR_USERS)];
@@ -456,7 +454,7 @@ function inheritedEnvironment(): Record<string, string> {
   );
 }
 
-/** Returns sections as TOML. JSON's strings, numbers, booleans and lists are also valid TOML. */
+/** Returns sections as TOML. Strings, numbers, booleans and lists are the same in JSON. */
 export function tomlFromSections(sections: ConfigSections): string {
   return Object.entries(sections)
     .map(([section, keys]) => {

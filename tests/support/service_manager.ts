@@ -1,4 +1,6 @@
-/** A socket that receives messages from services like systemd's, provided by a Python program. */
+/**
+ * A socket that receives messages from services as systemd's does, provided by a Python program.
+ */
 import { type Missing, programMissing } from "./requirements.ts";
 
 export const managerMissing: Missing =
@@ -23,8 +25,8 @@ while True:
 `;
 
 /**
- * Listens for messages as a service manager does.
- * @param name A path, or the name of an abstract socket with `@`. The socket is bound on return.
+ * Listens for messages as a service manager does. The socket is bound when this returns.
+ * @param name A path or, with a leading `@`, the name of an abstract socket.
  */
 export async function listenAsManager(name: string): Promise<Manager> {
   const program = Bun.spawn(["python3", "-c", PROGRAM, name], {

@@ -1,5 +1,5 @@
 /**
- * Tests the simulated disk itself: what a crash may lose and must keep, and the faults of the disk.
+ * Tests the simulated disk itself: what a crash may lose and must keep, and injected faults.
  */
 import { expect, test } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
@@ -14,7 +14,7 @@ function filled(byte: number, count = 512): Uint8Array {
   return new Uint8Array(count).fill(byte);
 }
 
-/** Returns the states that are found after many crashes, as text. */
+/** Returns, as text, the different states found after many crashes. */
 function outcomes(disk: SimulatedDisk, look: (disk: SimulatedDisk) => string): Set<string> {
   return new Set(
     SEEDS.map((seed) => look(disk.crash({ keep: "some", random: new SeededRandom(seed) }))),

@@ -1,5 +1,5 @@
 /**
- * Implements files and directories of the simulated disk: their durable state, and the later
+ * Implements the files and directories of the simulated disk: their durable state and the later
  * changes.
  */
 import type { DiskEntry } from "../../src/base/disk.ts";
@@ -7,13 +7,13 @@ import type { SeededRandom } from "./seeded_random.ts";
 
 const SECTOR_BYTES = 512;
 
-/** Selects the unsynced changes that are found after a crash. */
+/** Selects the unsynced changes that survive a crash. */
 export type CrashOptions =
   | { readonly keep: "none" | "all" }
-  /** Each sector and each name is chosen independently at random. */
+  /** Each sector and each name is chosen independently and at random. */
   | { readonly keep: "some"; readonly random: SeededRandom };
 
-/** A byte buffer that grows. Everything beyond `size` is zero. */
+/** A growable byte buffer. Everything beyond `size` is zero. */
 class GrowingBytes {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   size = 0;
@@ -52,7 +52,7 @@ class GrowingBytes {
   }
 }
 
-/** One write, or a truncation if `bytes` is absent. */
+/** A write or, if `bytes` is undefined, a truncation. */
 interface FileChange {
   readonly offset: number;
   readonly bytes: Uint8Array | undefined;
@@ -67,14 +67,14 @@ export class SimulatedInode {
   /** The durable contents: all changes before the first one that is not durable. */
   readonly #base = new GrowingBytes();
   #changes: FileChange[] = [];
-  /** The number of changes that have been merged into `#base`. */
+  /** How many changes have been merged into `#base`. */
   #foldedCount = 0;
 
   get size(): number {
     return this.#live.size;
   }
 
-  /** The number of changes ever made. A sync that begins at this moment covers all of them. */
+  /** The number of changes ever made. A sync that begins now covers all of them. */
   get changeCount(): number {
     return this.#foldedCount + this.#changes.length;
   }
@@ -90,7 +90,7 @@ export class SimulatedInode {
   write(bytes: Uint8Array, offset: number): void {
     const sizeBefore = this.size;
     this.#live.write(bytes, offset);
-    // A copy is needed, because a slice of a Buffer shares its memory.
+    // Copied, because a slice of a Buffer shares its memory.
     const own = new Uint8Array(bytes);
     this.#changes.push({ offset, bytes: own, sizeBefore, sizeAfter: this.size, state: "pending" });
   }
@@ -121,7 +121,7 @@ export class SimulatedInode {
     this.#base.flip(offset, mask);
   }
 
-  /** Returns the same file, durable state and changes, for a separate disk. */
+  /** Returns the same file, with its durable state and later changes, for a separate disk. */
   clone(): SimulatedInode {
     const copy = new SimulatedInode();
     copy.#live.write(this.#live.copy(), 0);
@@ -131,7 +131,7 @@ export class SimulatedInode {
     return copy;
   }
 
-  /** Returns a file with the contents that may be found after a crash, all of them durable. */
+  /** Returns a file with contents that may be found after a crash, all of them durable. */
   afterCrash(options: CrashOptions): SimulatedInode {
     const copy = new SimulatedInode();
     const contents =
@@ -142,7 +142,7 @@ export class SimulatedInode {
   }
 
   #contentsAfterCrash(choose: Choose): Uint8Array {
-    // For each sector, and for the size, the number of changes that survive, in order.
+    // For each sector, and for the size, how many changes survive, in order.
     const histories = new Map<number, { count: number; durableCount: number }>();
     for (const change of this.#changes) {
       for (const place of placesOf(change)) {
@@ -174,18 +174,18 @@ export class SimulatedInode {
   }
 }
 
-/** Chooses a whole number between both bounds, inclusive. */
+/** Chooses a whole number from `min` to `max`, both inclusive. */
 type Choose = (min: number, max: number) => number;
 
 function chooser(options: CrashOptions): Choose {
   if (options.keep !== "some") return options.keep === "all" ? (_min, max) => max : (min) => min;
   const { random } = options;
-  // Makes it likely enough that all changes are lost, or that none is.
+  // Makes it reasonably likely that all changes are lost, or that none are.
   const mood = random.below(4);
   return (min, max) => (mood === 0 ? min : mood === 1 ? max : random.between(min, max));
 }
 
-/** The key of the file length among the sector numbers. */
+/** Used in place of a sector number for the file length. */
 const SIZE_PLACE = -1;
 
 function placesOf(change: FileChange): number[] {
@@ -223,7 +223,7 @@ interface NameChange {
   readonly node: SimulatedNode;
 }
 
-/** A move of an entry. It is listed in both directories until one of them is synced. */
+/** The move of an entry. Both directories list it until one of them is synced. */
 interface Move {
   readonly kind: "move";
   readonly from: SimulatedDirectory;
@@ -233,7 +233,7 @@ interface Move {
   readonly node: SimulatedNode;
 }
 
-/** The names of a directory: the durable names, and the later changes. */
+/** The names in a directory: the durable ones, and the later changes. */
 export class SimulatedDirectory {
   #live = new Map<string, SimulatedNode>();
   #durable = new Map<string, SimulatedNode>();
@@ -270,7 +270,7 @@ export class SimulatedDirectory {
     this.#changes.push({ kind: "unlink", name, node });
   }
 
-  /** Moves an entry of another directory, or of this one, here. */
+  /** Moves an entry of `from`, which may be this directory itself, to this one. */
   receive(toName: string, { from, name }: { from: SimulatedDirectory; name: string }): void {
     const node = from.#live.get(name);
     if (node === undefined) return;
@@ -281,12 +281,12 @@ export class SimulatedDirectory {
     if (from !== this) from.#changes.push(move);
   }
 
-  /** The changes that are not yet durable. */
+  /** The changes that are not durable yet. */
   get changes(): ReadonlySet<object> {
     return new Set(this.#changes);
   }
 
-  /** Makes changes to the directory durable. @param covered The changes that become durable. */
+  /** Makes changes to the directory durable. @param covered The changes to make durable. */
   sync(covered: ReadonlySet<object> = this.changes): void {
     for (const change of this.#changes.filter((each) => covered.has(each))) {
       applyName(this.#durable, change, this);
@@ -323,7 +323,7 @@ export class SimulatedDirectory {
     return copy;
   }
 
-  /** Returns the same directory and everything below it, durable state and changes. */
+  /** Returns the same directory and everything below it, with durable state and later changes. */
   clone(copies: CloneCopies): SimulatedDirectory {
     const known = copies.nodes.get(this);
     if (known instanceof SimulatedDirectory) return known;
@@ -335,7 +335,7 @@ export class SimulatedDirectory {
     return copy;
   }
 
-  /** The target is durable, but the removal of the old name is not yet. */
+  /** The target is durable, but the removal of the old name is not durable yet. */
   #leaveSource(move: Move): void {
     this.#changes = this.#changes.map((change) =>
       change === move ? { kind: "unlink", name: move.fromName, node: move.node } : change,
@@ -383,12 +383,12 @@ function cloneChange(change: NameChange | Move, copies: CloneCopies): NameChange
   return made;
 }
 
-/** Copies the tree below a directory, including the changes that are not yet durable. */
+/** Copies the tree below a directory, including changes that are not durable yet. */
 export function cloneDirectory(root: SimulatedDirectory): SimulatedDirectory {
   return root.clone({ nodes: new Map(), changes: new Map() });
 }
 
-/** Copies the tree below a directory as it may be found after a crash. */
+/** Copies the tree below a directory in a state that may be found after a crash. */
 export function copyDirectory(root: SimulatedDirectory, options: CrashOptions): SimulatedDirectory {
   return root.afterCrash(options, { nodes: new Map(), kept: new Map() });
 }

@@ -1,8 +1,8 @@
-/** A disk that removes a file off the event loop only when a test requests it. */
+/** A disk that removes files off the event loop, each only when a test requests it. */
 import { ForwardingDisk } from "./forwarding_disk.ts";
 
 export class SlowDisk extends ForwardingDisk {
-  /** The paths of the removals requested so far. */
+  /** The paths whose removal has been requested so far. */
   readonly asked: string[] = [];
   #finish: () => void = () => undefined;
 
@@ -20,7 +20,7 @@ export class SlowDisk extends ForwardingDisk {
     return promise;
   }
 
-  /** Finishes the current removal. Returns once the next one is requested. */
+  /** Finishes the current removal. Resolves once the next one has been requested. */
   async finish(): Promise<void> {
     this.#finish();
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,5 +1,5 @@
 /**
- * Runs SQL cases. All cases of the project are in the sqllogictest format, named after the corpus
+ * Runs SQL cases. All cases in this project are in the sqllogictest format, named after the corpus
  * of SQLite's authors:
  *
  *     [skipif <engine> | onlyif <engine>]
@@ -11,20 +11,20 @@
  *     ----
  *     <values, one a line> | <n> values hashing to <md5>
  *
- * `halt` ends a file. `hash-threshold` tells from how many values on the author hashed, and has no
- * effect here. `#` begins a comment. A type is `I` integer, `T` text or `R` real with three
- * decimals. Queries with the same label must return the same values. `count` is the number of rows
- * that were changed or returned.
+ * `halt` ends a file. `hash-threshold` states the number of values from which the author hashed
+ * them, and has no effect here. `#` begins a comment. A type is `I` for an integer, `T` for text,
+ * or `R` for a real with three decimals. Queries with the same label must return the same values.
+ * `count` is the number of rows changed or returned.
  *
  * Our own cases also use these extensions:
  *
- * - Two more types: `U` for a value as JSON, that is, text with its quotes and escapes, and `N` for
- *   a number with twelve digits.
- * - The codes that an error may have, with `|` between them, and the statement that raises it,
- *   counted from 1.
+ * - Two more types: `U` for a value as JSON, that is, text with its quotes and escapes, and `N`
+ *   for a number with twelve digits.
+ * - The codes that an error may have, separated by `|`, and the statement that raises it, counted
+ *   from 1.
  * - Several statements in one request. The record then describes the result of the last one.
- *   `result` lines after it check the n-th result, counted from 1, or without a number the last
- *   one:
+ *   `result` lines after it check the n-th result, counted from 1, or the last one if there is no
+ *   number:
  *
  *         result [<n>] count <n>
  *         result [<n>] columns <names, with ", " between them>
@@ -33,8 +33,8 @@
  *         ----
  *         <values, up to an empty line>
  *
- * - Parts of a request, in lines before its record. A user applies until the next one is named; the
- *   other parts apply to one request:
+ * - Parts of a request, in lines before its record. A user applies until the next one is named.
+ *   The other parts apply to a single request:
  *
  *         user <name> [<password, which must be given at first and after a change>]
  *         params <JSON array>
@@ -47,7 +47,7 @@ export interface SltUser {
   readonly password: string;
 }
 
-/** The parts of a request. The runner fills in absent parts. */
+/** The parts of a request. The runner fills in missing parts. */
 export interface SltRequest {
   readonly sql: string;
   readonly user?: SltUser;
@@ -71,7 +71,7 @@ export type SltAnswer =
       readonly ok: false;
       readonly isUnsupported: boolean;
       readonly message: string;
-      /** The codes that the error may have: several if only its wire code is known. */
+      /** The codes that the error may have. There are several if only its wire code is known. */
       readonly codes?: readonly string[];
       /** The statement that failed, counted from 1. */
       readonly statement?: number;
@@ -79,17 +79,20 @@ export type SltAnswer =
 
 export interface SltOptions {
   execute: (request: SltRequest) => Promise<SltAnswer>;
-  /** The engine whose cases are run. */
+  /** The engine whose cases are to be run. */
   engine?: string;
-  /** Runs every n-th query, beginning with the first. All statements run. */
+  /** Runs only every n-th query, starting with the first. All other statements run. */
   queryOneOf?: number;
-  /** Whether the tables of the file have keys. If they do, its statements run untranslated. */
+  /** Whether the tables in the file have keys. If so, its statements run untranslated. */
   hasKeys?: boolean;
 }
 
 export interface SltReport {
   passedCount: number;
-  /** Cases that were refused as not available yet. They count neither as passed nor as failed. */
+  /**
+   * Cases refused because a feature is not available yet. They count neither as passed nor as
+   * failed.
+   */
   waiting: SltCase[];
   failures: readonly SltFailure[];
 }
@@ -112,7 +115,7 @@ interface Rows {
   readonly expected: readonly string[];
 }
 
-/** The expectation of one result. */
+/** What one result is expected to be. */
 type Check =
   | { readonly kind: "rows"; readonly rows: Rows }
   | { readonly kind: "count"; readonly count: number }
@@ -120,12 +123,12 @@ type Check =
   | { readonly kind: "contains"; readonly part: string };
 
 interface ResultCheck {
-  /** The number of the statement, from 1; absent for the last result. */
+  /** The number of the statement, counted from 1; undefined for the last result. */
   readonly statement: number | undefined;
   readonly check: Check;
 }
 
-/** The parts of a request other than its SQL text. */
+/** The parts of a request apart from its SQL. */
 interface Parts {
   user?: SltUser;
   params?: readonly unknown[];
@@ -135,12 +138,12 @@ interface Parts {
 interface SltRecord extends SltCase {
   readonly parts: Parts;
   readonly isQuery: boolean;
-  /** The expected error; absent if the request must succeed. */
+  /** The expected error; undefined if the request must succeed. */
   readonly error?: { readonly codes: readonly string[]; readonly statement: number | undefined };
   readonly checks: ResultCheck[];
 }
 
-/** Runs every case of a file in order. Cases see the effects of those before them. */
+/** Runs every case in a file in order. Cases see the effects of those before them. */
 export async function runSlt(text: string, options: SltOptions): Promise<SltReport> {
   const { execute, engine = "postgresql", hasKeys = false, queryOneOf = 1 } = options;
   const failures: SltFailure[] = [];
@@ -170,7 +173,7 @@ export async function runSlt(text: string, options: SltOptions): Promise<SltRepo
   return report;
 }
 
-/** Reads the cases for an engine. @throws If a form is unknown. */
+/** Parses the cases for an engine. @throws If a line has an unknown form. */
 export function parseSlt(text: string, engine: string): SltRecord[] {
   const records: SltRecord[] = [];
   const lines = text.split(/\r?\n/);
@@ -217,7 +220,7 @@ interface Source {
   readonly line: number;
 }
 
-/** Every record has a block, but among the checks of results, only those of rows have one. */
+/** Every record has a block, but among `result` lines, only those that check rows do. */
 function hasBlock(words: readonly string[]): boolean {
   return words[0] !== "result" || words.includes("query");
 }
@@ -290,7 +293,7 @@ function isSort(word: string): word is Sort {
   return word === "nosort" || word === "rowsort" || word === "valuesort";
 }
 
-/** Returns the reason why a result differs from the expected one; undefined if it does not. */
+/** Returns how a result differs from the expected one; undefined if it does not. */
 function faultOf(
   record: SltRecord,
   answer: SltAnswer,
@@ -369,7 +372,7 @@ function rowsFault(
     : `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`;
 }
 
-/** Returns the values of a result in the form in which a case lists them. */
+/** Returns the values of a result in the form that cases list them in. */
 export function sltValues(
   rows: readonly (readonly unknown[])[],
   types: string,
@@ -379,7 +382,7 @@ export function sltValues(
   return sorted(texts, sort);
 }
 
-/** Returns a value as the corpus prints it. */
+/** Formats a value as the corpus does. */
 function printed(cell: unknown, type: string): string {
   if (cell === null || cell === undefined) return "NULL";
   if (type === "T") {
@@ -393,7 +396,7 @@ function printed(cell: unknown, type: string): string {
   }
   if (typeof cell === "boolean") return cell ? "1" : "0";
   if (type === "R") return Number(cell).toFixed(3);
-  // Integers beyond 2^53 arrive as strings. A fraction is cut off, as by a cast in C.
+  // Integers beyond 2^53 arrive as strings. A fraction is truncated, as in a C cast.
   return typeof cell === "string" ? cell.replace(/\..*/, "") : String(Math.trunc(Number(cell)));
 }
 

@@ -1,4 +1,4 @@
-/** Writes the arrays of a result in the form of the case files, which is the form of PostgreSQL. */
+/** Writes the arrays in a result as case files do, which is PostgreSQL's form. */
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { textOfArrayCell } from "../../src/sql/mod.ts";
 

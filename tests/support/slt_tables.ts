@@ -1,16 +1,16 @@
 /**
  * Adapts the corpus's tables to a server in which every table has a PRIMARY KEY: CREATE TABLE gets
- * a key column that fills itself, INSERT without a column list gets a list, and `*` becomes the
- * columns that the case declared.
+ * a key column that fills itself, INSERT without a column list gets one, and `*` becomes the
+ * columns declared by the case.
  */
 
-/** The name of the added column, which no case of the corpus uses. */
+/** The name of the added column. No case in the corpus uses it. */
 const HIDDEN_KEY = "hidden_key";
 
 /** Result columns that no case uses. */
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set([HIDDEN_KEY, "_seq", "_deleted"]);
 
-/** Returns a function that translates each statement of one file, in order. */
+/** Returns a function that translates each statement of a file, in order. */
 export function tableTranslator(): (sql: string) => string {
   const columnsByTable = new Map<string, readonly string[]>();
   return (sql) => {
@@ -31,7 +31,7 @@ export function tableTranslator(): (sql: string) => string {
   };
 }
 
-/** Replaces the `*` of a select list when every item of its FROM is a known table. */
+/** Replaces the `*` in a select list if every item in its FROM is a known table. */
 function expandStar(sql: string, columnsByTable: ReadonlyMap<string, readonly string[]>): string {
   const form =
     /^(\s*SELECT\s+(?:ALL\s+|DISTINCT\s+)?)\*(\s+FROM\s+)(.*?)(\s+(?:WHERE|GROUP|HAVING|ORDER|LIMIT)\b.*)?$/is;
@@ -49,11 +49,11 @@ function expandStar(sql: string, columnsByTable: ReadonlyMap<string, readonly st
 }
 
 function splitAtCommas(text: string): string[] {
-  // A comma inside parentheses belongs to a type such as DECIMAL(10,2).
+  // A comma inside parentheses is part of a type such as DECIMAL(10,2).
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
 
-/** Returns whether an element of CREATE TABLE begins with a column name. */
+/** Whether an element of CREATE TABLE begins with a column name. */
 function isColumn(word: string): boolean {
   return !/^(?:PRIMARY|UNIQUE|CHECK|FOREIGN|CONSTRAINT)$/i.test(word);
 }

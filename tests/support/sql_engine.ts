@@ -1,5 +1,5 @@
 /**
- * The SQL engine in this process, over the real catalog and store in its own directory, with a
+ * Runs the SQL engine in-process, over a real catalog and store in their own directory, with a
  * clock that the test controls.
  */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -24,15 +24,18 @@ export interface EngineOptions {
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly log?: Log;
-  /** Sends every query that readers can run to a reader that runs on this thread. */
+  /** Whether every query that readers can run goes to a reader on this thread. */
   readonly readsElsewhere?: boolean;
-  /** Divides every query that can be divided among three readers on this thread. */
+  /** Whether every query that can be divided is divided among three readers on this thread. */
   readonly divides?: boolean;
-  /** Reads long queries in threads, as a server does. The clock should be the system's. */
+  /**
+   * Whether long queries are read in threads, as in a server. The clock should then be the
+   * system's.
+   */
   readonly inThreads?: boolean;
-  /** Whether readers get statements before they turn out to be long; true if absent. */
+  /** Whether readers get statements before these turn out to be long. Defaults to true. */
   readonly takesAll?: boolean;
-  /** Holds, fails or refuses the readers on this thread. */
+  /** Holds up, fails or refuses the readers on this thread. */
   readonly heldReaders?: HeldReaders;
 }
 
@@ -45,7 +48,7 @@ export class TestEngine implements AsyncDisposable {
   #database: Database;
   readonly #directory: string;
   readonly #open: () => Promise<Database>;
-  /** The user who sends subsequent requests. */
+  /** The user who sends the requests from now on. */
   userId = "root";
 
   private constructor(
@@ -65,7 +68,7 @@ export class TestEngine implements AsyncDisposable {
     return this.#directory;
   }
 
-  /** Closes the database and opens it again: the contents of memory are restored from the log. */
+  /** Closes the database and opens it again. What was in memory is restored from the log. */
   async restart(): Promise<void> {
     await this.#database.close();
     await this.reopen();
@@ -93,7 +96,7 @@ export class TestEngine implements AsyncDisposable {
     rmSync(this.#directory, { recursive: true });
   }
 
-  /** The paths of uploaded files, below the folder of files. */
+  /** Returns the paths of uploaded files, relative to the folder for files. */
   storedFiles(): readonly string[] {
     const root = join(this.#directory, "files");
     if (!existsSync(root)) return [];
@@ -112,25 +115,27 @@ export class TestEngine implements AsyncDisposable {
     return await this.database.sql.execute(this.principal, request);
   }
 
-  /** Returns the result entries of SQL text that must succeed. */
+  /** Runs statements that must succeed. Returns their result entries. */
   async run(sql: string, parts: RequestParts = {}): Promise<readonly StatementResult[]> {
     const { error, results } = await this.ask(sql, parts);
     if (error !== undefined) throw new Error(`${error.code}: ${error.message}`, { cause: error });
     return results;
   }
 
-  /** Returns the rows of the last statement of SQL text. */
+  /** Runs statements that must succeed. Returns the rows of the last one. */
   async rows(sql: string, parts: RequestParts = {}): Promise<readonly (readonly unknown[])[]> {
     return (await this.run(sql, parts)).at(-1)?.rows ?? [];
   }
 
-  /** Returns the rows of the last statement, with arrays as PostgreSQL prints them. */
+  /** Returns the rows of the last statement, with arrays in PostgreSQL's form. */
   async printed(sql: string, parts: RequestParts = {}): Promise<readonly (readonly unknown[])[]> {
     const { rows = [], schema = [] } = (await this.run(sql, parts)).at(-1) ?? {};
     return withArrayTexts(rows, schema);
   }
 
-  /** Returns the code of a failure, the number of its statement, from 1, and its position. */
+  /**
+   * Returns the code of a failure, the number of its statement, counted from 1, and its position.
+   */
   async failure(sql: string, parts: RequestParts = {}): Promise<string> {
     const { error, results } = await this.ask(sql, parts);
     if (error === undefined) return `succeeded with ${JSON.stringify(results)}`;

@@ -1,5 +1,5 @@
 /**
- * Opens local stores over simulated disks, and predicts their results by searching a plain list of
+ * Opens local stores on simulated disks, and predicts their results by searching a plain list of
  * row versions.
  */
 
@@ -50,7 +50,9 @@ const STORE_OPTIONS: LocalStoreOptions = {
   ballastBytes: 0,
 };
 
-/** Limits so small that a few rows suffice to cause every kind of merge, including the largest. */
+/**
+ * Limits so low that a few rows are enough to trigger every kind of merge, including the largest.
+ */
 export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
   runMax: 8,
@@ -60,7 +62,7 @@ export const SMALL_MERGES: MergeBounds = {
   smallBytesMax: 4096,
 };
 
-/** Defines a table that flushes only on request. */
+/** Defines a table that is flushed only on request. */
 export function defineTable(
   tableId: number,
   types: readonly DataType[],
@@ -102,11 +104,11 @@ export interface FixtureParts {
   jobs?: JobList;
   onFatal?: (cause: unknown) => void;
   dataPath?: string;
-  /** Storages that were created by {@linkcode makeStorage}. */
+  /** Storages created by {@linkcode makeStorage}. */
   storages?: readonly ListedStorage[];
 }
 
-/** The folder for storages in tests, which has its own file system. */
+/** The folder for storages in tests. It is a file system of its own. */
 export const STORAGES_PATH = "/storages";
 
 export function diskWithStorages(): SimulatedDisk {
@@ -146,8 +148,8 @@ function openedStorages({ disk, log, storages }: FixtureParts): Storages | undef
 }
 
 /**
- * Opens a store, and creates the parts that the caller does not pass. Its storages are closed with
- * it.
+ * Opens a store, creating the parts that the caller does not pass. Its storages are closed along
+ * with it.
  */
 export async function openStore(parts: FixtureParts): Promise<LocalStore> {
   using opened = new DisposableStack();
@@ -179,7 +181,7 @@ export async function openStore(parts: FixtureParts): Promise<LocalStore> {
   });
 }
 
-/** Applies a batch of one write and waits until it is durable. */
+/** Applies a batch with a single write, and waits until it is durable. */
 // oxlint-disable-next-line max-params -- a test reads best with one short line for each commit
 export async function commit(
   store: Store,
@@ -204,7 +206,7 @@ export interface ReadOptions {
   prevsAfter?: number;
 }
 
-/** Returns all rows of a scan, each with its seq in front. */
+/** Returns all rows of a scan, each preceded by its seq. */
 export function readRows(
   store: Pick<Store, "scan" | "visibleSeq">,
   { tableId, columns }: TableDefinition,
@@ -230,7 +232,7 @@ export function readRows(
   return rows;
 }
 
-/** A change in the form that `readChanges` and the model return. */
+/** A change in the form returned by `readChanges` and by the model. */
 export interface PlainChange {
   seq: number;
   commitSeq: number;
@@ -325,7 +327,7 @@ export class StoreModel {
     );
   }
 
-  /** Returns the rows that currently have a live version. */
+  /** Returns the rows that are currently live. */
   live(tableId: number, owner: number): Row[] {
     return this.#current(tableId, owner, Infinity)
       .filter(({ isDeleted }) => !isDeleted)
@@ -350,7 +352,7 @@ export class StoreModel {
       });
   }
 
-  /** Returns the last seqs of all commits. */
+  /** Returns the last seq of every commit. */
   commitSeqs(): number[] {
     return [...new Set(this.#versions.map(({ commitSeq }) => commitSeq))];
   }
@@ -370,7 +372,7 @@ export class StoreModel {
 }
 
 /**
- * Fails only the next write to the log. (Erasing the written bytes overwrites existing bytes.)
+ * Fails only the next write to the log. (Wiping the bytes afterwards overwrites existing ones.)
  * @returns Whether it has failed.
  */
 export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {

@@ -1,6 +1,6 @@
 /**
- * Reads every row version from a store's segment files, to judge the store's results by the actual
- * contents.
+ * Reads every row version from a store's segment files, to judge the store's results by what the
+ * files actually contain.
  */
 import type { Disk } from "../../src/base/disk.ts";
 import type { SegmentEntry } from "../../src/storage/mod.ts";
@@ -14,7 +14,7 @@ export interface StoredVersion {
   readonly seq: number;
   readonly prev: number;
   readonly isDeleted: boolean;
-  /** The seq of the next version, or 0 if there is none. */
+  /** The seq of the version that replaced this one, or 0. */
   readonly replacedBy: number;
   /** The value of the column with id 1. */
   readonly value: Value;
@@ -22,7 +22,7 @@ export interface StoredVersion {
   readonly segmentId: number;
 }
 
-/** Returns the versions in all segments that a manifest lists, by seq. */
+/** Returns the versions in all segments listed in a manifest, in seq order. */
 export function storedVersions(disk: Disk, entries: readonly SegmentEntry[]): StoredVersion[] {
   return entries
     .flatMap((entry) => versionsIn(disk, entry))

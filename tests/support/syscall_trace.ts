@@ -1,5 +1,5 @@
 /**
- * Reads the output of `strace -f -y`, to prove in which order a process wrote, synced and
+ * Parses the output of `strace -f -y`, to prove in which order a process wrote, synced and
  * responded. SIGKILL cannot reveal a missing sync, since the kernel keeps the written data, but a
  * trace can.
  *
@@ -12,22 +12,22 @@
 
 export interface SystemCall {
   readonly name: string;
-  /** The first argument of a system call or, for an open call, its result. */
+  /** The first argument of a system call or, for a call that opens a file, its result. */
   readonly descriptor: number;
   /** The path that the descriptor refers to. */
   readonly path: string;
-  /** The rest of the arguments, as printed. */
+  /** The remaining arguments, as printed. */
   readonly text: string;
   /**
-   * The lines where the call began and where it returned. They are the same unless another thread
-   * ran in between.
+   * The line where the call began. `endLine` is where it returned. They are the same unless
+   * another thread ran in between.
    */
   readonly startLine: number;
   readonly endLine: number;
   readonly isSuccess: boolean;
 }
 
-/** Reads a whole trace. Calls that never returned are omitted. */
+/** Parses a whole trace. Calls that never returned are left out. */
 export function parseTrace(trace: string): SystemCall[] {
   const calls: SystemCall[] = [];
   const unfinished = new Map<string, { text: string; startLine: number }>();
@@ -66,16 +66,14 @@ function callFrom(text: string, startLine: number, endLine: number): SystemCall 
   return { name, descriptor: Number(number), path, text: rest, ...lines, isSuccess };
 }
 
-/**
- * A description of a commit whose response was sent before the commit was certain to be on disk.
- */
+/** Describes a commit whose response was sent before the commit was certain to be on disk. */
 export type OrderFault = string;
 
 /**
- * Checks the order for each string that was committed and is repeated in its response. The text
- * must be written to the log. A sync of the same file must then begin after the write and succeed,
- * or the write itself must succeed through a descriptor that makes writes durable. Only after that
- * may the response be sent.
+ * For each string that was committed and is repeated in its response, checks that it is on disk
+ * before the response is sent. The string must be written to the log. After that, either a sync of
+ * the same file must begin and succeed, or the write itself must succeed through a descriptor that
+ * makes writes durable. Only then may the response be sent.
  */
 export function orderFaults(
   calls: readonly SystemCall[],

@@ -1,4 +1,4 @@
-/** Verifies that the trace reader finds each wrong order, so that it can be trusted. */
+/** Verifies that the trace reader finds each kind of wrong order, so that it can be trusted. */
 import { expect, test } from "bun:test";
 import { orderFaults, parseTrace } from "./syscall_trace.ts";
 

@@ -2,13 +2,13 @@
  * Determines how much of its work a test does if it iterates over seeds, samples or cases, and
  * which tests are left out.
  *
- * A normal run does a part of the work, always the same part, and ends within minutes. A thorough
- * run (`npm test -- --thorough`, as in `.ci/run`) does all of it. A normal run closes with the list
- * of everything that it left out.
+ * A normal run does part of the work, always the same part, and ends within minutes. A thorough
+ * run (`npm test -- --thorough`, as in `.ci/run`) does all of it. A normal run ends by listing
+ * everything that it left out.
  */
 import { LEFT_TO_THOROUGH } from "../../scripts/support/skipped_tests.ts";
 
-/** True in a thorough run; set by `scripts/test.ts`. */
+/** Whether this is a thorough run. Set by `scripts/test.ts`. */
 export const isThorough: boolean = process.env["TIDEMARK_TEST_THOROUGH"] === "1";
 
 /** Returns how many seeds, samples, rows or points to try. */
@@ -16,13 +16,13 @@ export function amountOf({ usual, thorough }: { usual: number; thorough: number 
   return isThorough ? thorough : usual;
 }
 
-/** Returns every n-th case, beginning with the first; all cases in a thorough run. */
+/** Returns every n-th case, starting with the first. In a thorough run, returns all cases. */
 export function shareOf<T>(cases: readonly T[], { oneOf }: { oneOf: number }): readonly T[] {
   return isThorough ? cases : cases.filter((_, index) => index % oneOf === 0);
 }
 
 /**
- * The reason for which a normal run skips a test, for `testUnless`: other tests cover most of what
- * the test covers, and it takes seconds of processor time. Undefined in a thorough run.
+ * Why a normal run skips a test, for `testUnless`: it takes seconds of processor time, and other
+ * tests cover most of the same. Undefined in a thorough run.
  */
 export const onlyThorough: string | undefined = isThorough ? undefined : LEFT_TO_THOROUGH;

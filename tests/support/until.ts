@@ -1,6 +1,6 @@
 /**
- * Waits for the effect of later ticks or of a thread. It waits by time rather than by ticks,
- * because a busy machine needs longer for work that an idle one does at once.
+ * Waits for the effect of later ticks or of a thread. The wait is limited by time rather than by
+ * ticks, because a busy machine takes longer for work that an idle one does at once.
  */
 const LOOK_MS = 2;
 
@@ -10,7 +10,8 @@ const WAIT_MS_MAX = 60_000;
 /**
  * Resolves once the condition holds.
  *
- * @param waitMsMax For a condition that takes seconds on a quiet machine, such as a retry.
+ * @param waitMsMax Raise it for a condition that takes seconds even on a quiet machine, such as a
+ *   retry.
  * @throws If it does not hold in time.
  */
 export async function until(

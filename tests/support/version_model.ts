@@ -1,6 +1,6 @@
 /**
- * Predicts the results of reads of one table from a plain list of its versions, with columns that
- * are added, dropped and retyped, rows that expire, and deletes in tables without a key.
+ * Predicts what reads of a table return from a plain list of its versions. It supports columns
+ * that are added, dropped and retyped, rows that expire, and deletes from tables without a key.
  */
 import type { Commit, TableDefinition, TableWrite } from "../../src/storage/mod.ts";
 import type { Row, Value } from "../../src/types/mod.ts";
@@ -32,7 +32,9 @@ export class VersionModel {
     this.definition = definition;
   }
 
-  /** Returns the key of a row; in a table without a key, the seq under which it was inserted. */
+  /**
+   * Returns the key of a row. In a table without a key, this is the seq at which it was inserted.
+   */
   keyOf(row: Row, rowSeq: number): string {
     const { columns, keyColumnIds } = this.definition;
     if (keyColumnIds.length === 0) return `seq ${rowSeq}`;
@@ -56,7 +58,7 @@ export class VersionModel {
         key,
         seq,
         commitSeq: lastSeq,
-        // An INSERT may reuse the key of an expired row, in which case it replaces nothing.
+        // An INSERT may reuse an expired row's key. It then replaces nothing.
         prev: before > this.expiredSeq ? before : 0,
         isDeleted: operation === "delete",
         values: new Map(columns.map(({ columnId }, place) => [columnId, row[place] ?? null])),
@@ -68,7 +70,7 @@ export class VersionModel {
     return this.versions.findLast((each) => each.owner === owner && each.key === key);
   }
 
-  /** Returns the newest unexpired version of each key up to a seq, in seq order. */
+  /** Returns the newest unexpired version of each key at or below a seq, in seq order. */
   current({ after = 0, owner, upTo }: Bounds): KnownVersion[] {
     const newest = new Map<string, KnownVersion>();
     for (const version of this.versions) {

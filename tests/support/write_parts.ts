@@ -1,6 +1,6 @@
 /**
- * Provides the parts that encode a write, the log's encoder and a memtable's column, for tests of
- * writes.
+ * Creates the parts involved in encoding a write, the log's encoder and a memtable column, for
+ * tests of writes.
  */
 import { FrameEncoder } from "../../src/storage/local_wal/frame_encoder.ts";
 import { MemColumn } from "../../src/storage/memtable/mem_column.ts";

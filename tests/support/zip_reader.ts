@@ -1,13 +1,13 @@
 /**
- * Reads ZIP archives, to check those that the server writes: the directory, the header that
- * corresponds to each record, checksums and sizes, with the fields of ZIP64.
+ * Reads ZIP archives, to check those that the server writes: the directory, the local header that
+ * corresponds to each of its records, checksums and sizes, including the ZIP64 fields.
  */
 import { inflateRawSync } from "node:zlib";
 import { crc32 } from "../../src/base/checksum.ts";
 
 const SEE_ZIP64 = 0xffff_ffff;
 
-/** Returns the contents of an archive by name, in the order of its directory. @throws {Error} */
+/** Returns the contents of an archive by name, in directory order. @throws {Error} */
 export function readZip(bytes: Uint8Array): Map<string, Uint8Array> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const { count, offset } = directoryOf(view);
@@ -26,7 +26,7 @@ export function readZip(bytes: Uint8Array): Map<string, Uint8Array> {
   return entries;
 }
 
-/** Returns the text of an entry. @throws {Error} If there is none of this name. */
+/** Returns the text of an entry. @throws {Error} If there is no entry with this name. */
 export function textOf(entries: ReadonlyMap<string, Uint8Array>, name: string): string {
   const content = entries.get(name);
   if (content === undefined) throw new Error(`${name} is not in ${[...entries.keys()].join(", ")}`);

@@ -1,6 +1,5 @@
 /**
- * Tests threads that cannot be started: the caller is notified of the failure, and nothing is
- * thrown.
+ * Tests threads that cannot be started: the caller is told of the failure, and nothing is thrown.
  */
 import { afterEach, expect, test } from "bun:test";
 import { existsSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Tests segments that other threads write, over real files. The outcome of a job is reported to
+ * Tests segments written by other threads, with real files. The outcome of a job is reported to
  * this thread as if the job had run here.
  */
 import { afterEach, expect, test } from "bun:test";
@@ -38,7 +38,7 @@ async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalSt
   return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], segmentWork });
 }
 
-/** Writes as many segments as a merge accepts, with rows that replace one another. */
+/** Writes as many segments as a merge takes, with rows that replace one another. */
 async function fill(store: LocalStore, segmentCount: number): Promise<void> {
   for (let round = 0; round < segmentCount; round += 1) {
     await commit(store, 1, "insert", [[round, `row ${round}`, 2n ** 60n + BigInt(round)]]);
@@ -188,7 +188,7 @@ test("a thread that dies during a job fails that job, and the next job gets anot
     await logged(log, round - 6);
   }
   expect(log.errors).toEqual(Array.from({ length: 3 }, () => "cannot merge segments"));
-  // The disk removes the remains of a job after it fails.
+  // What is left of a failed job is removed shortly after.
   await until(() => readdirSync(`${directory}/tmp`).length === 0);
   expect(readRows(store, TABLE, { withTombstones: true }).length).toBe(before.length + 2);
   await store.close();

@@ -1,4 +1,6 @@
-/** Verifies that no consumer gets an older message after CLEAR TOPIC, and that offsets continue. */
+/**
+ * Verifies that after CLEAR TOPIC, no consumer gets an older message, and that offsets continue.
+ */
 import { expect, test } from "bun:test";
 import { INT } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";

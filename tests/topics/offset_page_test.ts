@@ -1,6 +1,6 @@
 /**
  * Tests the stored form of a page: it is read back unchanged, and damage is always detected rather
- * than mistaken for other messages. The partition hash is also a stored format.
+ * than mistaken for other messages. The partition hash is part of the storage format, too.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../src/base/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that no message of a topic is lost, no acknowledged one is redelivered, and offsets have
- * no gaps, whatever consumers, clocks and administrators do. Each test is one attack on a real
- * engine.
+ * Verifies that no message of a topic is lost, no acknowledged one is redelivered, and offsets
+ * have no gaps, whatever consumers, clocks and administrators do. Each test is one attack on a
+ * real engine.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const VISIBILITY_MS = 60_000;
 
-/** The time limit of a test. Steps of the virtual time may fire the timers of many minutes. */
+/** The time limit of a test. A step of virtual time may fire the timers of many minutes. */
 const TEST_MS_MAX = 60_000;
 
 const CONSUME = "CONSUME FROM work GROUP 'g' FROM EARLIEST LIMIT 1000 NO ACK";
@@ -170,8 +170,7 @@ test(
       expect(count).toBe(0);
       expect((await engine.ask(long)).error).toBeUndefined();
     }
-    // The acknowledgement of that request remains, and the request has undone no other
-    // acknowledgement.
+    // The request's own acknowledgement remains, and it has undone no other.
     const [[last] = []] = await engine.rows("SELECT last_acked_offset FROM system.topic_offsets");
     expect(last).toBe(offset - 1);
     expect((await engine.ask(long)).error?.code).toBe("DUPLICATE_KEY");
@@ -196,7 +195,7 @@ test(
     await engine.run("ACK work GROUP 'g' OFFSETS (0, 4)");
     await engine.run("DROP TABLE jobs");
     clock.advance(VISIBILITY_MS);
-    // The rows of these messages no longer exist, so the messages are omitted, and the group
+    // The rows behind these messages no longer exist, so the messages are left out, and the group
     // advances past them.
     expect(await consume()).toEqual([]);
     const [[status] = []] = await engine.rows("SELECT status FROM system.topics");

@@ -356,7 +356,7 @@ test("rows in a damaged segment are omitted, and other messages keep their offse
   await engine.reopen();
   connect();
   const log = logOf("t");
-  // The first read encounters the damage, and the segment is quarantined.
+  // The first read runs into the damage, and the segment is quarantined.
   await log.read(0, { from: 0, limit: 10 }).catch(() => undefined);
   await engine.run("INSERT INTO app.notes VALUES (4, 'd')");
   expect((await read("t")).map(({ key, offset }) => [offset, key])).toEqual([

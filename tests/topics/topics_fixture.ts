@@ -16,7 +16,7 @@ import type { MemoryManifest } from "../support/memory_manifest.ts";
 import type { SimulatedDisk } from "../support/simulated_disk.ts";
 import { type FixtureParts, openStore, SMALL_MERGES } from "../support/store_fixture.ts";
 
-/** Returns a table with a primary key in its first column, and columns of the given types. */
+/** Returns a table with columns of the given types, the first of which is the primary key. */
 export function tableEntry(tableId: number, types: readonly DataType[]): TableEntry {
   return {
     tableId,
@@ -71,7 +71,7 @@ export function topicEntry(change: Partial<TopicEntry> & { topicId: number }): T
   };
 }
 
-/** The definitions of a simulation, which outlive its processes. */
+/** The definitions used by a simulation. They outlive its processes. */
 export class Definitions {
   readonly tableEntries: Map<number, TableEntry> = new Map<number, TableEntry>();
   readonly accounts = { ownerName: (owner: number): string => `user${owner}` };
@@ -94,7 +94,7 @@ export class Definitions {
   }
 }
 
-/** Plans the one form of condition that these tests use: "c2 > <number>". */
+/** Plans the only form of condition that these tests use: "c2 > <number>". */
 function planLive(_principal: unknown, { sql }: LiveRequest): LivePlan {
   const least = Number(/ WHERE c2 > (\d+)$/.exec(sql)?.[1]);
   if (!Number.isInteger(least)) throw new Error(`${sql} has another condition`);
@@ -125,7 +125,7 @@ export interface TopicsParts {
   readonly clock: ManualClock;
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
-  /** The time for which the tables themselves keep history, in milliseconds. */
+  /** How long the tables themselves keep history, in milliseconds. */
   readonly historyMs: number;
   readonly options?: FixtureParts["options"];
 }

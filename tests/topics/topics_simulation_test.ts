@@ -1,11 +1,12 @@
 /**
  * Verifies that a change has one offset, whatever happens: the offsets of a partition have no gap,
- * a key stays in its partition, an offset that was seen once refers to the same change after each
+ * a key stays in its partition, an offset that has been seen refers to the same change after each
  * restart and crash, and every kept message can be read. The test makes random commits to two
  * tables with several owners and three topics (partitions, conditions, all operations, three
  * payloads, a source that is dropped and added), with flushes, merges, discards, hours that pass,
- * clears, restarts and power losses at random points. A plain list of versions determines what must
- * be read. Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * clears, restarts and power losses at random points. A plain list of versions determines what
+ * must be read. Each injected fault must be found. To reproduce a failure: SEED=<n> bun test <this
+ * file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -37,7 +38,7 @@ const OWNED = 1;
 const SHARED = 2;
 const OWNERS: Readonly<Record<number, readonly number[]>> = { [OWNED]: [1, 2, 3], [SHARED]: [0] };
 
-/** A version that was applied, with the change that it stands for. */
+/** An applied version, with the change that it represents. */
 interface Version {
   readonly tableId: number;
   readonly owner: number;
@@ -89,10 +90,10 @@ class TopicsSimulation {
   manifest = new MemoryManifest();
   clock = new ManualClock();
   versions: Version[] = [];
-  /** The seq of each offset that was ever seen, by topic, partition and offset. */
+  /** The seq of each offset ever seen, by topic, partition and offset. */
   readonly seen = new Map<string, number>();
   readonly partitionOfKey = new Map<string, number>();
-  /** The number of messages that were checked. */
+  /** The number of messages checked. */
   readCount = 0;
 
   constructor(seed: number) {
@@ -132,7 +133,7 @@ class TopicsSimulation {
     await world.store.close();
   }
 
-  /** Commits rows of one or both tables. */
+  /** Commits rows to one or both tables. */
   async write({ store }: OpenTopics): Promise<void> {
     const tableIds = this.random.chance(0.3)
       ? [OWNED, SHARED]
@@ -149,7 +150,7 @@ class TopicsSimulation {
         const old = live.get(key);
         if ((operation === "insert") !== (old === undefined)) continue;
         if (rows.some(([taken]) => taken === key)) continue;
-        // The table has few different values, so that some updates change nothing.
+        // There are only a few different values, so some updates change nothing.
         rows.push(operation === "delete" && old !== undefined ? old : [key, this.random.below(9)]);
         olds.push(old);
       }
@@ -188,7 +189,7 @@ class TopicsSimulation {
     }
   }
 
-  /** Drops the source of the third topic, or adds it again. */
+  /** Drops the third topic's source, or adds it again. */
   changeSource({ store, topics }: OpenTopics): void {
     const entry = defined(this.definitions.topicEntries.get(13), "the topic must exist");
     const seq = store.issueSeq();
@@ -221,7 +222,7 @@ class TopicsSimulation {
     this.disk = this.disk.crash(keep === "some" ? { keep, random } : { keep });
     this.manifest = this.manifest.restart();
     this.clock = new ManualClock(this.clock.nowMs() + 1);
-    // The old process continues on its own disk, but no caller waits for it.
+    // The old process continues on its own disk, but nobody waits for it.
     void topics.close().then(() => store.close());
     const world = await this.open();
     this.versions = this.versions.filter(({ seq }) => seq <= world.store.visibleSeq);
@@ -290,7 +291,7 @@ class TopicsSimulation {
       const row = `${entry.topicId} ${version.tableId} ${version.owner} ${keyOf(version)}`;
       expect(this.partitionOfKey.get(row) ?? partition).toBe(partition);
       this.partitionOfKey.set(row, partition);
-      // A published change in the partition between the two offsets would be a gap.
+      // A published change in the same partition between the two offsets would be a gap.
       const skipped = [...expected.values()].filter(
         (each) => each.partition === partition && each.seq > before && each.seq < seq,
       );
@@ -320,7 +321,7 @@ class TopicsSimulation {
   }
 }
 
-/** Returns a message's seq in the index. A payload that consists of only the key contains none. */
+/** Returns a message's seq from the index. A payload with only the key contains none. */
 function seqAt(log: TopicLog, { offset, partition }: TopicMessage): number {
   if (!(log instanceof LocalTopicLog)) throw new Error("the log has an index");
   const page = defined(log.index.pageAt(partition, offset), "a message that was read must be kept");

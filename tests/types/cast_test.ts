@@ -1,6 +1,6 @@
 /**
- * Verifies that each pair of types can be cast in exactly the contexts of the matrix below, and
- * that the values are correct.
+ * Verifies that each pair of types can be cast in exactly the contexts shown in the matrix below,
+ * and that the resulting values are correct.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -41,8 +41,9 @@ const VECTOR: DataType = { kind: "embedding", dimensions: 2 };
 const INTS: DataType = { kind: "array", element: INT };
 
 /**
- * For each source type (row) and target type (column), in the order of TYPES: `=` or `i` implicit,
- * `a` assignment, `e` explicit, `w` assignment but not explicit, `.` never.
+ * The types of the matrix below, in order. It has, for each source type (row) and target type
+ * (column): `=` or `i` implicit, `a` assignment, `e` explicit, `w` assignment but not explicit,
+ * `.` never.
  */
 const TYPES: readonly DataType[] = [
   BOOLEAN,
@@ -119,7 +120,7 @@ test("untyped literals and NULL cast implicitly to every type", () => {
   expect(casterFor(UNKNOWN, TEXT, "implicit")).toBeUndefined();
 });
 
-/** Each entry has the source type, text, target type, mode, and the text of the result. */
+/** Each entry: source type, text, target type, mode, and the text of the result. */
 const CASTS: readonly (readonly [DataType, string, DataType, CastMode, string])[] = [
   [BOOLEAN, "true", INT, "explicit", "1"],
   [INT, "0", BOOLEAN, "explicit", "false"],

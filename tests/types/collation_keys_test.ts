@@ -1,4 +1,6 @@
-/** Tests that two strings have the same key exactly if their collation considers them equal. */
+/**
+ * Tests that two strings have the same key if, and only if, their collation considers them equal.
+ */
 import { expect, test } from "bun:test";
 import { groupKeyOf, type IcuRules, withCollation } from "../../src/types/mod.ts";
 

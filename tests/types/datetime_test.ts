@@ -28,7 +28,9 @@ import {
 } from "../../src/types/mod.ts";
 import { randomFrom, seedOf } from "./random.ts";
 
-/** The days of 4714-11-24 BC and 5874897-12-31, and the last day of a timestamp, in 294246. */
+/**
+ * 4714-11-24 BC and 5874897-12-31, and a timestamp's last day, in 294246, all in days since 1970.
+ */
 const DATE_MIN = -2_440_588;
 const DATE_MAX: number = daysFromCivil(5_874_897, 12, 31);
 const TIMESTAMP_DAY_MAX: number = daysFromCivil(294_246, 12, 31);
@@ -39,7 +41,7 @@ test("civilFromDays visits every day from 4713 BC to the year 9999 in order", ()
   for (let year = -4712; year <= 9999; year += 1) {
     for (let month = 1; month <= 12; month += 1) {
       const length = daysInMonth(year, month);
-      // The first and the last day of each month bound the days in between.
+      // Checking the first and the last day of each month covers the days in between.
       for (const day of [1, length]) {
         const at = days + day - 1;
         const civil = civilFromDays(at);

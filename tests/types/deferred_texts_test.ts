@@ -1,4 +1,4 @@
-/** Tests texts that are decoded when they are read, and not earlier. */
+/** Tests that text is decoded only when it is read. */
 import { expect, test } from "bun:test";
 import {
   deferredTexts,

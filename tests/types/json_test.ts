@@ -1,6 +1,6 @@
 /**
- * Verifies that JSON text is accepted if and only if JSON.parse accepts it, and that JSONB has one
- * canonical form, so that equal documents have the same form.
+ * Verifies that JSON text is accepted if and only if JSON.parse accepts it, and that equal JSONB
+ * documents have the same canonical form.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

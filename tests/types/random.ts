@@ -5,7 +5,7 @@ export function seedOf(): number {
   return Number(process.env["SEED"] ?? "20260101");
 }
 
-/** Returns a generator of numbers from 0 (inclusive) to 1 (exclusive), by mulberry32. */
+/** Returns a generator of numbers from 0 (inclusive) to 1 (exclusive), using mulberry32. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

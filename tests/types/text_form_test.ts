@@ -35,7 +35,7 @@ const VECTOR: DataType = { kind: "embedding", dimensions: 3 };
 const INTS: DataType = { kind: "array", element: INT };
 const TEXTS: DataType = { kind: "array", element: TEXT };
 
-/** Each entry has the type, the text that is read, and the text that is written. */
+/** Each entry: the type, the text that is read, and the text that is written. */
 const READ: readonly (readonly [DataType, string, string])[] = [
   [BOOLEAN, " TRUE ", "true"],
   [BOOLEAN, "t", "true"],
@@ -187,8 +187,8 @@ test("a long text is refused quickly, whatever it repeats", () => {
   for (const type of [...types, INTERVAL, INTS, TEXTS, decimalType(38, 2)]) {
     for (const start of begun) {
       for (const repeated of ["1", " ", "a ", "1 ", "1.", "-", "\\", '",', "1_"]) {
-        // An algorithm that tries every split would need a minute for some of these texts, and
-        // would thus fail.
+        // An algorithm that tries every split would take a minute for some of these strings, and
+        // the test would fail.
         const text = `${start}${repeated.repeat(50_000)}!`;
         expect(() => valueFromText(type, text), typeName(type)).toThrow(DatabaseError);
       }

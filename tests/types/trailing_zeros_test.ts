@@ -1,6 +1,6 @@
 /**
- * Verifies that zeros are removed from the end of digits and of fractions, and from nowhere else. A
- * long run of zeros in the middle is read only once.
+ * Verifies that zeros are removed at the end of digits and of fractions, and nowhere else. A long
+ * run of zeros in the middle is read only once.
  */
 import { expect, test } from "bun:test";
 import { withoutFractionZeros, withoutTrailingZeros } from "../../src/types/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that texts that are decoded together equal those that are decoded one by one. The tests
- * use random texts, with and without characters beyond ASCII, including NULL and empty ones, and
- * read any part of a vector.
+ * Verifies that strings decoded together equal those decoded one by one. The tests use random
+ * text, with and without characters beyond ASCII, including NULL and empty strings, and read any
+ * part of a vector.
  */
 import { expect, test } from "bun:test";
 import { slice, textsOf, type Utf8Vector, type Value, valuesOf } from "../../src/types/mod.ts";

@@ -1,5 +1,5 @@
 /**
- * Provides a real Chromium for the tests of the admin page, and a page that records every forbidden
+ * Provides a real Chromium for tests of the admin page, and pages that record every forbidden
  * event: console errors, content security policy violations, and requests to other hosts.
  */
 import { readFileSync } from "node:fs";
@@ -14,8 +14,8 @@ import { CHROMIUM } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess } from "../support/server_process.ts";
 
 /**
- * The time limit of an action, far more than any step takes, so that on a busy machine only a
- * missing response fails.
+ * The time limit of an action, far more than any step takes. On a busy machine, only a missing
+ * response thus causes a failure.
  */
 const ACTION_MS_MAX = 20_000;
 
@@ -23,10 +23,9 @@ const ACTION_MS_MAX = 20_000;
 export const TEST_MS_MAX = 120_000;
 
 /**
- * The features of Chromium that are switched off. The last four would start at least one process
- * per window that no test needs, which takes two thirds of the processor time of a new window. The
- * others are the features that Playwright switches off, because its own list has no effect next to
- * this one.
+ * Chromium features that are switched off. The last four would each start at least one process per
+ * window that no test needs, which takes two thirds of a new window's processor time. The others
+ * are those that Playwright switches off, because its own list has no effect alongside this one.
  */
 const DISABLED_FEATURES = [
   "AimEnabled",
@@ -68,14 +67,14 @@ export function launchBrowser(): Promise<Browser> {
 export interface WatchedPage {
   readonly page: Page;
   /**
-   * Returns the faults since the last call. The console also counts a refused statement as an
-   * error.
+   * Returns the faults since the last call. To the console, a refused statement is also an error;
+   * `exceptStatus` leaves out those with the given status.
    */
   readonly faults: (options?: { exceptStatus?: number }) => string[];
   readonly close: () => Promise<void>;
 }
 
-/** A server, or the path below which a proxy offers the server. */
+/** A server, or the path below which a proxy offers it. */
 type Served = Pick<ServerProcess, "url">;
 
 /** Opens a server's admin page in its own browser profile. */
@@ -158,7 +157,7 @@ export async function openWorkbench(
   return watched;
 }
 
-/** Polls until the value is the expected one or the time limit is reached. */
+/** Polls until the value is as expected or the time limit is reached. Returns the last value. */
 export async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
   const deadline = Date.now() + ACTION_MS_MAX;
   for (;;) {
@@ -172,7 +171,7 @@ export function figure(page: Page, name: string): Promise<string> {
   return page.locator(".figure", { hasText: name }).locator("dd").innerText();
 }
 
-/** Replaces the text of the editor in one step, as a paste does. */
+/** Replaces the editor's text in a single step, as pasting does. */
 export async function writeSql(page: Page, text: string): Promise<void> {
   const editor = page.getByRole("textbox", { name: "SQL" });
   await editor.press("ControlOrMeta+a");
@@ -203,7 +202,7 @@ export function backgroundColour(page: Page): Promise<string> {
   return page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
 }
 
-/** Returns the shadows that the current animation of an element leads from and to. */
+/** Returns the shadows at the start and the end of an element's current animation. */
 export function animatedShadows(element: Locator): Promise<string[]> {
   return element.evaluate((animated) =>
     (animated as unknown as AnimatedElement)
@@ -228,7 +227,9 @@ const axe = readFileSync(
   "utf8",
 );
 
-/** Returns the faults that axe finds on the page in its current state, as "<rule>: <element>". */
+/**
+ * Returns the faults that axe finds on the page in its current state, each as "<rule>: <element>".
+ */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return await page.evaluate<string[]>(`axe.run().then(({ violations }) =>

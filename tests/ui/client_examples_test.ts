@@ -1,6 +1,6 @@
 /**
- * Verifies that the examples of docs/client.md work unchanged, except for the server's address: the
- * page and the React hook in a real Chromium, and the script in Node.
+ * Verifies that the examples in docs/client.md work unchanged, except for the server's address:
+ * the page and the React hook in a real Chromium, and the script in Node.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -81,7 +81,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Returns the first example of the guide in a language. */
+/** Returns the guide's first example in a given language. */
 function example(language: string): string {
   const found = new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\`$`, "m").exec(GUIDE);
   const text = found?.[1] ?? "";
@@ -94,7 +94,7 @@ interface Opened {
   /** The warnings and errors on the browser's console. */
   readonly faults: string[];
   readonly sockets: string[];
-  /** The pings with which the client checks its connection. */
+  /** The pings that the client sends to check its connection. */
   readonly pings: string[];
 }
 
@@ -163,8 +163,8 @@ testUnless(browserMissing)(
 const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
 
 /**
- * The forms of each hook. The form with a token needs no login first, so its socket is requested
- * while React mounts.
+ * The forms of each hook. The one with a token needs no login first, so its socket is requested
+ * while React is mounting.
  */
 const HOOKS: [string, (hook: string) => string][] = [
   ["compiles, and follows", (hook) => hook],

@@ -1,6 +1,6 @@
 /**
- * Verifies that the editor offers the right names in the right order at the cursor, which a
- * vertical bar marks in these tests.
+ * Verifies that the editor offers the right names in the right order at the cursor. A vertical bar
+ * marks the cursor in these tests.
  */
 import { expect, test } from "bun:test";
 import { completionAt } from "../../ui/src/completion.ts";
@@ -32,7 +32,7 @@ function labels(marked: string, options = {}): string[] {
   return (offered(marked, options)?.options ?? []).map(({ label }) => label);
 }
 
-/** Returns the text after the first option was accepted. */
+/** Returns the text after the first option has been accepted. */
 function taken(marked: string): string {
   const result = offered(marked);
   const text = marked.replace("|", "");
@@ -106,7 +106,7 @@ test("names are written as the grammar requires", () => {
   expect(taken('SELECT rem| FROM air."Flight Plans"')).toBe(
     'SELECT "Remark" FROM air."Flight Plans"',
   );
-  // A name that both tables have must be qualified.
+  // A name that occurs in both tables must be qualified.
   expect(labels("SELECT i| FROM notes n JOIN air.order o ON true").slice(0, 2)).toEqual([
     "n.id",
     "o.id",

@@ -17,7 +17,7 @@ import {
   writeSql,
 } from "./browser.ts";
 
-/** The page requests the table list at this interval. */
+/** How often the page requests the table list. */
 const LIST_MS = 5000;
 
 /** Computes the contrast between an element's text and each highlight colour of its row. */
@@ -104,7 +104,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
       await live.click();
       await page.locator(".status", { hasText: "Live" }).waitFor();
       await page.locator(".followed", { hasText: "SELECT tea FROM shop.cups" }).waitFor();
-      // Following a query does not run the text, so nothing was inserted.
+      // Following a query does not run the rest of the text, so nothing has been inserted.
       expect(await server.rows("SELECT count(*) FROM shop.cups")).toEqual([[0]]);
       await runSql(page, "INSERT INTO shop.cups VALUES (2, NULL)");
       await page.getByRole("alert").waitFor();
@@ -219,7 +219,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
       expect(await until(kept, (text) => text.includes("eve"))).toContain("eve");
       expect(await kept()).not.toContain("secret");
 
-      // Without an address, the editor contains the stored text.
+      // If the address has no text, the editor shows the stored text.
       await writeSql(page, "SELECT 'remembered'");
       expect(await until(kept, (text) => text.includes("remembered"))).toContain("remembered");
       await page.goto("about:blank");
@@ -238,7 +238,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
     "tables appear and disappear automatically, whoever creates or drops them",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
-      // From here on, timers fire when the test advances the clock, and also by themselves.
+      // From here on, timers fire when the test advances the clock, as well as by themselves.
       await page.clock.install();
       await page.reload();
       await page.getByRole("button", { name: "Run" }).waitFor();

@@ -1,5 +1,5 @@
 /**
- * Verifies that the page follows a statement without its ORDER BY and LIMIT, which it applies
+ * Verifies that the page follows a statement without its ORDER BY and LIMIT, and applies these
  * itself.
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Verifies that every row can be reached in results too long for a page, and that few rows are
- * fetched without need.
+ * fetched unnecessarily.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
@@ -18,14 +18,15 @@ interface Scrolling {
   readonly scrollHeight: number;
 }
 
-/** Returns the first cells of the drawn rows. */
+/** Returns the first cell of each row that is drawn. */
 function drawn(grid: Locator): Promise<string[]> {
   return grid.locator('[aria-colindex="1"][role=gridcell]').allInnerTexts();
 }
 
 /**
- * Moves the scroll bar to a fraction of its length, and returns the first cells of the drawn rows.
- * A drag moves the bar repeatedly, because the end of the previous scroll may undo a single move.
+ * Moves the scroll bar to a fraction of its length, and returns the first cell of each row that is
+ * drawn. The bar is moved repeatedly, as in a drag, because the end of the previous scroll may
+ * undo a single move.
  */
 async function drawnAfterDrag(grid: Locator, share: number): Promise<string[]> {
   await grid.evaluate<void, number, Scrolling>((element, part) => {
@@ -51,7 +52,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
     await server.stop();
   });
 
-  /** Returns the statements that are still running on the server. */
+  /** Returns the statements still running on the server. */
   const running = (): Promise<readonly (readonly unknown[])[]> =>
     server.rows("SELECT query_id FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
 
@@ -83,11 +84,11 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
       expect(lines[0]).toBe("n,x");
       expect(lines.at(-1)).toBe(`120000,${"x".repeat(200)}`);
       await page.getByRole("tab", { name: "2 · 120,000 rows", selected: true }).waitFor();
-      // Nothing runs twice: the row of the first statement exists once.
+      // Nothing runs twice: there is only one row from the first statement.
       expect(sent).toHaveLength(1);
       expect(await server.rows("SELECT count(*) FROM long.log")).toEqual([[1]]);
 
-      // An unfinished run is ended on the server when the next one begins.
+      // An unfinished run is ended on the server when the next one starts.
       await runSql(page, ENDLESS);
       await page.getByText("1,000 rows loaded").waitFor();
       expect(await until(running, ({ length }) => length === 1)).toHaveLength(1);
@@ -132,7 +133,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
       await page.keyboard.press("ArrowUp");
       expect(await page.locator(".cell.current").innerText()).toBe("1299999");
 
-      // The wheel moves row by row, although one pixel of the bar represents many rows.
+      // The wheel moves row by row, although one pixel of the bar stands for many rows.
       const before = await drawn(grid);
       await grid.hover();
       await page.mouse.wheel(0, -280);

@@ -1,6 +1,6 @@
 /**
- * Tests the login page with a provider, as its users experience it: a real Chromium, the real
- * server, and a certified provider on another site.
+ * Tests logging in through a provider as users experience it: a real Chromium, the real server,
+ * and a certified provider on a different site.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";

@@ -1,6 +1,6 @@
 /**
  * Verifies that an administrator sees and changes all rights on one page: policies, roles, service
- * tokens, sign-up and invitations. Every list is a live query, so that it also shows changes by
+ * tokens, sign-up and invitations. Every list is a live query, so it also shows changes made by
  * others.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -75,10 +75,10 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       expect(await server.rows("SELECT policy_name, roles FROM system.policies")).toEqual([
         ["authors", "user"],
       ]);
-      // Another person's change appears automatically.
+      // A change made by somebody else appears without further action.
       await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
       await policies.getByRole("row", { name: /all_read/ }).waitFor();
-      // The form shows the current policy, and the statement that changes it.
+      // The form shows the current policy and the statement that would change it.
       const changing = await openForm(policies, "Change policy");
       await changing.getByLabel("Policy").selectOption("authors ON chat.messages");
       expect(await changing.getByLabel("user").isChecked()).toBe(true);

@@ -1,5 +1,5 @@
 /**
- * Tests how the page is built: at the first request, completely, and without anything from other
+ * Tests that the page is built at the first request, completely, and without anything from other
  * hosts.
  */
 import { expect, test } from "bun:test";
@@ -18,9 +18,9 @@ test("the page refers to permanent assets that exist, and carries its nonce", as
     const asset = defined(await ui.get(name), "an asset that the page names must exist");
     expect(asset.immutable).toBe(true);
     expect(name).toMatch(/-[a-z0-9]{8}\./);
-    // The editor and the grid are loaded later.
+    // The editor and the grid are not included: they are loaded later.
     expect(asset.bytes.length).toBeLessThan(300_000);
-    // Assets refer to one another relatively, so that they load below any path.
+    // Assets refer to one another by relative paths, so they load below any path.
     expect(new TextDecoder().decode(asset.bytes)).not.toContain("/ui/");
   }
   expect(await ui.get("nothing.js")).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
- * Tests the admin page as its users experience it: the real server process and a real Chromium.
- * Every test ends with a check for console errors, policy violations, and requests to other hosts.
+ * Tests the admin page as users experience it: the real server process and a real Chromium. Every
+ * test ends by checking for console errors, policy violations, and requests to other hosts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
@@ -33,7 +33,7 @@ interface Overflowing {
   readonly clientWidth: number;
 }
 
-/** Returns whether one element is completely visible within another, to a pixel. */
+/** Whether one element lies completely within another, to within a pixel. */
 async function isInside(inner: Locator, outer: Locator): Promise<boolean> {
   const [box, frame] = await Promise.all([inner.boundingBox(), outer.boundingBox()]);
   if (box === null || frame === null) return false;
@@ -89,7 +89,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await late.page.getByRole("heading", { name: "Log in" }).waitFor();
       expect(late.faults({ exceptStatus: 409 })).toEqual([]);
       await late.close();
-      // The list next to the editor is longer than the page, and scrolls independently.
+      // The list next to the editor is longer than the page, and scrolls by itself.
       expect(await page.evaluate("document.documentElement.scrollHeight <= innerHeight")).toBe(
         true,
       );
@@ -194,7 +194,8 @@ describeUnless(chromiumMissing)("the admin page", () => {
       );
       await page.getByRole("alert").waitFor();
       expect(await page.getByText("line 3, column 8").count()).toBe(1);
-      // All statements were bound before any ran, so the only trace of the error is the marker.
+      // All statements were bound before any ran, so the error has left nothing behind but its
+      // mark.
       expect(await page.locator(".cm-lintRange-error").innerText()).toBe("lable");
       await page.getByRole("button", { name: "Copy error" }).click();
       await page.getByText("Copied").waitFor();
@@ -217,7 +218,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.getByRole("button", { name: "Show items" }).waitFor();
       await page.keyboard.press("ControlOrMeta+a");
       await page.keyboard.type("SELECT * FROM shop.it");
-      // The mouse is used because the editor ignores keys for a moment after the list has appeared.
+      // The mouse is used because the editor ignores keys for a moment after the list appears.
       await page.getByRole("option", { name: "items" }).click();
       await page.keyboard.press("ControlOrMeta+Enter");
       await page.getByRole("tab", { name: "1 · 0 rows" }).waitFor();

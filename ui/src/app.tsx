@@ -1,6 +1,5 @@
 /**
- * Chooses the screen: setup as long as the server has no administrator, then login, then the
- * workbench.
+ * Chooses the screen: setup while the server has no administrator, then login, then the workbench.
  */
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
@@ -27,10 +26,10 @@ type Screen =
   | LoginScreen
   | { readonly kind: "work"; readonly identity: Identity };
 
-/** The login screen, with the failure that has led to this page, if there is one. */
+/** The login screen with the failure that led to this page; undefined if there was none. */
 const failedLogin = providerFailure();
 
-/** Finds the first screen, and the providers for the login. @throws {ConnectionError} */
+/** Finds the first screen, and the providers for login. @throws {ConnectionError} */
 async function firstScreen(): Promise<[Screen, Providers]> {
   const status = await db.session.status();
   const { oidc_providers: providers } = status;
@@ -47,7 +46,7 @@ async function firstScreen(): Promise<[Screen, Providers]> {
   }
 }
 
-/** Returns the login screen if a login through a provider has just failed. */
+/** Returns the login screen if a login through a provider has just failed; otherwise undefined. */
 function providerFailure(): LoginScreen | undefined {
   const failure = new URLSearchParams(location.search).get("error");
   if (failure === null) return undefined;
@@ -72,8 +71,8 @@ function screenOf(identity: Identity): Screen {
 }
 
 /**
- * The page is logged out in any case. If the server does not receive the request, the session
- * expires by itself.
+ * Logs out at the server. The page is logged out in any case: if the request does not arrive, the
+ * session expires by itself.
  */
 function logOutAtServer(): void {
   db.session.logout().catch(() => undefined);
@@ -82,13 +81,13 @@ function logOutAtServer(): void {
 interface StartedScreen {
   readonly screen: Screen;
   readonly setScreen: (screen: Screen) => void;
-  /** The providers through which people can log in. */
+  /** The providers that people can log in through. */
   readonly providers: Providers;
   /** Finds the first screen again. */
   readonly begin: () => void;
 }
 
-/** Shows the first screen, and the login screen when the session ends. */
+/** Shows the first screen. When the session ends, shows the login screen. */
 function useScreen(): StartedScreen {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
   const [providers, setProviders] = useState<Providers>([]);
@@ -116,7 +115,7 @@ function useScreen(): StartedScreen {
 export function App(): ReactNode {
   const { begin, providers, screen, setScreen } = useScreen();
   const { page, setPage, turnTo } = usePage();
-  /** The previous user of this page, whose text may still be in the address. */
+  /** The previous user of this page. That user's text may still be in the address. */
   const lastUser = useRef<string>(undefined);
 
   const logIn = async (user: string, password: string): Promise<void> => {
@@ -133,7 +132,7 @@ export function App(): ReactNode {
   const logOut = (): void => {
     db.close();
     rememberSession(false);
-    // Unmounting makes the editor save its text, so that text is discarded as well.
+    // Unmounting makes the editor save its text, so the saved text is discarded afterwards.
     flushSync(() => setScreen({ kind: "login" }));
     forgetState();
     setPage("sql");
@@ -182,11 +181,11 @@ export function App(): ReactNode {
 interface PageChoice {
   readonly page: PageName;
   readonly setPage: (page: PageName) => void;
-  /** Shows a page as a new step in the history. */
+  /** Shows a page, as a new step in the history. */
   readonly turnTo: (page: PageName) => void;
 }
 
-/** The page to show after the login, as given by the address. */
+/** The page to show after login, as given by the address. */
 function usePage(): PageChoice {
   const [page, setPage] = useState(() => pageFromHash(location.hash));
   useEffect(() => {
@@ -195,7 +194,7 @@ function usePage(): PageChoice {
     return () => removeEventListener("popstate", onPopState);
   }, []);
   const turnTo = (next: PageName): void => {
-    // Unmounting makes the editor save its text in the address of its own page.
+    // Unmounting makes the editor save its text, which must go into the address of its own page.
     flushSync(() => setPage(next));
     history.pushState(null, "", `#/${next}`);
   };

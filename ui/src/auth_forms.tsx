@@ -1,6 +1,6 @@
 /**
- * First-time setup and login. A refusal is shown next to the field that it concerns, or otherwise
- * below the form.
+ * First-time setup and login. A refusal is shown next to the field concerned, or else below the
+ * form.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -55,7 +55,7 @@ function Field({
         name={name}
         type={type}
         autoComplete={autoComplete}
-        // If there is only one form, its first field receives the focus.
+        // If there is only one form, its first field gets the focus.
         autoFocus={hasFocus === true}
         required
         spellCheck={false}
@@ -83,7 +83,7 @@ interface FormState {
   readonly submit: (event: SubmitEvent<HTMLFormElement>) => void;
 }
 
-/** Passes the fields to `send` by name, and stores the outcome. */
+/** Passes the fields to `send` by name, and keeps the outcome. */
 function useForm(send: (field: (name: string) => string) => Promise<void>): FormState {
   const [failure, setFailure] = useState<Failure>();
   const [isBusy, setBusy] = useState(false);
@@ -113,7 +113,7 @@ export function SetupForm({
   readonly asksForCode: boolean;
   readonly onDone: (user: string, password: string) => Promise<void>;
   /**
-   * Called if another user has finished the setup first, or if the response to a successful setup
+   * Called if somebody else has finished the setup first, or if the response to a successful setup
    * was lost.
    */
   readonly onTaken: () => void;
@@ -174,7 +174,7 @@ export function SetupForm({
   );
 }
 
-/** The providers through which people may log in. */
+/** The providers that people can log in through. */
 export type Providers = AuthStatusBody["oidc_providers"];
 
 export function LoginForm({
@@ -186,7 +186,7 @@ export function LoginForm({
   readonly notice: string | undefined;
   readonly providers: Providers;
   readonly onLogin: (user: string, password: string) => Promise<void>;
-  /** Called with the address at which the login begins. The browser then leaves the page. */
+  /** Called with the address where the login starts. The browser then leaves the page. */
   readonly onProvider: (url: string) => void;
 }): ReactNode {
   const { failure, isBusy, submit } = useForm((field) => onLogin(field("user"), field("password")));

@@ -1,6 +1,6 @@
 /**
- * Replaces a screen that failed because of a bug, or whose scripts could not be loaded. Shows the
- * reason and a button to reload.
+ * Shown in place of a screen that failed because of a bug, or whose scripts could not be loaded.
+ * Shows the reason and a button to reload.
  */
 import { Component, type ReactNode } from "react";
 import { strings } from "./strings.ts";

@@ -1,11 +1,11 @@
-/** Shows the entire text of a cell, because its column shows only the beginning. */
+/** Shows the entire text of a cell. Its column shows only the beginning. */
 import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { strings } from "./strings.ts";
 
 export interface CellDialogProps {
   readonly title: string;
   readonly text: string;
-  /** Called after the dialog has closed. By then, the focus is back where it was before. */
+  /** Called once the dialog has closed. The focus is then back where it was before. */
   readonly onClose: () => void;
 }
 

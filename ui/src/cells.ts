@@ -1,7 +1,6 @@
 /**
- * Formats cells for reading and copying. The wire format represents times as numbers and bytes as
- * lists; here they become text that SQL accepts. No integer is converted to floating point on the
- * way.
+ * Formats cells for reading and copying. On the wire, times are numbers and bytes are lists. Here
+ * they become text that SQL accepts. No integer is converted to floating point on the way.
  */
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
 
@@ -47,23 +46,23 @@ export function cellText(cell: unknown, type: DataTypeWord): string | undefined 
 }
 
 /**
- * The maximum number of characters that a cell shows in its column, because a megabyte in each row
- * would make the page unresponsive.
+ * The maximum number of characters that a cell shows in its column. With a megabyte in each row,
+ * the page would become unresponsive.
  */
 const LINE_CHARACTERS_MAX = 500;
 
-/** Returns the beginning of a text as one line, with line breaks marked. */
+/** Returns the beginning of a text as a single line, with line breaks marked. */
 export function lineText(text: string): string {
   return text.slice(0, LINE_CHARACTERS_MAX).replaceAll(/\r\n|[\r\n\u2028\u2029]/g, "↵");
 }
 
-/** Any JSON value can be a cell. One that is not scalar is shown as JSON. */
+/** Formats a cell that may be any JSON value. Values other than strings are shown as JSON. */
 function plainText(cell: unknown): string {
   return typeof cell === "string" ? cell : JSON.stringify(cell);
 }
 
 function timestampText(cell: unknown, zone: string): string {
-  // Beyond 2^53 microseconds, which Date cannot show, the cell is a string of digits.
+  // Beyond 2^53 microseconds, which Date cannot represent, the cell is a string of digits.
   if (typeof cell !== "number") return plainText(cell);
   const dayMicros = 86_400_000_000;
   const days = Math.floor(cell / dayMicros);

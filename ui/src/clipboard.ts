@@ -1,17 +1,17 @@
 /**
- * Copies text, even on plain-HTTP pages from another machine, where browsers support only the old
+ * Copies text, even on plain HTTP pages from another machine. There, browsers support only the old
  * method of copying from a selected text field.
  */
 
-/** Copies a text to the clipboard. @returns Whether the browser copied it. */
+/** Copies text to the clipboard. @returns Whether the browser copied it. */
 export async function copyText(text: string): Promise<boolean> {
   if (window.isSecureContext) {
     try {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // The browser refuses to copy, for example because the page is in the background. The old
-      // method needs no permission.
+      // The browser refused, for example because the page is in the background. The old method
+      // needs no permission.
     }
   }
   const field = document.createElement("textarea");

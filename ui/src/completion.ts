@@ -1,23 +1,23 @@
 /**
  * Completes names and keywords in the editor. Where a table or column is expected, tables or
- * columns come first, matched by their own names in any namespace. Elsewhere, keywords come first.
+ * columns come first, found by their own names in any namespace. Elsewhere, keywords come first.
  */
 import type { Completion, CompletionResult, CompletionSource } from "@codemirror/autocomplete";
 import { type NamedTable, type Place, placeAt } from "./completion_place.ts";
 import type { ListedTable } from "./listed_table.ts";
 import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
 
-/** A completion option, with the names that match it. */
+/** A completion option, and the names that match it. */
 interface Offer {
   readonly option: Completion;
   readonly names: readonly string[];
-  /** The rank of the option. Options with a smaller rank come first. */
+  /** Options with a lower rank come first. */
   readonly rank: number;
 }
 
 const OPTIONS_MAX = 100;
 
-/** The ranks of options: of the expected kind, of other possible kinds, and keywords. */
+/** The ranks of options: the expected kind, other possible kinds, and keywords. */
 const FIRST = 0;
 const SECOND = 1;
 const LAST = 2;
@@ -39,7 +39,7 @@ export function completionOf(listed: readonly ListedTable[]): CompletionSource {
 
 /**
  * Returns the options at the cursor.
- * @param isAsked Whether the user requested completion instead of just typing.
+ * @param isAsked Whether the user requested completion, rather than just typing.
  */
 export function completionAt(
   text: string,
@@ -57,8 +57,8 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
   const options = offersAt(place, listed)
     .map((offer) => ({ offer, fit: fitOf(offer, typed.toLowerCase()) }))
     .filter(({ fit }) => fit < NO_FIT)
-    // Options whose names begin with the typed text come first, and among these, options of the
-    // expected kind.
+    // Options that begin with the typed text come first and, among these, options of the expected
+    // kind.
     .toSorted((left, right) => left.fit - right.fit || left.offer.rank - right.offer.rank)
     .slice(0, OPTIONS_MAX)
     .map(({ offer }) => offer.option);
@@ -67,7 +67,10 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
 
 const NO_FIT = 9;
 
-/** Names that contain the text come after those that begin with it. */
+/**
+ * Tells how well the typed text fits an option. Names that contain it come after those that begin
+ * with it.
+ */
 function fitOf({ names, option, rank }: Offer, typed: string): number {
   const lower = names.map((name) => name.toLowerCase());
   if (lower.some((name) => name.startsWith(typed))) return rank === FIRST ? 0 : 1;
@@ -92,7 +95,9 @@ function offersAt(place: Place, listed: readonly ListedTable[]): Offer[] {
   return [...columns, ...words, ...(place.tables.length === 0 ? [] : tables)];
 }
 
-/** Completes after a dot: the columns of a table or alias, or the tables of a namespace. */
+/**
+ * Returns what can follow a dot: the columns of a table or alias, or the tables of a namespace.
+ */
 function qualifiedOffers({ qualifiers, tables }: Place, listed: readonly ListedTable[]): Offer[] {
   const [first = "", second] = qualifiers;
   const named = tables.find(({ alias, path }) =>
@@ -130,7 +135,7 @@ function qualifiedOffers({ qualifiers, tables }: Place, listed: readonly ListedT
   ];
 }
 
-/** Returns the tables under the names by which the statement must refer to them. */
+/** Returns the tables, under the names by which the statement must refer to them. */
 function tableOffers({ queries }: Place, listed: readonly ListedTable[], rank: number): Offer[] {
   const own = queries.map(
     (name): Offer => ({
@@ -152,7 +157,10 @@ function tableOffers({ queries }: Place, listed: readonly ListedTable[], rank: n
   return [...own, ...tables];
 }
 
-/** Returns the columns of the tables in scope, or of all tables if the statement names none yet. */
+/**
+ * Returns the columns of the tables in scope, or of all tables if the statement does not name any
+ * yet.
+ */
 function columnOffers({ tables }: Place, listed: readonly ListedTable[], rank: number): Offer[] {
   if (tables.length === 0) {
     const names = new Map<string, Offer>();
@@ -189,7 +197,7 @@ function columnOffers({ tables }: Place, listed: readonly ListedTable[], rank: n
 
 /**
  * Returns the option for a column.
- * @param table The qualifier for a name that several tables have.
+ * @param table The qualifier to use if several tables have a column with this name.
  */
 function columnOffer(
   { name, type }: ListedTable["columns"][number],
@@ -220,7 +228,7 @@ function isSame(left: string | undefined, right: string | undefined): boolean {
 
 const RESERVED: ReadonlySet<string> = new Set(KEYWORDS.split(" "));
 
-/** Returns a name as the grammar accepts it, even if it is a keyword. */
+/** Returns a name in a form that the grammar accepts, even if it is a keyword. */
 function quotedWord(name: string): string {
   return RESERVED.has(name) ? `"${name}"` : quoted(name);
 }

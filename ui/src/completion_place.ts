@@ -1,10 +1,10 @@
 /**
  * Analyses the position of the cursor in a statement: which tables are in scope, and what kinds of
- * word can follow. It only looks at words, because an unfinished statement does not parse.
+ * words can follow. It looks only at words, because an unfinished statement does not parse.
  */
 import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
 
-/** A table that the edited statement names. */
+/** A table named in the statement being edited. */
 export interface NamedTable {
   /** The namespace and name of the table, or only its name. */
   readonly path: readonly string[];
@@ -12,32 +12,32 @@ export interface NamedTable {
 }
 
 export interface Place {
-  /** The offset at which the word that is being typed begins. */
+  /** The offset where the word being typed begins. */
   readonly from: number;
   readonly to: number;
-  /** The part of the word that has been typed so far, without quotes. */
+  /** What has been typed of the word so far, without quotes. */
   readonly typed: string;
-  /** The names before the word, each with its dot: `air.flights.` contains two. */
+  /** The names before the word, each followed by a dot: `air.flights.` has two. */
   readonly qualifiers: readonly string[];
-  /** The most likely kind of word at this position; other kinds are possible too. */
+  /** The most likely kind of word at this position. Other kinds are possible, too. */
   readonly expects: "table" | "column" | "word";
   /** The tables in scope at the cursor, innermost first. */
   readonly tables: readonly NamedTable[];
-  /** Names that the statement gives to its own queries in WITH. */
+  /** The names that the statement gives to its own queries in WITH. */
   readonly queries: readonly string[];
 }
 
 /** Words that precede a table name. */
 const BEFORE_TABLE: ReadonlySet<string> = new Set(["from", "join", "into", "update", "describe"]);
 
-/** Words that precede values, mostly columns. */
+/** Words that precede values, usually columns. */
 const BEFORE_COLUMN: ReadonlySet<string> = new Set(
   "select distinct all where and or not on having by set returning when then else case between in like ilike is using".split(
     " ",
   ),
 );
 
-/** Words that cannot be the alias of a preceding table. */
+/** Words that cannot be an alias of the table before them. */
 const NO_ALIAS: ReadonlySet<string> = new Set(
   "as where on using join inner left right full cross natural group order having limit offset union intersect except fetch for set values select returning window with when default from".split(
     " ",
@@ -59,7 +59,7 @@ function statementAround(tokens: readonly Token[], cursor: number): Token[] {
 
 /**
  * Determines what can be completed at the cursor.
- * @returns Undefined within a string, a number or a comment, where nothing is completed.
+ * @returns undefined inside a string, a number or a comment, where nothing is completed.
  */
 export function placeAt(text: string, cursor: number): Place | undefined {
   const tokens = statementAround(tokensOf(text), cursor);
@@ -84,12 +84,12 @@ export function placeAt(text: string, cursor: number): Place | undefined {
   };
 }
 
-/** Editors insert the closing quote immediately, so it belongs to the name. */
+/** The editor inserts the closing quote at once, so it is part of the name. */
 function closedAt(text: string, { cursor, from }: { cursor: number; from: number }): number {
   return cursor > from && text[cursor] === '"' ? cursor + 1 : cursor;
 }
 
-/** Removes qualifying names and their dots from the end, and returns the names. */
+/** Removes qualifying names, with their dots, from the end of `before` and returns them. */
 function takeQualifiers(before: Token[]): string[] {
   const qualifiers: string[] = [];
   while (before.at(-1)?.text === "." && isName(before.at(-2))) {
@@ -121,7 +121,7 @@ function expectedBehind(before: readonly Token[]): Place["expects"] {
   return isWord(last, BEFORE_COLUMN) ? "column" : "word";
 }
 
-/** Whether the comma at the end separates tables rather than values. */
+/** Whether the comma at the end separates tables, as opposed to values. */
 function isInFromList(before: readonly Token[]): boolean {
   let depth = 0;
   for (const token of before.toReversed()) {
@@ -135,7 +135,7 @@ function isInFromList(before: readonly Token[]): boolean {
   return false;
 }
 
-/** Returns the tables within the parentheses around the cursor, and the names defined in WITH. */
+/** Returns the tables in the scopes around the cursor, and the names defined in WITH. */
 function tablesIn(
   tokens: readonly Token[],
   { cursor, typedFrom }: { cursor: number; typedFrom: number },
@@ -148,7 +148,7 @@ function tablesIn(
     const isList = token.text === "," && isInFromList(tokens.slice(0, at + 1));
     if (!isList && !isWord(token, BEFORE_TABLE)) continue;
     const table = tableFrom(tokens, at + 1);
-    // A name that is being typed is not a table yet.
+    // A name that is still being typed is not a table yet.
     if (table === undefined || tokens[at + 1]?.from === typedFrom) continue;
     found.push({ table, level: levels[at]?.at(-1) ?? 0 });
   }
@@ -161,7 +161,10 @@ function tablesIn(
   return { tables, queries };
 }
 
-/** Returns the open parentheses before each token and at the end, each with its own number. */
+/**
+ * Returns the parentheses open before each token and at the end. Each pair has a number of its
+ * own.
+ */
 function levelsIn(tokens: readonly Token[]): (readonly number[])[] {
   const open = [0];
   return [

@@ -1,4 +1,4 @@
-/** Creates the only client of the page, which connects to the server that delivered the page. */
+/** Creates the page's only client, which connects to the server that delivered the page. */
 import { type Client, createClient } from "../../src/client/mod.ts";
 
 let signedOut: () => void = () => undefined;
@@ -18,7 +18,7 @@ function basePathOf(path: string): string {
   return /^(.*)\/ui(?:\/.*)?$/.exec(path)?.[1] ?? "";
 }
 
-/** Calls back when the session ends without a logout. */
+/** Sets the callback for a session that ends without a logout. */
 export function whenSignedOut(callback: () => void): void {
   signedOut = callback;
 }

@@ -1,6 +1,6 @@
 /**
- * The initial editor text for a new user. It can be run any number of times. While a user follows
- * the rows of the example, the page itself changes one of them every second.
+ * The text that the editor initially shows to a new user. It can be run any number of times. While
+ * a user follows the example's rows, the page itself changes one of them every second.
  */
 
 const STATIONS: readonly {
@@ -29,14 +29,14 @@ SELECT * FROM demo.tides;
 
 export const MOVE_MS = 1000;
 
-/** How many changes form one cycle of the example. */
+/** How many changes make up one cycle of the example. */
 const MOVES_PER_TIDE = 60;
 
 export function isExample(sql: string): boolean {
   return sql.trim() === EXAMPLE.trim();
 }
 
-/** Returns the statement for the change with number `count`, with its parameters. */
+/** Returns the statement for change number `count`, with its parameters. */
 export function moveOf(count: number): { sql: string; params: [number, string] } {
   const index = count % STATIONS.length;
   const { mean = 0, name = "", range = 0 } = STATIONS[index] ?? {};

@@ -7,7 +7,7 @@ import { cellText } from "./cells.ts";
 
 export type ExportFormat = "csv" | "ndjson";
 
-/** How many rows are written in one tick, so that the page stays responsive. */
+/** How many rows are written per tick. More would make the page unresponsive. */
 const ROWS_PER_TICK = 5000;
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
@@ -43,7 +43,7 @@ function csvLine(row: readonly unknown[], schema: readonly SchemaField[]): strin
   return `${fields.join()}\r\n`;
 }
 
-/** NULL is an empty cell, and an empty text is quoted. */
+/** Formats a CSV field. An empty string is quoted, because an empty field is NULL. */
 function csvField(text: string): string {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
@@ -51,8 +51,8 @@ function csvField(text: string): string {
 function jsonLine(row: readonly unknown[], schema: readonly SchemaField[]): string {
   const cells = schema.map(({ data_type: type, index, name }) => {
     const cell = row[index] ?? null;
-    // Values whose types exist in JSON keep their wire form. Times and bytes become text that SQL
-    // accepts.
+    // Values of types that exist in JSON keep their wire form. Times and bytes become text that
+    // SQL accepts.
     const isPlain = ["string", "number", "boolean"].includes(typeof cell) && !isTime(type);
     return [name, isPlain || cell === null ? cell : (cellText(cell, type) ?? null)];
   });

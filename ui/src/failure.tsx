@@ -1,4 +1,4 @@
-/** Shows an error with its code, message, hint and position in the text, and with a copy button. */
+/** Shows an error with its code, message, hint and position in the text, and a copy button. */
 import { type ReactNode, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import { copyText } from "./clipboard.ts";
@@ -6,7 +6,8 @@ import { Icon } from "./icon.tsx";
 import { strings } from "./strings.ts";
 
 /**
- * The visible parts of an error. The position refers to the editor's text, not to the text sent.
+ * The parts of an error that are shown. The position refers to the editor's text, not to the text
+ * that was sent.
  */
 export interface Failure {
   readonly code: string;
@@ -20,7 +21,7 @@ export interface Failure {
 
 /**
  * Converts an error to the failure that the page shows.
- * @throws Any error that does not come from the server or the connection, because it is a bug in
+ * @throws An error that comes from neither the server nor the connection, because that is a bug in
  *   the page.
  */
 export function failureFrom(
@@ -29,9 +30,7 @@ export function failureFrom(
     isSingle,
     placeOf,
   }: {
-    /**
-     * Whether the text contains only one statement, so that the error needs no statement number.
-     */
+    /** Whether the text is a single statement. The error then needs no statement number. */
     isSingle: boolean;
     placeOf: (position: number) => NonNullable<Failure["place"]>;
   },

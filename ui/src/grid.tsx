@@ -1,7 +1,7 @@
 /**
  * Shows a table of any length: only the visible rows are in the document. One cell is the current
  * one: the arrow keys move it, Ctrl+C copies it, and Enter shows its entire text. Rows that change
- * may be marked and highlighted briefly.
+ * may be marked, and highlighted briefly.
  */
 import {
   type CSSProperties,
@@ -25,7 +25,7 @@ import { type RowWindow, useWindow } from "./use_window.ts";
 
 export interface Mark {
   readonly kind: "insert" | "update" | "delete";
-  /** The time of the change, from `performance.now()`. */
+  /** When the change happened, according to `performance.now()`. */
   readonly atMs: number;
 }
 
@@ -42,11 +42,11 @@ export interface GridProps {
   readonly row: (index: number) => GridRow;
   /** Shown to the left of the copy button. */
   readonly footer: ReactNode;
-  /** Reads more rows, if there are any. */
+  /** Reads more rows; undefined if there are none. */
   readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
   /**
    * Whether rows may appear and disappear further up. If so, the visible rows and the current row
-   * keep their positions.
+   * stay where they are.
    */
   readonly isMoving?: boolean;
 }
@@ -54,11 +54,11 @@ export interface GridProps {
 const PAGE_ROWS = 20;
 const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
-/** The horizontal padding of a cell, left and right combined. */
+/** The horizontal padding of a cell in pixels, left and right combined. */
 const PADDING = 24;
-/** How many rows determine the width of a column. */
+/** How many rows are considered for the width of a column. */
 const SAMPLE_ROWS = 60;
-/** How long after a change a row that becomes visible is still highlighted. */
+/** How long after a change a row is still highlighted when it becomes visible. */
 const LIGHT_MS_MAX = 400;
 
 interface Position {
@@ -66,7 +66,7 @@ interface Position {
   readonly column: number;
 }
 
-/** The style variables that the header and the rows share. */
+/** The style variables shared by the header and the rows. */
 interface ColumnWidths {
   readonly "--columns": string;
   /** The total width of all columns. */
@@ -108,7 +108,7 @@ export function Grid(props: GridProps): ReactNode {
         className="grid-scroll"
         role="grid"
         aria-label={label}
-        // -1 means an unknown number of rows.
+        // -1 means that the number of rows is unknown.
         aria-rowcount={props.more === undefined ? rowCount + 1 : -1}
         aria-colcount={schema.length}
         tabIndex={0}
@@ -172,7 +172,9 @@ function Foot({ children, hasCells, note, onCopy, onShow }: FootProps): ReactNod
   );
 }
 
-/** The dialog for the current cell. Its text stays the same while the user reads it. */
+/**
+ * Returns the dialog for the current cell. Its text stays the same while the user is reading it.
+ */
 function useShownCell(
   { row, rowCount, schema }: GridProps,
   at: Position,
@@ -189,7 +191,7 @@ function useShownCell(
   return { dialog, showCell };
 }
 
-/** Scrolls a column into view as far as possible. */
+/** Scrolls a column into view, or as much of it as fits. */
 function scrollToColumn(scroller: HTMLElement | null, column: number): void {
   const header = scroller?.querySelectorAll<HTMLElement>("[role=columnheader]").item(column);
   if (scroller === null || !header) return;
@@ -237,7 +239,7 @@ interface BodyRowProps {
   readonly top: number;
   readonly row: GridRow;
   readonly schema: readonly SchemaField[];
-  /** The current column, if this is the current row. */
+  /** The current column; undefined unless this is the current row. */
   readonly column: number | undefined;
   readonly onChoose: (position: Position) => void;
   /** Opens the dialog for the current cell. */
@@ -307,7 +309,7 @@ function ShownRow({
   );
 }
 
-/** Animates only the visible rows, so that thousands of changes cost no more than one screenful. */
+/** Animates only the visible rows. Thousands of changes thus cost no more than one screenful. */
 function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
   if (performance.now() - atMs > LIGHT_MS_MAX) return;
   const colour = getComputedStyle(element).getPropertyValue(`--flash-${kind}`);
@@ -323,7 +325,10 @@ function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
   }
 }
 
-/** The browser itself copies a selection made with the mouse. */
+/**
+ * Whether a key press asks to copy the current cell. A selection made with the mouse is copied by
+ * the browser itself.
+ */
 function isCopy({ ctrlKey, key, metaKey }: KeyboardEvent): boolean {
   return (ctrlKey || metaKey) && key === "c" && getSelection()?.isCollapsed !== false;
 }
@@ -332,9 +337,7 @@ function within(index: number, count: number): number {
   return Math.max(0, Math.min(index, count - 1));
 }
 
-/**
- * Returns the new position after a key press, or undefined for a key that the grid does not handle.
- */
+/** Returns the position after a key press; undefined for a key that the grid does not handle. */
 function moved(
   { column, row }: Position,
   { ctrlKey, key }: KeyboardEvent,
@@ -363,8 +366,8 @@ function moved(
 }
 
 /**
- * The current cell. If rows appear or disappear, the scroll position and the current cell follow
- * their rows to their new positions.
+ * Returns the current cell. If rows appear or disappear, the scroll position and the current cell
+ * follow their rows.
  */
 function useChosen(
   { isMoving = false, row, rowCount, schema }: GridProps,
@@ -424,8 +427,8 @@ function useMore(
 }
 
 /**
- * Determines the width of each column from its header and first rows, only once, so that nothing
- * jumps.
+ * Determines the width of each column from its header and the first rows. This happens only once,
+ * so that nothing jumps.
  */
 function useWidths(
   schema: readonly SchemaField[],

@@ -32,7 +32,8 @@ export function Header({ identity, onLogout, onPage, page }: HeaderProps): React
               href={`#/${name}`}
               aria-current={name === page ? "page" : undefined}
               onClick={(event) => {
-                // With a key held, the browser opens the address in another tab or window.
+                // With one of these keys held down, the browser opens the address in a new tab or
+                // window.
                 if (event.ctrlKey || event.metaKey || event.shiftKey) return;
                 event.preventDefault();
                 if (name !== page) onPage(name);

@@ -1,6 +1,6 @@
 /**
- * Defines the icons of the page, which are drawn as paths on a grid of 16 units. Each icon appears
- * next to a text, so it is hidden from screen readers.
+ * Defines the page's icons, drawn as paths on a grid of 16 units. Each icon appears next to text,
+ * so it is hidden from screen readers.
  */
 import type { ReactNode } from "react";
 

@@ -1,5 +1,5 @@
 /**
- * A table or view in the page's list. This is a separate file because completion needs no server.
+ * A table or view in the page's list. It has a file of its own because completion needs no server.
  */
 export interface ListedTable {
   readonly namespace: string;

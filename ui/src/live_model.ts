@@ -1,14 +1,14 @@
 /**
  * Keeps the current rows of a live query, and checks that no change was missed.
  *
- * Rows keep their place in a Map, in the order in which they first arrived: a change replaces its
- * row in place, and a new row is added at the end. A deleted row stays for a moment, marked as
+ * Rows stay where they are in a Map, in the order in which they first arrived: a change replaces
+ * its row in place, and a new row is added at the end. A deleted row stays for a moment, marked as
  * deleted, and is then removed. The screen shows a copy, which is rarely updated under load, so a
  * burst of changes costs only a burst of writes to the Map.
  *
  * A change is correct if it matches the rows kept here: an update names the version that it
  * replaces, an insert finds no row, and a delete finds one. Any other change means that a change
- * was missed, except for rows beyond those kept here.
+ * was missed, unless it concerns rows beyond those kept here.
  */
 import {
   type CellObject,
@@ -43,7 +43,7 @@ export interface LiveCounts {
   readonly changes: number;
   readonly missed: number;
   readonly resumes: number;
-  /** The number of rows and changes in the last resume. */
+  /** How many rows and changes arrived in the last resume. */
   readonly replayed: number;
   /** The position from which the query last resumed. */
   readonly resumedFrom: number | undefined;
@@ -55,13 +55,13 @@ export interface LiveCounts {
   /** Whether there are more rows than are kept here. */
   readonly isPartial: boolean;
   /**
-   * The median number of milliseconds from commit to screen; undefined before the first delivery.
+   * The median time from commit to screen, in milliseconds; undefined before the first delivery.
    */
   readonly p50: number | undefined;
   readonly p99: number | undefined;
 }
 
-/** The time for which a deleted row remains visible. */
+/** How long a deleted row remains visible. */
 const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 
@@ -97,8 +97,7 @@ export class LiveModel {
   }
 
   /**
-   * Whether the rows are in the requested order, which requires that all of its columns are
-   * present.
+   * Whether the rows are in the requested order. This requires all columns that the order names.
    */
   get isSorted(): boolean {
     return this.#compare !== undefined;
@@ -108,7 +107,7 @@ export class LiveModel {
     return this.#schema;
   }
 
-  /** Applies an event of the client. `nowMs` is `performance.now()`. */
+  /** Applies an event from the client. `nowMs` is `performance.now()`. */
   apply(event: LiveEvent, nowMs: number): void {
     if (event.type === "start") this.#start(event);
     else if (event.type === "rows") this.#addRows(event.rows, event.isReplay, nowMs);
@@ -116,7 +115,7 @@ export class LiveModel {
     else if (event.status === "ready") this.#isReplaying = false;
   }
 
-  /** The current rows, in the requested order, or otherwise with the newest first. */
+  /** Returns the current rows in the requested order; by default, newest first. */
   rows(): LiveRow[] {
     const rows = [...this.#rows.values()].toReversed();
     const compare = this.#compare;
@@ -127,7 +126,7 @@ export class LiveModel {
   /**
    * Removes rows that were deleted long enough ago.
    *
-   * @returns How many milliseconds to wait until the next call.
+   * @returns How many milliseconds to wait until the next call; undefined if no call is needed.
    */
   sweep(nowMs: number): number | undefined {
     for (const [key, goneMs] of this.#gone) {
@@ -139,8 +138,8 @@ export class LiveModel {
   }
 
   /**
-   * Called when everything received so far is on the screen or will not be measured. `unixMs` is
-   * the wall-clock time.
+   * Called when everything received so far is on screen, or will not be measured. `unixMs` is the
+   * wall-clock time.
    *
    * @returns Whether the counts have changed.
    */
@@ -150,7 +149,7 @@ export class LiveModel {
     this.#waitingCommits = [];
     if (!isMeasured) return false;
     for (const committedMs of commits) {
-      // Without the bound, clocks that differ slightly would give a negative delay.
+      // Without this bound, the delay would be negative if the clocks differ slightly.
       this.#latencies[this.#latencyCount % LATENCIES_MAX] = Math.max(0, unixMs - committedMs);
       this.#latencyCount += 1;
     }
@@ -197,7 +196,7 @@ export class LiveModel {
     this.#isPartial = false;
   }
 
-  /** Returns undefined if the rows lack a column by which they are sorted. */
+  /** Returns the comparison function; undefined if the rows lack a column to sort by. */
   #comparer(): CompareRows | undefined {
     if (this.#order === undefined) return undefined;
     const terms = this.#order.flatMap((term) => {
@@ -208,7 +207,7 @@ export class LiveModel {
   }
 
   /**
-   * Returns the column of a term, which can be given by position, by name, or by table and name.
+   * Returns the column that an ORDER BY term names, by position, by name, or by table and name.
    */
   #sortedBy(term: OrderTerm): string | undefined {
     const { name } = term;
@@ -239,7 +238,7 @@ export class LiveModel {
     }
     if (isReplay || this.#isReplaying) return this.#countReplayed(moved.length);
     this.#changes += moved.length;
-    // A message is one delivery, even if it contains a thousand rows.
+    // A message is a single delivery, even if it contains a thousand rows.
     if (change.ts !== undefined) this.#waitingCommits.push(change.ts);
   }
 
@@ -280,21 +279,21 @@ export class LiveModel {
     }
   }
 
-  /** Returns the row with a key, unless the row was deleted and is merely still displayed. */
+  /**
+   * Returns the row with a key; undefined if there is none, or if it has been deleted and is only
+   * still displayed.
+   */
   #held(key: string): LiveRow | undefined {
     return this.#gone.has(key) ? undefined : this.#rows.get(key);
   }
 
-  /** Stream tables may have no key; each row is then distinct. */
+  /** Returns the key of a row. Stream tables may have no key; each row is then distinct. */
   #keyOf(row: CellObject): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
-  /**
-   * If there is no key, a deletion identifies its row by content, and the oldest such row is
-   * removed.
-   */
+  /** Without a key, a deletion identifies its row by content. The oldest such row is removed. */
   #keyByContent(row: CellObject): string | undefined {
     const names = this.#schema.map(({ name }) => name).filter((name) => !name.startsWith("_"));
     const wanted = JSON.stringify(names.map((name) => row[name] ?? null));

@@ -1,6 +1,5 @@
 /**
- * Shows the live view of a query: its rows, with the newest first, and the delivery figures next to
- * them.
+ * Shows the live view of a query: its rows, newest first, with the delivery figures next to them.
  */
 import { type ReactNode, useCallback, useState } from "react";
 import type { ServerError } from "../../src/client/mod.ts";
@@ -19,7 +18,7 @@ export interface LivePanelProps {
   readonly query: FollowedQuery;
   /** Whether the page changes the rows itself, to demonstrate changes. */
   readonly isExample: boolean;
-  /** Shown when the query has ended with an error. */
+  /** Renders the error with which the query has ended. */
   readonly renderError: (error: ServerError) => ReactNode;
 }
 
@@ -43,7 +42,8 @@ export function LivePanel({ isExample, query, renderError }: LivePanelProps): Re
         <button
           type="button"
           aria-pressed={isPaused}
-          // The rows that had arrived when a paused query ended can still be shown.
+          // If the query ended while it was paused, the rows that had arrived by then can still be
+          // shown.
           disabled={status === "ended" && !isPaused}
           onClick={() => setPaused(!isPaused)}
         >
@@ -102,7 +102,7 @@ function Statistics({
   readonly isOver: boolean;
 }): ReactNode {
   const { live } = strings;
-  // A query that has ended proves nothing, so the absence of faults is not shown as success.
+  // A query that has ended proves nothing, so an absence of faults is not shown as success.
   const moodOf = (faults: number): string => (faults > 0 ? "bad" : isOver ? "" : "good");
   return (
     <dl className="stats" aria-label={live.statsLabel}>

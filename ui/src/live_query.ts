@@ -1,5 +1,5 @@
 /**
- * Converts a statement for a subscription. The rows of a single table are followed one by one,
+ * Prepares a statement for a subscription. The rows of a single table are followed row by row,
  * without ORDER BY and LIMIT: the page removes both from the end of the query, follows the rest,
  * and sorts the rows itself. Any other query is followed as written.
  */
@@ -7,15 +7,15 @@ import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
 
 /**
- * How many rows are followed at most, namely the newest ones. More rows would only fill the
- * browser.
+ * The maximum number of rows to follow. Beyond it, only the newest rows are followed, because more
+ * would only fill the browser's memory.
  */
 const SNAPSHOT_ROWS_MAX = 10_000;
 
 export interface LiveOrder {
-  /** The text of ORDER BY, as written. */
+  /** The ORDER BY clause as written. */
   readonly text: string;
-  /** The terms of the order; undefined if the order contains expressions other than columns. */
+  /** The terms of the order; undefined if any of them is not a column. */
   readonly terms: readonly OrderTerm[] | undefined;
 }
 
@@ -47,7 +47,7 @@ export function followedQuery(statement: string): FollowedQuery {
     const sql = text.slice(0, end).trimEnd();
     return { sql, whole: text, lastRows: rows, order: undefined, shownRows: rows };
   }
-  // The server refuses other trailing clauses, such as OFFSET.
+  // The server refuses other clauses at the end, such as OFFSET.
   const next = tokens.slice(at).find((token) => ENDS.some((word) => isWord(token, word)));
   const orderEnd = next === undefined ? end : Math.min(next.from, end);
   return {
@@ -65,7 +65,7 @@ function orderOf(text: string): LiveOrder {
   try {
     return { text, terms: orderFrom(text) };
   } catch (error) {
-    // In that case, rows appear in the order of arrival, and the page says so.
+    // The rows then appear in the order of arrival, and the page says so.
     if (error instanceof TypeError) return { text, terms: undefined };
     throw error;
   }

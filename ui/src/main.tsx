@@ -1,6 +1,6 @@
 /**
- * Starts the page. This chunk contains everything that is needed before login. The editor, the grid
- * and the live view are loaded with the first screen that shows them.
+ * Starts the page. This chunk contains everything needed before login. The editor, the grid and
+ * the live view are loaded with the first screen that shows them.
  */
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";

@@ -1,6 +1,6 @@
 /**
- * The state in the address and in the browser's storage: the editor's text, and whether it is
- * followed. The address can be shared, and the history leads back through texts that were run.
+ * The state kept in the address and in the browser's storage: the editor's text, and whether it is
+ * being followed. The address can be shared, and the history leads back through text that was run.
  * Opening an address runs nothing that could change data. Passwords in the text are left out of
  * both.
  *
@@ -13,7 +13,10 @@ export const PAGES = ["sql", "rights"] as const;
 
 export type PageName = (typeof PAGES)[number];
 
-/** The page that an address names. Addresses of texts and of live queries belong to the first. */
+/**
+ * Returns the page that an address names. Addresses with text, followed or not, belong to the SQL
+ * page.
+ */
 export function pageFromHash(hash: string): PageName {
   return hash === "#/rights" ? "rights" : "sql";
 }
@@ -25,14 +28,14 @@ export interface PageState {
 }
 
 /**
- * The maximum length of a text in the address. Longer texts are remembered but not put into the
+ * The maximum length of text in the address. Longer text is remembered, but not put into the
  * address.
  */
 const ADDRESS_CHARACTERS_MAX = 8000;
 
 const PASSWORD = /(\bpassword\s*)(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)/gi;
 
-/** Removes the passwords from a text. */
+/** Removes the passwords from SQL. */
 function withoutPasswords(text: string): string {
   return text.replaceAll(PASSWORD, "$1''");
 }
@@ -52,13 +55,13 @@ export function stateFromHash(hash: string): PageState {
   };
 }
 
-/** The initial state of the page for a user. */
+/** Returns the state in which the page opens for a user. */
 export function firstState(userId: string): { readonly isLive: boolean; readonly text: string } {
   const { isLive, text } = stateFromHash(location.hash);
   return { isLive, text: text ?? storedText(userId) ?? EXAMPLE };
 }
 
-/** Saves the state. `isStep` adds it to the history as a new step. */
+/** Saves the state. If `isStep` is set, adds it to the history as a new step. */
 export function keepState(
   { isLive, text }: { readonly isLive: boolean; readonly text: string },
   { isStep, userId }: { isStep: boolean; userId: string },

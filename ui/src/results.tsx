@@ -1,6 +1,5 @@
 /**
- * Shows the results of a run: one tab for each statement, and another one for the failure that
- * ended the run.
+ * Shows the results of a run: one tab per statement, and another for the failure that ended it.
  */
 import {
   type KeyboardEvent,
@@ -23,18 +22,18 @@ export interface ResultsProps {
   readonly entries: readonly ReadEntry[];
   /** Reads more rows; undefined if there are none. */
   readonly reading: Reading | undefined;
-  /** The duration of the whole run of statements. */
+  /** How long the whole run took, in milliseconds. */
   readonly tookMs: number | undefined;
   /** The rendered failure that ended the run. */
   readonly failure: ReactNode;
-  /** Whether the user stopped the run: `failure` then describes the stop and is not an error. */
+  /** Whether the user stopped the run. If so, `failure` says that and is not an error. */
   readonly isStopped: boolean;
 }
 
-/** Callers must set a different key for each run, so that each run has a new instance. */
+/** Callers must set a different key for each run, which gives each run a new instance. */
 export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
-  // Users usually want to see the last rows, but they must see a failure.
+  // Users usually want to see the last rows, but they must not miss a failure.
   const lastRows = entries.findLastIndex(({ entry }) => entry.schema !== undefined);
   const first = failure === undefined && lastRows >= 0 ? lastRows : count - 1;
   const [index, setIndex] = useState(first);
@@ -160,7 +159,7 @@ function countText({ hasMore, isCut, rows }: ReadEntry): string {
   return hasMore ? strings.results.loaded(rows.length) : strings.rows(rows.length);
 }
 
-/** Shows buttons that save all rows, after reading any that are left. */
+/** Shows buttons that save all rows. Rows that remain are read first. */
 function Exports({
   read,
   reading,
@@ -174,7 +173,7 @@ function Exports({
   useEffect(() => {
     if (wanted === undefined || isBusy) return;
     setWanted(undefined);
-    // The rows of a run that was stopped are incomplete, so they are not saved.
+    // The rows of a stopped run are incomplete, so they are not saved.
     if (!hasMore && entry.schema !== undefined) void saveRows(rows, entry.schema, wanted);
   }, [entry, hasMore, isBusy, rows, wanted]);
   const save = async (format: ExportFormat): Promise<void> => {

@@ -112,9 +112,7 @@ function RoleChoice({
   userId,
 }: {
   readonly row: CellObject;
-  /**
-   * The person who uses the page. The page keeps them from removing their own rights by mistake.
-   */
+  /** The current user. The page keeps this user from removing their own rights by mistake. */
   readonly userId: string;
 }): ReactNode {
   const { fault, isBusy, run } = useStatement();

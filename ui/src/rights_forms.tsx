@@ -99,7 +99,7 @@ export function PolicyForm(): ReactNode {
   );
 }
 
-/** Changes an existing policy. The form first shows its current definition. */
+/** Changes an existing policy. The form initially shows its current definition. */
 export function PolicyChangeForm(): ReactNode {
   const rows = useRows(RIGHTS_QUERIES.policies).rows ?? [];
   const policies = new Map(rows.map((row) => [policyIdOf(row), changeOf(row)]));
@@ -286,7 +286,7 @@ export function LinkForm(): ReactNode {
 interface AddFormProps {
   readonly title: string;
   readonly sql: string;
-  /** The column of the result that is shown only once. */
+  /** The result column with a secret that is shown only once. */
   readonly secretColumn?: string;
   readonly onDone: () => void;
   readonly children: ReactNode;

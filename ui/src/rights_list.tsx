@@ -1,6 +1,6 @@
 /**
- * The parts that the lists on the page about rights share: a section with a table that is a live
- * query, buttons that ask before they drop something, and statements with their failures.
+ * What the lists on the page about rights share: a section with a table that is a live query,
+ * buttons that ask before they drop something, and statements with their failures.
  */
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { type CellObject, ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -49,8 +49,7 @@ export function RightsList(props: RightsListProps): ReactNode {
         {noteOf(followed, none)}
       </p>
       {rows !== undefined && rows.length > 0 && (
-        // The element is focusable, so that the arrow keys scroll a table that is wider than the
-        // page.
+        // Focusable, so that the arrow keys scroll a table that is wider than the page.
         <div className="rights-scroll" tabIndex={0} role="group" aria-labelledby={id}>
           <table>
             <thead>
@@ -88,9 +87,9 @@ function noteOf({ rows }: FollowedRows, none: string): string {
 
 export interface Statement {
   readonly isBusy: boolean;
-  /** The description of the refused action, for the user. */
+  /** Tells the user which action was refused and why; undefined if none was. */
   readonly fault: string | undefined;
-  /** Runs a statement. @returns The cells of its first row, or undefined if it was refused. */
+  /** Runs a statement. @returns The cells of its first row; undefined if it was refused. */
   readonly run: (sql: string) => Promise<CellObject | undefined>;
 }
 
@@ -131,7 +130,7 @@ export function Fault({ text }: { readonly text: string | undefined }): ReactNod
   );
 }
 
-/** A button that drops something at the second click. */
+/** A button that drops something when it is clicked a second time. */
 export function DropButton({
   name,
   sql,

@@ -1,8 +1,8 @@
 /**
  * The statements with which the page shows and changes rights. All user input is quoted here,
- * except the conditions of policies, which are SQL themselves.
+ * except for the conditions of policies, which are SQL themselves.
  */
-/** The queries that the page follows, each ordered as it is displayed. */
+/** The queries that the page follows. Each is in the order in which it is displayed. */
 export const RIGHTS_QUERIES = {
   policies: `SELECT table_id, policy_name, upper(command) AS command, roles, using_expression, check_expression,
       owner, is_in_force
@@ -38,7 +38,7 @@ export interface PolicyDraft {
   readonly table: string;
   readonly name: string;
   readonly command: string;
-  /** The role to which the policy applies; empty for both roles. */
+  /** The role that the policy applies to; empty if it applies to both roles. */
   readonly roles: readonly string[];
   readonly using: string;
   readonly check: string;
@@ -54,13 +54,11 @@ export interface TokenDraft {
   readonly namespaces: string;
 }
 
-/** A login at a provider, which gives access to an account. */
+/** A login at a provider that gives access to an account. */
 export interface LinkDraft {
   readonly user: string;
   readonly provider: string;
-  /**
-   * The id that the provider gives the person; empty for an account that is found by its own id.
-   */
+  /** The provider's id for the person; empty for an account that is found by its own id. */
   readonly subject: string;
 }
 
@@ -70,7 +68,7 @@ export interface InvitationDraft {
   readonly expires: string;
 }
 
-/** Returns a table's id, as shown in the list of tables, as SQL. */
+/** Returns a table's name, as shown in the list of tables, as SQL. */
 export function tableSql(namespace: string, table: string): string {
   return `${nameSql(namespace)}.${nameSql(table)}`;
 }
@@ -98,7 +96,7 @@ export function createPolicySql({
   ].join("");
 }
 
-/** A policy with the parts that ALTER POLICY can change. */
+/** A policy, with the parts that ALTER POLICY can change. */
 export interface PolicyChange {
   readonly name: string;
   readonly table: string;
@@ -108,7 +106,7 @@ export interface PolicyChange {
   readonly check: string;
 }
 
-/** A condition that is left empty stays as it is, because ALTER POLICY cannot remove it. */
+/** A condition left empty stays as it is, because ALTER POLICY cannot remove it. */
 export function alterPolicySql({ check, name, roles, table, using }: PolicyChange): string {
   return [
     `ALTER POLICY ${nameSql(name)} ON ${table}`,
@@ -118,7 +116,9 @@ export function alterPolicySql({ check, name, roles, table, using }: PolicyChang
   ].join("");
 }
 
-/** Returns the table of a row of policies: its name with its namespace, both without quotes. */
+/**
+ * Returns the table of a row in the list of policies: its name and namespace, both without quotes.
+ */
 export function tableOfPolicy(tableId: string): string {
   const [namespace = "", table = ""] = tableId.split(/\.(.*)/s);
   return tableSql(namespace, table);

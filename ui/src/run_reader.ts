@@ -7,21 +7,21 @@ import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/
 /** How many rows are read before the user asks for more. */
 const FIRST_ROWS = 1000;
 
-/** The maximum number of rows that are read at a time. Reading more would freeze the page. */
+/** The maximum number of rows to read at a time. More would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
 /**
- * How many rows are kept at most for a statement other than the last one, because later statements
- * wait for it to end.
+ * The maximum number of rows to keep of any statement but the last. Later statements wait for
+ * earlier ones to end.
  */
 const KEPT_ROWS_MAX = 10_000;
 
 export interface ReadEntry {
   readonly entry: StatementEntry;
   readonly rows: readonly (readonly unknown[])[];
-  /** Whether the result has more rows to read. */
+  /** Whether more rows of the result can be read. */
   readonly hasMore: boolean;
-  /** Whether there were more rows than are kept. */
+  /** Whether the result had more rows than are kept. */
   readonly isCut: boolean;
 }
 
@@ -36,7 +36,7 @@ export class RunReader {
   readonly #parts: AsyncIterator<ExecutionPart>;
   readonly #statements: number;
   readonly #held: Held[] = [];
-  /** How many rows of the last statement to show. More rows may already have arrived. */
+  /** How many of the last statement's rows to show. More may already have arrived. */
   #shown = 0;
   #tookMs: number | undefined;
   #isOver = false;
@@ -48,7 +48,7 @@ export class RunReader {
     this.#statements = statements;
   }
 
-  /** The duration of the run; undefined while it continues. */
+  /** How long the run took, in milliseconds; undefined while it continues. */
   get tookMs(): number | undefined {
     return this.#tookMs;
   }
@@ -62,14 +62,14 @@ export class RunReader {
     });
   }
 
-  /** Reads as many additional rows as there are already. @throws The error that ended the run. */
+  /** Doubles the number of rows read, within limits. @throws The error that ended the run. */
   readMore(): Promise<void> {
     return this.#readTo(this.#shown + Math.min(Math.max(this.#shown, FIRST_ROWS), MORE_ROWS_MAX));
   }
 
   #readTo(rows: number): Promise<void> {
     this.#shown = Math.max(this.#shown, rows);
-    // Reads run one after another, even after one has failed.
+    // Reads run one after another, even if one has failed.
     const read = async (): Promise<void> => {
       while (!this.#isOver && !this.#hasRead(this.#shown)) await this.#readPart();
     };
@@ -91,7 +91,7 @@ export class RunReader {
     } else if (part.kind === "rows") this.#addRows(part);
     else {
       const held = this.#heldOf(part.statement, part.entry);
-      // The columns remain the same object, so that the grid recognizes them.
+      // The columns stay the same object, so the grid recognizes them.
       const { schema = part.entry.schema } = held.entry;
       held.entry = { ...part.entry, ...(schema && { schema }) };
       held.isWhole = true;
@@ -105,7 +105,7 @@ export class RunReader {
       throw new Error("The response ended early");
     } catch (error) {
       this.#isOver = true;
-      // A failure before any rows contains the results of earlier statements.
+      // A failure before any rows brings the results of the earlier statements with it.
       const results = error instanceof ServerError ? error.results : [];
       for (const [statement, { rows = [], ...entry }] of results.entries()) {
         const isCut = rows.length > KEPT_ROWS_MAX;

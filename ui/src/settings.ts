@@ -1,6 +1,6 @@
 /**
- * Keeps settings in the browser between visits: the colour scheme, whether there was a session, and
- * the text of the editor until its user logs out. They never include a token or a password.
+ * Keeps settings in the browser between visits: the colour scheme, whether there was a session,
+ * and the editor's text until its user logs out. They never include a token or a password.
  */
 
 export type Theme = "system" | "light" | "dark";
@@ -10,7 +10,7 @@ const THEME_KEY = "tidemark.theme";
 const TEXT_KEY = "tidemark.text";
 const SESSION_KEY = "tidemark.session";
 
-/** Reads a setting. Returns undefined if there is none, or if the browser forbids storage. */
+/** Reads a setting; undefined if there is none, or if the browser forbids storage. */
 function read(key: string): string | undefined {
   try {
     return localStorage.getItem(key) ?? undefined;
@@ -24,7 +24,7 @@ function write(key: string, value: string | undefined): void {
     if (value === undefined) localStorage.removeItem(key);
     else localStorage.setItem(key, value);
   } catch {
-    // If the browser forbids storage, the page works, but forgets its settings.
+    // If the browser forbids storage, the page still works, but forgets its settings.
   }
 }
 
@@ -39,7 +39,7 @@ export function applyTheme(theme: Theme): void {
   write(THEME_KEY, theme === "system" ? undefined : theme);
 }
 
-/** Returns whether a refresh is worth trying, because the cookie itself cannot be read here. */
+/** Whether a refresh is worth trying. The cookie itself cannot be read here. */
 export function hadSession(): boolean {
   return read(SESSION_KEY) !== undefined;
 }
@@ -48,7 +48,7 @@ export function rememberSession(isThere: boolean): void {
   write(SESSION_KEY, isThere ? "1" : undefined);
 }
 
-/** Returns the text that a user left in the editor. It is not returned to any other user. */
+/** Returns the text that a user left in the editor. No other user gets it. */
 export function storedText(userId: string): string | undefined {
   const stored = read(TEXT_KEY);
   const owner = `${JSON.stringify(userId)}:`;

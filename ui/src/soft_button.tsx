@@ -1,6 +1,6 @@
 /**
- * Renders a button that may be temporarily inactive. Unlike a `disabled` button, it keeps the focus
- * in the meantime, so that keyboard users do not lose their place.
+ * Renders a button that may be temporarily inactive. Unlike a `disabled` button, it keeps the
+ * focus in the meantime, so keyboard users do not lose their place.
  */
 import type { ComponentProps, ReactNode } from "react";
 

@@ -1,13 +1,10 @@
 /**
- * The words of Tidemark's SQL for highlighting and completion. The existing dialects highlight
+ * The keywords of Tidemark's SQL, for highlighting and completion. The existing dialects highlight
  * common column names such as `id` and `content` as keywords, so this one is used instead.
  */
 import { SQLDialect } from "@codemirror/lang-sql";
 
-/**
- * The keywords to highlight. Words that are usually column names are omitted, although they are
- * keywords of the grammar.
- */
+/** The keywords to highlight. Keywords that are usually column names are left out. */
 export const KEYWORDS: string =
   "abort add all alter always analyze and any as asc auto_increment before begin between both " +
   "by cascade case cast check collate column commit conflict constraint create cross cube " +
@@ -60,7 +57,7 @@ export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   caseInsensitiveIdentifiers: true,
 });
 
-/** Returns a name as SQL text, quoted if necessary. */
+/** Returns a name as SQL, quoted if necessary. */
 export function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

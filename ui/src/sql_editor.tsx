@@ -1,5 +1,5 @@
 /**
- * Renders the SQL editor, which is assembled from parts of CodeMirror. It owns its text; other
+ * Renders the SQL editor, which is assembled from parts of CodeMirror. It owns its text. Other
  * components access the text through the handle.
  */
 import {
@@ -45,12 +45,13 @@ export interface EditorHandle {
   /** Returns the selection, or everything if nothing is selected. */
   submitted(): Submitted;
   /**
-   * Returns the selection, or the query nearest to the cursor, or undefined if there is no query.
+   * Returns the selection or, if nothing is selected, the query nearest to the cursor; undefined
+   * if there is no query.
    */
   query(): Submitted | undefined;
   text(): string;
   replace(text: string): void;
-  /** Underlines the word at an offset of the whole text. */
+  /** Underlines the word at an offset within the whole text. */
   mark(offset: number, message: string): void;
   clearMark(): void;
   goTo(offset: number): void;
@@ -109,7 +110,7 @@ const theme = EditorView.theme({
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)", padding: "6px 10px" },
 });
 
-/** Returns the nonce that the server assigned to the page for styles created by scripts. */
+/** Returns the nonce that the server has assigned to the page for styles created by scripts. */
 function styleNonce(): string {
   return document.querySelector<HTMLLinkElement>("link[rel=stylesheet][nonce]")?.nonce ?? "";
 }
@@ -177,7 +178,7 @@ function openEditor(
         syntaxHighlighting(highlighting),
         theme,
         EditorView.contentAttributes.of({
-          // Editable text is focusable in any case; the attribute makes this visible to tools.
+          // Editable text is focusable in any case. The attribute tells tools so.
           tabindex: "0",
           "aria-label": strings.editor.label,
           "aria-description": strings.editor.leaveHelp,
@@ -198,7 +199,8 @@ function openEditor(
 }
 
 /**
- * Returns the range of the word or sign at an offset: at least one character, and within the text.
+ * Returns the range of the word or sign at an offset. It has at least one character, unless the
+ * text is empty.
  */
 function rangeAt(text: string, offset: number): { from: number; to: number } {
   const from = Math.max(0, Math.min(offset, text.length - 1));

@@ -1,8 +1,8 @@
-/** Splits SQL text into tokens and drops comments, even if the text does not parse. */
+/** Splits SQL into tokens and drops comments, even if the SQL does not parse. */
 
 export interface Token {
   readonly kind: "name" | "quoted" | "sign" | "value";
-  /** The text of the token; names are unquoted, and bare words are in lower case. */
+  /** The text of the token. Names are unquoted, and bare words are in lower case. */
   readonly text: string;
   readonly from: number;
   readonly to: number;
@@ -24,13 +24,13 @@ export function tokensOf(text: string): Token[] {
   });
 }
 
-/** Returns whether an offset is inside a comment. */
+/** Whether an offset is inside a comment. */
 export function isInComment(text: string, cursor: number): boolean {
   const comments = text.matchAll(TOKEN);
   for (const { 0: all, index } of comments) {
     const isComment = all.startsWith("--") || all.startsWith("/*");
     const end = index + all.length;
-    // The end of a block comment is outside the comment; the end of a line comment is still inside
+    // The end of a block comment is outside the comment. The end of a line comment is still inside
     // it.
     if (isComment && index < cursor && (all.startsWith("--") ? cursor <= end : cursor < end)) {
       return true;

@@ -1,4 +1,4 @@
-/** Splits a text into statements, and chooses the one that a live view follows. */
+/** Splits SQL into statements, and chooses the one that a live view follows. */
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
 
 /** A piece of the editor's text, with its position. */
@@ -7,7 +7,7 @@ export interface Submitted {
   readonly offset: number;
 }
 
-/** Returns the statements without the comments between them. */
+/** Returns the statements, without the comments between them. */
 export function statementsIn(sql: string): Submitted[] {
   const { topNode } = TIDEMARK_SQL.language.parser.parse(sql);
   return topNode
@@ -17,9 +17,9 @@ export function statementsIn(sql: string): Submitted[] {
 }
 
 /**
- * Returns the query that a live view follows: the statement at or before the cursor. If that
- * statement is not a query, the next query below it is returned, or otherwise the last one above
- * it. Returns undefined if there is no query.
+ * Returns the query that a live view follows: the statement at or before the cursor. If that is
+ * not a query, returns the next query below it or, if there is none, the last one above it;
+ * undefined if there is no query at all.
  */
 export function queryToFollow(sql: string, cursor: number): Submitted | undefined {
   const statements = statementsIn(sql);

@@ -1,4 +1,4 @@
-/** Contains all user-visible text, so that it can be translated and checked as a whole. */
+/** Contains all user-visible text, so that it can be translated, and checked as a whole. */
 
 const number = new Intl.NumberFormat("en");
 const milliseconds = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });

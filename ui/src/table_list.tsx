@@ -1,6 +1,6 @@
 /**
- * Lists the tables next to the editor, by namespace. Choosing a table writes a query for it and
- * runs that query.
+ * Lists the tables next to the editor, by namespace. Choosing a table writes a query for it into
+ * the editor and runs that query.
  */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
@@ -13,9 +13,9 @@ export type ListState = "loading" | "ready" | "failed";
 
 export interface TableListProps {
   readonly tables: readonly ListedTable[];
-  /** The outcome of the last attempt to load the list. */
+  /** How the last attempt to load the list went. */
   readonly state: ListState;
-  /** Whether no table can be chosen at present. */
+  /** Whether tables cannot be chosen at present. */
   readonly isOff: boolean;
   readonly onChoose: (sql: string) => void;
   readonly onReload: () => void;
@@ -23,7 +23,7 @@ export interface TableListProps {
 
 /**
  * How many rows a preview shows: enough to see what a table contains, without loading a million
- * rows after one click.
+ * rows on one click.
  */
 const PREVIEW_ROWS = 1000;
 
@@ -72,16 +72,17 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
   );
 }
 
-/**
- * Returns the note on the state of the list. An earlier list remains visible, marked as outdated.
- */
+/** Returns a note on the state of the list. An earlier list stays visible, marked as outdated. */
 function noteOf(state: ListState, tables: readonly ListedTable[]): string {
   if (state === "failed") return strings.tables.failed;
   if (tables.length > 0) return "";
   return state === "loading" ? strings.tables.loading : strings.tables.none;
 }
 
-/** Shows the newest rows of the server's logs, because people open a log to see its end. */
+/**
+ * Returns the query that previews a table. For the server's logs, it shows the newest rows,
+ * because people open a log to see its end.
+ */
 function previewOf({ columns, name, namespace }: ListedTable): string {
   const isLog = namespace === "system" && columns.some((column) => column.name === "timestamp");
   const order = isLog ? " ORDER BY timestamp DESC" : "";

@@ -1,5 +1,5 @@
 /**
- * Changes a row of the example every second while its live view is shown, so that new users see
+ * Changes a row of the example every second while its live view is shown. New users thus see
  * changes arrive without opening a second window.
  */
 import { useEffect, useState } from "react";
@@ -8,8 +8,8 @@ import { db } from "./database.ts";
 import { MOVE_MS, moveOf } from "./example.ts";
 
 /**
- * Changes rows of the example regularly.
- * @returns The reason why the changes have stopped, if one was refused.
+ * Changes rows of the example at regular intervals.
+ * @returns Why the changes have stopped, if one was refused.
  */
 export function useMoves(isOn: boolean): string | undefined {
   const [refusal, setRefusal] = useState<string>();
@@ -25,7 +25,7 @@ export function useMoves(isOn: boolean): string | undefined {
       try {
         await db.query(sql, params);
       } catch (error) {
-        // The view reports that the server is gone; the changes continue when it is back.
+        // If the server is gone, the view says so, and the changes continue when it is back.
         if (error instanceof ServerError) {
           clearInterval(timer);
           setRefusal(error.message);

@@ -1,14 +1,12 @@
 /**
- * Connects the text of the editor with the address and with the browser's storage. Typed text
- * replaces the newest step of the history. A text that was run remains as a step to which the user
- * can return.
+ * Connects the editor's text with the address and the browser's storage. Typed text replaces the
+ * newest step of the history. Text that has been run remains as a step that the user can return
+ * to.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import { keepState, type PageState, stateFromHash } from "./page_state.ts";
 
-/**
- * How long to wait before a change is saved, because saving at every keystroke would be too often.
- */
+/** How long to wait before a change is saved. Saving at every keystroke would be too often. */
 const KEEP_MS = 250;
 
 interface Kept {
@@ -19,14 +17,14 @@ interface Kept {
 export interface KeptPage {
   /** Called when the text or the page has changed. */
   readonly changed: (now: Kept) => void;
-  /** Called when the shown text was run, so that the history can return to it. */
+  /** Called when the shown text has been run, which makes it a step of the history. */
   readonly ran: (now: Kept) => void;
 }
 
 export function usePageState(userId: string, onBack: (state: PageState) => void): KeptPage {
   const waiting = useRef<Kept>(undefined);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  /** Whether the user can return to the newest step of the history. */
+  /** Whether the newest step of the history is one that the user can return to. */
   const isRun = useRef(true);
   const goBack = useRef(onBack);
   goBack.current = onBack;
@@ -73,7 +71,7 @@ export function usePageState(userId: string, onBack: (state: PageState) => void)
     };
   }, [flush]);
 
-  // This runs before all other effects when a session ends.
+  // When a session ends, this runs before all other effects.
   useLayoutEffect(() => flush, [flush]);
   return { changed, ran };
 }

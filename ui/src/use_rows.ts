@@ -1,15 +1,15 @@
 /**
- * The rows of a query, kept up to date by following it, so that the page about rights also shows
- * the changes of others without a button for it.
+ * The rows of a query, kept up to date by following it. The page about rights thus also shows
+ * changes made by others, without a refresh button.
  */
 import { useEffect, useState } from "react";
 import type { CellObject, ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
 
 export interface FollowedRows {
-  /** Undefined until the rows are complete. */
+  /** The rows; undefined until they are complete. */
   readonly rows: readonly CellObject[] | undefined;
-  /** The reason why the live query ended. */
+  /** Why the live query has ended; undefined while it is running. */
   readonly error: ServerError | undefined;
 }
 
@@ -25,7 +25,7 @@ export function useRows(sql: string): FollowedRows {
   return followed;
 }
 
-/** Returns a cell as text, which is empty for NULL. */
+/** Returns a cell as text. NULL becomes an empty string. */
 export function textOf(row: CellObject, column: string): string {
   const cell = row[column];
   if (cell === null || cell === undefined) return "";

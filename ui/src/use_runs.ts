@@ -1,6 +1,6 @@
 /**
- * Manages what happens to the text of the editor: it is running, it has results, or one of its
- * queries is being followed.
+ * Manages what happens to the editor's text: it is running, it has results, or one of its queries
+ * is being followed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { ServerError } from "../../src/client/mod.ts";
@@ -13,10 +13,10 @@ import type { EditorHandle } from "./sql_editor.tsx";
 import { type Submitted, statementsIn } from "./statements.ts";
 import { strings } from "./strings.ts";
 
-/** The outcome of a run of statements. */
+/** The outcome of running statements. */
 interface Answer {
   readonly entries: readonly ReadEntry[];
-  /** How long the run took; undefined until all of it has succeeded. */
+  /** How long the run took, in milliseconds; undefined until all of it has succeeded. */
   readonly tookMs: number | undefined;
   readonly failure: Failure | undefined;
   /** Whether the user stopped the run. */
@@ -44,9 +44,9 @@ const NO_QUERY: Failure = {
   place: undefined,
 };
 
-/** A result that has more rows to read. */
+/** A result with more rows to read. */
 export interface Reading {
-  /** Whether the page is reading rows of a result. */
+  /** Whether rows of a result are being read. */
   readonly isBusy: boolean;
   readonly more: () => void;
   readonly all: () => Promise<void>;
@@ -73,13 +73,13 @@ export type Outcome =
 
 export interface Runs {
   readonly outcome: Outcome;
-  /** Runs the text of the editor, or follows one of its queries. */
+  /** Runs the editor's text or, if `isLive` is set, follows one of its queries. */
   readonly start: (isLive: boolean) => void;
   /** Closes a live view. */
   readonly clear: () => void;
   /**
-   * Marks the position of an error in the editor, and converts it to a position in the text of the
-   * editor.
+   * Marks the position of an error in the editor. Returns the failure, with its position in the
+   * editor's text.
    */
   readonly place: (error: unknown, submitted: Submitted) => Failure;
 }
@@ -89,10 +89,7 @@ export function useRuns(
   onAnswer: (entries: readonly ReadEntry[]) => void,
 ): Runs {
   const count = useRef(0);
-  /**
-   * Aborting this controller ends the response of the previous run, if it has not been read
-   * completely.
-   */
+  /** Aborting it ends the previous run's response if that has not been read completely. */
   const latest = useRef<AbortController>(undefined);
   useEffect(() => () => latest.current?.abort(), []);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
@@ -109,7 +106,7 @@ export function useRuns(
     return failure;
   };
 
-  /** Runs statements, and shows their results. @returns Whether all statements succeeded. */
+  /** Runs statements, and shows their results. @returns Whether all of them succeeded. */
   const run = async (submitted: Submitted): Promise<boolean> => {
     const abort = new AbortController();
     const { text } = submitted;
@@ -162,7 +159,7 @@ export function useRuns(
   return { outcome, start, clear, place };
 }
 
-/** Continues reading, and returns the results so far. */
+/** Continues reading. Returns the results so far. */
 async function answerOf(reader: RunReader, place: (error: unknown) => Failure): Promise<Answer> {
   const answer = (rest: Partial<Answer>): Answer => ({
     ...NO_ANSWER,
@@ -212,7 +209,7 @@ function readingOf({
     isAllWanted = false;
     present(false);
   };
-  /** A request for all rows during another read waits for all of them. */
+  /** If all rows are requested during another read, that read goes on until it has all of them. */
   const go = (isAll: boolean): Promise<void> => {
     isAllWanted ||= isAll;
     busy ??= readOn();

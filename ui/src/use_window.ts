@@ -3,32 +3,32 @@
  *
  * Browsers limit the height of an element to about ten million pixels, but a table may be taller
  * than that. The scroll range is then shorter than the table: a long scroll, for example with the
- * bar, moves proportionally through the table, while a short one, for example with the wheel, moves
- * by its number of pixels. When scrolling stops, the bar is moved to its proper position.
+ * bar, moves proportionally through the table, while a short one, for example with the wheel,
+ * moves by its number of pixels. When scrolling stops, the bar is moved to its proper position.
  */
 import { type RefObject, useCallback, useLayoutEffect, useReducer, useRef } from "react";
 
 const ROW_HEIGHT = 28;
 
-/** The rows begin below the header. */
+/** The height of the header in pixels. The rows begin below it. */
 const HEADER_HEIGHT = 42;
 const BODY_HEIGHT_MAX = 8_000_000;
-/** How many rows are drawn above and below the visible ones. */
+/** How many rows are drawn beyond the visible ones, both above and below. */
 const OVERSCAN = 12;
 const REST_MS = 150;
 
 export interface RowWindow {
-  /** The drawn rows: from `first` up to, but not including, `end`. */
+  /** The first row that is drawn. `end` is the exclusive end. */
   readonly first: number;
   readonly end: number;
   readonly bodyHeight: number;
-  /** Returns the pixels from the top of the body to a row. */
+  /** Returns the distance from the top of the body to a row, in pixels. */
   readonly topOf: (index: number) => number;
-  /** Returns the row at the upper edge. */
+  /** Returns the row at the upper edge of the visible part. */
   readonly topRow: () => number;
   /** Scrolls a row into view. */
   readonly reveal: (index: number, rowCount?: number) => void;
-  /** Moves the visible part by this many rows. */
+  /** Moves the visible part by a number of rows. */
   readonly moveBy: (rows: number) => void;
 }
 
@@ -40,7 +40,7 @@ interface Position {
   isDragged: boolean;
 }
 
-/** The properties of a scrolling element that determine its visible part. */
+/** The sizes of a scrolling element that determine its visible part. */
 interface Sizes {
   readonly view: number;
   readonly tableTopMax: number;
@@ -60,7 +60,7 @@ function sizesOf(element: HTMLElement, rowCount: number): Sizes {
   };
 }
 
-/** The scroll position in the table. */
+/** Returns the position in the table after a scroll. */
 function tableTopAfter(
   { isDragged, scrollTop: before, tableTop }: Position,
   scrollTop: number,
@@ -131,7 +131,7 @@ interface Scrolled {
   readonly redraw: () => void;
 }
 
-/** Follows the scrolls of an element. */
+/** Follows the scrolling of an element. */
 function useScrolls(
   scroller: RefObject<HTMLElement | null>,
   { count, place, position, redraw }: Scrolled,
@@ -154,7 +154,7 @@ function useScrolls(
       if (sizes.isScaled) timer = setTimeout(rest, REST_MS);
       redraw();
     };
-    // A press on the element itself always hits its scroll bars.
+    // A press on the element itself always hits one of its scroll bars.
     const onPress = ({ target }: Event): void => {
       now.isDragged = target === element;
     };

@@ -1,4 +1,4 @@
-/** Renders the workbench, in which users write SQL, run it, see its results, or follow it live. */
+/** Renders the workbench, where users write SQL, run it, see its results, or follow it live. */
 import {
   type ReactNode,
   type RefObject,
@@ -31,11 +31,11 @@ interface Listed {
   readonly state: ListState;
 }
 
-/** The delay until tables created elsewhere appear in the list. */
+/** How often the list is updated with tables created elsewhere. */
 const TABLES_MS = 5000;
 
 /**
- * Returns the current tables, which are read again after a run that may have changed them, and at
+ * Returns the current tables. They are read again after a run that may have changed them, and at
  * intervals.
  */
 function useTables(): Listed & { reload: () => void } {
@@ -49,8 +49,7 @@ function useTables(): Listed & { reload: () => void } {
           return isSame ? before : { tables, state: "ready" };
         }),
       (error: unknown) => {
-        // If the list is not available, the rest of the page works, and the next run reports the
-        // error.
+        // Without the list, the rest of the page works, and the next run reports the error.
         if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
         setListed(({ tables }) => ({ tables, state: "failed" }));
       },
@@ -79,7 +78,10 @@ export function Workbench({ userId }: { readonly userId: string }): ReactNode {
     const mayBeRead = state === "failed" && entries.length > 0;
     if (mayBeRead || entries.some(isDefinition)) reload();
   });
-  /** A live view may start by itself, because it changes nothing. Only the example waits. */
+  /**
+   * A live view may start by itself, because it changes nothing. Only the example waits for the
+   * user.
+   */
   const show = (isFollowed: boolean, text: string): void => {
     setLive(isFollowed);
     if (isFollowed && !isExample(text)) start(true);
@@ -190,7 +192,7 @@ function StopButton({
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     const { current: element } = button;
-    // The button disappears when the run ends, but the focus must not be lost.
+    // The button disappears when the run ends, but the focus must not get lost.
     return () => {
       if (document.activeElement === element) focusAfter.current?.focus();
     };
@@ -247,7 +249,7 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
       ) : (
         failure && <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
       );
-      // A run that fails while more rows are read reports the failure itself.
+      // A run that fails while more rows are being read reports the failure itself.
       const key = `${run}${end === undefined ? "" : " ended"}`;
       return <Results key={key} {...{ entries, tookMs, isStopped, reading }} failure={end} />;
     }
@@ -269,7 +271,7 @@ function Stopped({ isLeft, rows }: StoppedProps): ReactNode {
   );
 }
 
-/** Marks the position once, when the error occurs. */
+/** Marks the error's position once, when the error occurs. */
 function LiveFailure({
   error,
   onGoTo,
@@ -287,8 +289,7 @@ function LiveFailure({
 }
 
 /**
- * Returns whether a statement may have changed the tables. Statements that change rows or return
- * rows do not.
+ * Whether a statement may have changed the tables. Statements that change or return rows have not.
  */
 function isDefinition({ entry: { last_seq: lastSeq, schema } }: ReadEntry): boolean {
   return schema === undefined && lastSeq === undefined;

@@ -1,6 +1,6 @@
 /**
- * Verifies that an interrupted flush leaves nothing behind that harms the next flush, and publishes
- * nothing that a crash could still partly undo.
+ * Verifies that an interrupted flush leaves nothing behind that harms the next flush, and
+ * publishes nothing that a crash could still partly undo.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile } from "../../../src/base/disk.ts";
@@ -23,7 +23,7 @@ const NEXT = defineTable(2, [{ kind: "int" }]);
 
 const SEGMENTS = `${DATA_PATH}/segments/1`;
 
-/** Creates one segment, one row of which has since been replaced. */
+/** Creates one segment with a row that has since been replaced. */
 async function changedSince(disk: SimulatedDisk, manifest: MemoryManifest): Promise<LocalStore> {
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
   await commit(store, 1, "insert", [
@@ -42,7 +42,7 @@ function namesIn(disk: SimulatedDisk, directory: string): string[] {
     .toSorted();
 }
 
-/** Prevents the next segment file from getting its final name. */
+/** Prevents the next segment file from being renamed into place. */
 function refuseNextSegment(disk: SimulatedDisk): void {
   let isRefused = false;
   disk.faultPlan = (operation, path) => {
@@ -79,8 +79,8 @@ test("after a hold, the remains of a failed flush are removed, but nothing that 
 });
 
 // Verifies that files that the manifest may list are kept. The catalog reports that a write failed
-// although it succeeded, as after an error during its commit. The next start finds what is on its
-// disk.
+// although it succeeded, as can happen when an error occurs during its commit. The next start sees
+// what is on disk.
 test("files that may or may not have been published stay until the next start", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -163,9 +163,9 @@ test("a flush whose publication is refused for lack of space leaves no file", as
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-/** A disk on which syncs of some log files block until they are released. */
+/** A disk that blocks syncs of some log files until they are released. */
 class SlowLogDisk extends SimulatedDisk {
-  /** The ending of the paths whose syncs block; undefined if no sync blocks. */
+  /** The suffix of the paths whose syncs block; undefined if none do. */
   hangs: string | undefined;
   #waiting: (() => void)[] = [];
 
@@ -218,9 +218,9 @@ test("in relaxed mode, a flush waits for the log, so that a power loss keeps or 
   await store.close();
 });
 
-// Verifies that a flush does not take the last row of a table for the end of its commit. The commit
-// continues in the next log file, whose sync hangs, while the first one was synced when the log
-// moved on.
+// Verifies that a flush does not mistake a table's last row for the end of its commit. The commit
+// continues in the next log file, whose sync hangs. The first file was synced when the log moved
+// on.
 test("in relaxed mode, a flush waits for a whole commit that spans log files", async () => {
   const disk = new SlowLogDisk();
   const manifest = new MemoryManifest();

@@ -1,6 +1,6 @@
 /**
- * Tests the job that limits the size of history: it yields to other work, runs one check at a time,
- * and checks a table less often if nothing can be discarded from it.
+ * Tests the job that limits the size of history: it yields to other work, runs one check at a
+ * time, and checks less often if nothing can be discarded.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
@@ -11,12 +11,12 @@ import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 import { commit, defineTable, openStore } from "../../support/store_fixture.ts";
 
-/** Each table has one segment, so that a check takes two steps per table. */
+/** Each table has one segment, so a check takes two steps per table. */
 const TABLES = Array.from({ length: 10 }, (_, index) =>
   defineTable(index + 1, [{ kind: "int" }, { kind: "text" }]),
 );
 
-/** The number of pauses in a check of all tables. */
+/** How many times a check of all tables pauses. */
 const PAUSES = 2;
 
 async function settled(): Promise<void> {
@@ -32,7 +32,7 @@ interface Opened {
 
 const OPTIONS = { historyBytesMax: 1 };
 
-/** Opens a store in which one row of each table was replaced. */
+/** Opens a store in which one row of each table has been replaced. */
 async function openWithHistory(): Promise<Opened> {
   const clock = new CountingClock();
   const disk = new SimulatedDisk();

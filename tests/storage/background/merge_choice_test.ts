@@ -1,6 +1,6 @@
 /**
- * Verifies that a table has few segments whatever the size of flushes, and that large segments are
- * copied only a few times.
+ * Verifies that a table has few segments, whatever the size of its flushes, and that large
+ * segments are copied only a few times.
  */
 import { expect, test } from "bun:test";
 import {
@@ -15,12 +15,12 @@ type OpenSegment = StoredTable["segments"][number];
 const ROWS = 50_000_000;
 const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
 
-/** The number of bytes of a narrow row. */
+/** The size of a narrow row in bytes. */
 const ROW_BYTES = 40;
 
 /**
- * Returns the properties that the choice reads, for segments with these sizes. Segments at the
- * positions in `damaged` are quarantined.
+ * Returns what the choice reads about segments of these sizes. Segments at the indexes in
+ * `damaged` are quarantined.
  */
 function tableOf(
   rowCounts: readonly number[],
@@ -37,7 +37,7 @@ function chosen(rowCounts: readonly number[], rowBytes?: number): readonly numbe
   return segmentsToMerge(table, MERGE_BOUNDS)?.map(({ entry }) => entry.rowCount);
 }
 
-/** Returns a table after repeated flushes of the given sizes, and the cost of its merges. */
+/** Returns a table after flushes of the given sizes, and the cost of its merges. */
 function grown(
   flushes: readonly number[],
   { rowBytes, rows: allRows }: { rowBytes: number; rows: number } = {
@@ -144,10 +144,10 @@ test("segmentsToMerge leaves a large segment alone while few rows have followed 
   expect(chosen([large, ...Array.from({ length: 7 }, () => 5000)])).toBeUndefined();
   expect(chosen([large, ...Array.from({ length: 8 }, () => 5000)])).toHaveLength(8);
   expect(chosen([large, ...Array.from({ length: 7 }, () => 150_000)])).toHaveLength(8);
-  // The neighbours of the smallest segments do not matter.
+  // The neighbours of the smallest segments make no difference.
   const tiny = repeated(7, 1);
   expect(chosen([4000, ...tiny])).toHaveLength(8);
-  // A small segment may have large rows, however.
+  // But a small segment may have large rows.
   expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
   expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
   expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);

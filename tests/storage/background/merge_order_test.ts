@@ -1,4 +1,4 @@
-/** Tests which rows a merge keeps, their order, and how many it processes at a time. */
+/** Tests which rows a merge keeps, in which order, and how many it processes at a time. */
 import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { portions } from "../../../src/storage/background/merge_order.ts";
@@ -17,8 +17,8 @@ interface Version {
 
 /**
  * Creates a segment with one column.
- * @param value The value of the only column.
- * @param replacingSeqs Given for a history segment.
+ * @param value The value of that column.
+ * @param replacingSeqs Only for a history segment.
  */
 // oxlint-disable-next-line max-params -- a test reads best with one short line for each segment
 function segmentOf(
@@ -52,8 +52,8 @@ const KEEPS_ALL: HistoryLimits = {
 };
 
 /**
- * Returns the contents of portions: source and row in its segment, row by row, and the number of
- * rows per portion.
+ * Returns the contents of portions: for each row, its source and its number in the segment; and
+ * the row count of each portion.
  */
 // oxlint-disable-next-line max-params -- a test reads best with one short line for each pass
 function taken(
@@ -85,7 +85,7 @@ function taken(
   return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** Decides by a simple form of the rule whether a row is kept. */
+/** Decides what becomes of a row, by a simple form of the rule. */
 function plainFate(
   { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
   limits: HistoryLimits,
@@ -99,7 +99,7 @@ function plainFate(
   return obsoleteSince <= limits.settledSeq ? "past" : "current";
 }
 
-/** Returns adjacent sources, each with seqs above those of the preceding one. */
+/** Returns adjacent sources. The seqs of each are above those of the one before. */
 function randomSources(random: SeededRandom, sourceCount: number, ownersMax: number): Version[][] {
   return Array.from({ length: sourceCount }, (_, source) => {
     const owners = Array.from({ length: 1 + random.below(400) }, () => random.below(ownersMax));
@@ -126,9 +126,9 @@ function readersOf(sources: readonly (readonly Version[])[]): ReturnType<typeof 
   );
 }
 
-// Verifies that every row that is kept goes once into its output, by owner and then by seq, and
-// that newRows gives its position among the current ones. The test compares random owners,
-// replacements, times to live and retention floors with a sort of all rows.
+// Verifies that every row that is kept goes into its output once, ordered by owner and then by
+// seq, and that newRows gives its position among the current ones. The test compares random
+// owners, replacements, TTLs and retention floors with a sort of all rows.
 test("rows are merged in ascending order of owner and seq, each into its output or none", () => {
   const random = new SeededRandom(5);
   for (let round = 0; round < 60; round += 1) {
@@ -177,9 +177,9 @@ test("rows are merged in ascending order of owner and seq, each into its output 
   }
 });
 
-// Verifies that the history of many segments with overlapping seqs is returned as if it were one,
-// without the versions that are obsolete by the retention floor. The test puts each version of a
-// random table into a random segment.
+// Verifies that the history in many segments with overlapping seqs is returned as if it were in
+// one, without the versions that are obsolete at the retention floor. The test puts each version
+// of a random table into a random segment.
 test("rows of history are merged by seq, without versions obsolete by the retention floor", () => {
   const random = new SeededRandom(6);
   for (let round = 0; round < 60; round += 1) {
@@ -238,7 +238,9 @@ test("rows of many owners are read as one range per source, and a portion is a r
   for (const reader of readers) reader.close();
 });
 
-/** Returns a segment of one owner with strings of these lengths, in units of 125,000 characters. */
+/**
+ * Returns a single owner's segment with strings of these lengths, in units of 125,000 characters.
+ */
 function textSegmentOf(
   lengths: readonly number[],
   firstSeq: number,
@@ -257,8 +259,8 @@ function textSegmentOf(
   );
 }
 
-// Verifies that a merge holds few bytes at a time. The test uses strings that fill some groups of 8
-// MiB, one string that exceeds a group, and a source of short strings after them.
+// Verifies that a merge holds few bytes in memory at a time. The test uses strings that fill
+// groups of 8 MiB, one string that exceeds a group, and a source of short strings after them.
 test("portions end when they have many bytes, and keep the order", () => {
   const lengths = [
     Array.from({ length: 15 }, () => 6),
@@ -270,14 +272,15 @@ test("portions end when they have many bytes, and keep the order", () => {
   expect(rows.map(({ source, row }) => [source, row])).toEqual(
     lengths.flatMap((segment, source) => segment.map((_, row) => [source, row])),
   );
-  // A group has 67 units: 11 strings of 6, then 4 + 4 of 6, and each string of 90 alone.
+  // A group holds 67 units: first 11 strings of 6, then the remaining 4 along with 4 from the next
+  // source. Each string of 90 is alone.
   expect(rowCounts).toEqual([11, 8, 1, 2, 1, 4]);
   for (const reader of readers) reader.close();
 });
 
-// Verifies that the limit on bytes also holds for rows that are large at the beginning of all
-// sources, although their groups are not. The test puts long strings of the first owner of each
-// source before many short ones of the next.
+// Verifies that the limit on bytes also applies to rows that are large at the beginning of all
+// sources although their groups are not. In each source, long strings of the first owner come
+// before many short ones of the next.
 test("portions count the bytes of their own rows, not of the groups of these rows", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>
@@ -298,7 +301,7 @@ test("portions count the bytes of their own rows, not of the groups of these row
     ),
   );
   const { lengths, rows } = taken(readers, TEXT, KEEPS_ALL);
-  // A group has 13 strings of 625,000 bytes, and there are 40 strings.
+  // A group holds 13 strings of 625,000 bytes, and there are 40 strings.
   expect(lengths.slice(0, 3)).toEqual([13, 13, 13]);
   expect(rows.length).toBe(4 * perSource);
   for (const reader of readers) reader.close();

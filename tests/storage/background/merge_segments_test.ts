@@ -24,7 +24,7 @@ import {
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 
-/** Runs all ready work until the background work has ended. */
+/** Runs all ready work until background work has ended. */
 async function settled(): Promise<void> {
   for (let round = 0; round < 100; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -32,16 +32,16 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns how many segments contain current versions. After a merge, there is one such segment and
- * one segment of history.
+ * Returns the number of segments with current versions. After a merge, there is one of these and
+ * one history segment.
  */
 function currentCount(store: LocalStore): number {
   return store.segments().filter(({ kind }) => kind === "current").length;
 }
 
 /**
- * Writes seven segments with rows of two owners that replace one another, and one more batch of
- * rows in memory.
+ * Writes seven segments with two owners' rows, which replace one another, and keeps one more batch
+ * of rows in memory.
  */
 async function almostDue(store: LocalStore): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
@@ -83,7 +83,7 @@ test("eight flushed segments become one, and every earlier seq reads as before",
   await again.close();
 });
 
-/** A clock that records the largest number of replacements that were recorded in one tick. */
+/** A clock that notes the largest number of replacements recorded in any one tick. */
 class NotingClock extends HastyClock {
   mostPerTurn = 0;
   noted = 0;
@@ -95,9 +95,7 @@ class NotingClock extends HastyClock {
   }
 }
 
-/**
- * Returns how many replacements a merge of two segments of 50,000 rows carries over in one tick.
- */
+/** Returns how many replacements a merge of two segments of 50,000 rows applies in one tick. */
 async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
   const clock = new NotingClock();
   const replace = noteReplacements(() => {
@@ -148,8 +146,8 @@ test("rows that are replaced while their segment is merged stay replaced, or are
   };
   disk.holdsSyncs = true;
   const flushing = store.flush(1);
-  // Releases one sync after the other until the merged segment is written and waits for its own
-  // sync.
+  // Releases one sync after another until the merged segment has been written and is waiting for
+  // its own sync.
   while (!disk.exists(`${DATA_PATH}/tmp/9.seg`)) {
     disk.releaseSyncs();
     await new Promise((resolve) => setImmediate(resolve));
@@ -226,7 +224,7 @@ test("a merge in which the disk fails once at any point changes nothing, and is 
     const code = nth % 2 === 0 ? "EIO" : "ENOSPC";
     let count = 0;
     disk.faultPlan = (operation, path) => {
-      // A segment that the disk cannot read counts as damaged, which another test covers.
+      // A segment that the disk cannot read is treated as damaged, which a different test covers.
       const counts = !["read", "map"].includes(operation) && !path.endsWith(".wal");
       if (!counts || (operation === "open" && path.includes("/segments/"))) return undefined;
       count += 1;
@@ -271,7 +269,7 @@ test("a scan that was opened before a merge continues with the files that the me
   await store.close();
 });
 
-/** Starts each merge when the test asks for it. */
+/** Starts each merge only when the test says so. */
 class HeldMerges extends InThreadWork {
   readonly #held: (() => void)[] = [];
 
@@ -282,7 +280,7 @@ class HeldMerges extends InThreadWork {
     return await super.merge(...args);
   }
 
-  /** Releases the oldest merge. Returns whether there was one. */
+  /** Starts the oldest merge that is held. Returns false if there is none. */
   letGo(): boolean {
     const next = this.#held.shift();
     next?.();
@@ -298,7 +296,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   const store = await openStore({ disk, manifest, clock, segmentWork, definitions: [TABLE] });
   await almostDue(store);
   await store.flush(1);
-  // The deletion vectors of the sources were already copied, without these changes.
+  // The sources' deletion vectors had already been copied, without these changes.
   await commit(store, 1, "update", [[7, "while merged"]], 1);
   await commit(store, 1, "delete", [[7, "7"]], 2);
   await store.flush(1);
@@ -309,7 +307,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   await settled();
   expect(currentCount(store)).toBe(2);
   expect(everything(store)).toEqual(before);
-  // The merged segment has the deletion vector that the merge wrote.
+  // The merged segment has the deletion vector written by the merge.
   const merged = manifest.load().segments.find(({ segmentId }) => segmentId === 9);
   expect([merged?.deletionGeneration, merged?.deletionHash?.generation]).toEqual([1, 1]);
   const left = { disk: disk.crash({ keep: "none" }), manifest: manifest.restart() };
@@ -345,7 +343,7 @@ test("a flush that failed during a merge is repeated, and the merge after the ne
 });
 
 // Verifies that rows that must stay hidden do not become live again, although no deletion vector
-// records their replacements. The middle one of three segments cannot be read for a moment during
+// records their replacements. The middle one of three segments is unreadable for a moment during
 // startup.
 test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () => {
   const disk = new SimulatedDisk();
@@ -365,8 +363,8 @@ test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () 
     path.endsWith("/2.seg") ? { code: "EIO" as const } : undefined;
   const kept = manifest.restart();
   const again = await openStore({ disk, manifest: kept, definitions: [TABLE] });
-  // The replacements of the segment's rows were only in the log, which the flush removes, so the
-  // quarantine is permanent.
+  // Only the log recorded the replacements of the segment's rows. The flush removes it, which
+  // makes the quarantine permanent.
   await again.flush(1);
   disk.faultPlan = undefined;
   const listed = kept.load().segments.find(({ segmentId }) => segmentId === 2);
@@ -434,7 +432,7 @@ test("an erasure that encounters damage fails, and does not count as done", asyn
   const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], segmentWork });
   const erasing = again.erase(1, 7).catch(String);
   await settled();
-  // A reader finds the damage during the merge, although the merge itself found the file intact.
+  // The merge itself found the file intact, but a reader finds the damage while it runs.
   flip(disk, "1.seg");
   expect(() => readRows(again, TABLE, { owner: 7 })).toThrow();
   flip(disk, "1.seg");

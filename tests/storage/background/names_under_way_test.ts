@@ -1,6 +1,6 @@
 /**
- * Verifies that no other work waits while a flush or a merge waits until the directory entries of
- * its new files are durable: rows can be changed, and tables dropped, in between.
+ * Verifies that no other work is held up while a flush or a merge waits for the directory entries
+ * of its new files to be durable: rows can be changed, and tables dropped, in between.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -19,7 +19,7 @@ import {
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const SEGMENTS = `${DATA_PATH}/segments/1`;
 
-/** The segment that the work creates. */
+/** The segment that each kind of work creates. */
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
 
 /**
@@ -30,7 +30,7 @@ class GatedDisk extends ForwardingDisk {
   isShut = false;
   readonly reached: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly opened: PromiseWithResolvers<void> = Promise.withResolvers<void>();
-  /** Paths of unpublished segments whose writes did not wait for the disk. */
+  /** The paths of unpublished segments whose writes did not wait for the disk. */
   readonly delayed: string[] = [];
 
   override open(path: string, options: OpenOptions): DiskFile {

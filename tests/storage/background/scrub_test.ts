@@ -1,6 +1,6 @@
 /**
- * Verifies that segments are read once a week to find damage, whether or not anything else reads
- * them.
+ * Verifies that segments are read about once a week to find damage, whether or not anything else
+ * reads them.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
@@ -21,7 +21,7 @@ const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const OTHER = defineTable(2, [{ kind: "int" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 const WEEK_HOURS = 168;
-/** The time between two scrubs of a segment, in hours. */
+/** The time between two scrubs of the same segment, in hours. */
 const PERIOD_HOURS = 151;
 
 interface World {
@@ -33,8 +33,8 @@ interface World {
 }
 
 /**
- * Returns three segments of one table, the first with a deletion vector, and one segment of another
- * table.
+ * Returns three segments of one table, the first with a deletion vector, and one segment of
+ * another table.
  */
 async function world(): Promise<World> {
   const clock = new ManualClock();
@@ -53,7 +53,7 @@ async function world(): Promise<World> {
   return { store, manifest, clock, disk, jobs };
 }
 
-/** Advances the clock hour by hour, with a scrub in each hour, and calls `after` after each. */
+/** Advances the clock hour by hour. In each hour, runs a scrub and then calls `after`. */
 async function pass(
   hours: number,
   { store, clock, jobs }: World,
@@ -102,7 +102,7 @@ test.each(["1.seg", "1.1.dv"])(
     disk.damage(`${PATHS.segments}/1/${name}`, 40);
     await pass(PERIOD_HOURS, all);
     const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
-    // The deletion vector in memory is intact, and is written to disk again.
+    // The deletion vector in memory is intact, so it is written to disk again.
     const first = name === "1.seg" ? "1 quarantined" : "1 live";
     expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
     expect(readRows(store, OTHER).length).toBe(1);

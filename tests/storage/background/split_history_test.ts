@@ -1,6 +1,6 @@
 /**
  * Tests how merges separate current versions from history: which segment each version goes to, how
- * a crash or a concurrent replacement affects it, and when the separation is due.
+ * a crash or a concurrent replacement affects it, and when separation is due.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, LocalStoreOptions } from "../../../src/storage/mod.ts";
@@ -39,7 +39,7 @@ class Opened {
     return storedVersions(this.disk, this.manifest.load().segments);
   }
 
-  /** Returns the keys of the versions in segments of each kind. */
+  /** Returns the keys of the versions in each kind of segment. */
   keys(): { current: unknown[]; history: unknown[] } {
     const keysOf = (isHistory: boolean): unknown[] =>
       this.versions()
@@ -49,7 +49,7 @@ class Opened {
   }
 }
 
-/** Runs all ready work until the background work has ended. */
+/** Runs all ready work until background work has ended. */
 async function settled(): Promise<void> {
   for (let round = 0; round < 100; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -57,8 +57,8 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns a version without its position. A tombstone that nothing replaced looks as it does in
- * history.
+ * Returns a version without its position. A tombstone that was never replaced is shown as it is
+ * recorded in history.
  */
 function contentOf({ isDeleted, owner, prev, replacedBy, seq, value }: StoredVersion): unknown {
   const isEnded = isDeleted && replacedBy === 0;
@@ -134,7 +134,7 @@ test("rows that are replaced while they are merged stay current with their repla
   }
   opened.disk.holdsSyncs = false;
   await commit(store, 1, "delete", [[8, null]]);
-  // The tombstone of this key moves to history.
+  // This key's tombstone moves to history.
   await commit(store, 1, "insert", [[3, "again"]]);
   const [flushed] = [store.flush(1)];
   opened.disk.releaseSyncs();
@@ -203,7 +203,7 @@ test("history segments count where history takes too much space, and the oldest 
   await store.compact(1);
   store.boundHistory();
   await settled();
-  // No version of the last hour is discarded.
+  // No version replaced within the last hour is discarded.
   expect(opened.keys().history).toHaveLength(7);
   opened.clock.advance(2 * HOUR_MS);
   await commit(store, 1, "delete", [[9, null]]);
@@ -255,7 +255,7 @@ test("COMPACT merges history, and discards the part below the retention floor", 
   await commit(store, 1, "delete", [[9, null]]);
   await store.flush(1);
   const { discardedVersions, mergedSegments } = await store.compact(1);
-  // The result consists of both current segments, followed by the two history segments.
+  // What remains is the two current segments, followed by the two history segments.
   expect([discardedVersions, mergedSegments]).toEqual([7, 4]);
   expect(opened.keys()).toEqual({ current: [5, 6, 7, 8, 0, 1, 2], history: [9, "-9"] });
   expect(opened.manifest.load().segments).toHaveLength(2);

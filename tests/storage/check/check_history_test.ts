@@ -1,8 +1,8 @@
 /**
- * Tests the consistency check between segments of current versions and those of history: it finds
- * no fault in files that a store wrote, whatever happened to it, and finds each injected fault.
+ * Tests the check that current and history segments are consistent. It finds no fault in files
+ * written by a store, whatever happened to it, and finds each injected fault.
  *
- * To repeat a failure: SEED=<n> bun test tests/storage/check/check_history_test.ts
+ * To reproduce a failure: SEED=<n> bun test tests/storage/check/check_history_test.ts
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -66,8 +66,8 @@ function findingsIn({ disk, manifest }: Directory): { damaged: SegmentEntry[]; w
 }
 
 /**
- * Writes keys of two owners that are inserted, changed, deleted and inserted again, flushed and
- * merged at random.
+ * Writes a history in which two owners' keys are randomly inserted, changed, deleted, inserted
+ * again, flushed and merged.
  */
 async function written(random: SeededRandom, steps: number): Promise<Directory> {
   const disk = new SimulatedDisk();
@@ -113,7 +113,7 @@ interface Row {
 }
 
 /**
- * Updates key 1, deletes key 2 and keeps key 3, for two owners. All replaced versions are in
+ * For two owners, updates key 1, deletes key 2 and keeps key 3. All replaced versions are in
  * history.
  */
 async function small(): Promise<Directory & { current: SegmentEntry; history: SegmentEntry }> {
@@ -161,7 +161,7 @@ function rowsOf(disk: SimulatedDisk, entry: SegmentEntry): Row[] {
   return rows;
 }
 
-/** Replaces a segment with one with other rows, whose bytes are all valid. */
+/** Replaces a segment with one that has different rows. All of its bytes are valid. */
 function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: readonly Row[]): void {
   const all = rows.toSorted((a, b) => a.owner - b.owner || a.seq - b.seq);
   const numbers = (of: (row: Row) => number): Float64Array => Float64Array.from(all, of);
@@ -210,7 +210,7 @@ function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: reado
   manifest.publish({ changeSegments: [changed] });
 }
 
-// A merge that mistook a current row for a replaced one would leave files like these.
+// A merge that mistook a current row for a replaced one would leave such files behind.
 test.each(["the next one", "the flushed one"])(
   "the check finds a current row in history, as if replaced by %s",
   async (what) => {
@@ -247,8 +247,7 @@ test("the check finds an owner whose history a merge has skipped", async () => {
   const { damaged, what } = findingsIn(directory);
   expect(what).toHaveLength(1);
   expect(what[0]).toMatch(/^version \d+ of owner 1 replaces version \d+, which is missing$/);
-  // The segment that lacks a version is a different one from the segment that refers to the
-  // version.
+  // The version is missing from one segment, but a different segment refers to it.
   expect(damaged).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 /**
  * Verifies that a columnar write has the same effect as a write by rows: the log has the same
- * bytes, and the columns of the memtable have the same values. A store accepts and refuses the same
- * writes in both forms.
+ * bytes, and the columns of the memtable have the same values. In both forms, a store accepts and
+ * refuses the same writes.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -53,7 +53,7 @@ function valueOf({ kind }: DataType, random: SeededRandom): Value {
   }
 }
 
-/** Returns the values as a vector: text as UTF-8 that begins a few bytes into its buffer. */
+/** Returns the values as a vector. Text becomes UTF-8 that begins a few bytes into its buffer. */
 function vectorOf(type: DataType, values: readonly Value[]): Vector {
   if (type.kind !== "text") return vectorFromValues(type, values);
   const texts = values.map((value) => Buffer.from(typeof value === "string" ? value : ""));
@@ -118,7 +118,7 @@ test("addBatch writes the same as addRow, even if a commit is split", () => {
 });
 
 /**
- * Types that are written column by column: numbers and texts of every length that is handled
+ * Types that are written column by column: numbers, and text of every length that is handled
  * differently.
  */
 const PLAIN_TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, TEXT, TEXT];
@@ -236,7 +236,7 @@ const KEYED = [
   ["no key", defineTable(1, [BIGINT, TEXT], [])],
 ] as const;
 
-/** Applies an insert. Returns the code of the refusal, if it is refused. */
+/** Applies an insert. Returns the code of the error if it is refused. */
 async function refusalOf(store: LocalStore, write: TableWrite): Promise<string | undefined> {
   try {
     await store.durable(store.apply({ writes: [write] }).lastSeq);
@@ -257,8 +257,8 @@ test.each(KEYED)(
     const refusals = new Set<string>();
     let next = 1;
     for (let round = 0; round < 120; round += 1) {
-      // Most ids are above all existing ids, and the rest are among them. Some ids occur twice or
-      // are too large.
+      // Most ids are above all existing ones, and the rest are among them. Some occur twice or are
+      // too large.
       const from = random.chance(0.6) ? next : random.below(next + 1);
       const step = random.between(1, 3);
       const keys = Array.from({ length: random.between(1, 90) }, (__, i) => from + i * step);

@@ -28,7 +28,7 @@ function rowsOf(store: LocalStore): Row[] {
 
 interface TogetherOptions {
   readonly rows: readonly Row[];
-  /** Called instead of changing the catalog. */
+  /** Called in place of a change to the catalog. */
   readonly publish?: () => void;
 }
 
@@ -56,7 +56,7 @@ function together(
   });
 }
 
-/** Recovers a store as if the process had just been killed, with the manifest as it was then. */
+/** Recovers a store as if the process had just been killed. The manifest is as it was then. */
 function recovered(
   disk: SimulatedDisk,
   manifest: MemoryManifest,
@@ -133,7 +133,7 @@ test("a process that is killed before the definitions are durable leaves no row,
   const next = await openStore({ disk: killed, manifest, definitions: DEFINITIONS });
   expect(rowsOf(next)).toEqual([[1, "kept"]]);
   await commit(next, 1, "insert", [[2, "later"]]);
-  // Newer definitions do not restore the rows.
+  // Newer definitions do not bring the rows back.
   await together(next, manifest, { rows: [[3, "newer"]] });
   const last = await recovered(killed, manifest);
   expect(rowsOf(last)).toEqual([

@@ -1,8 +1,8 @@
 /**
  * Tests writes that begin as soon as the disk is free. A large columnar commit is written in its
  * own tick, before its values are in the memtable. Commits that waited for a sync are written
- * before the writers of that sync get their responses. Both kinds are rolled back or acknowledged
- * like any other commit.
+ * before the writers of that sync are answered. Both kinds are rolled back or acknowledged like
+ * any other commit.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -23,12 +23,9 @@ import {
 
 const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
-/** The size of a log file that has space for all early writes of a test. */
+/** With this log file size, all early writes of a test fit into one file. */
 const ONE_FILE = { walSegmentBytes: 1_048_576 };
-/**
- * The number of rows of more than 200 bytes, large enough to exceed the threshold of an early
- * write.
- */
+/** How many rows, of more than 200 bytes each, exceed the threshold for an early write. */
 const LARGE = 200;
 
 function rowsFrom(first: number, count: number): Row[] {
@@ -45,7 +42,7 @@ function contentOf(store: LocalStore): Row[] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
-/** Expects events, given by their indexes, to exist and to be in this order. */
+/** Checks that the events with the given indexes exist and are in this order. */
 function expectInOrder(disk: RecordingDisk, events: readonly number[]): void {
   expect(events, disk.describe().join("\n")).toEqual(events.toSorted((a, b) => a - b));
   expect(events.includes(-1)).toBe(false);
@@ -152,8 +149,8 @@ test("a full disk rolls back a batch that was written early, and everything afte
   expect(refusals).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
   expect(store.appliedSeq).toBe(store.visibleSeq);
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
-  // The keys of the refused batch are free again, and after the next frame the log contains no
-  // trace of the batch.
+  // The keys of the refused batch are free again. After the next frame, no trace of the batch is
+  // left in the log.
   await store.durable(insert(store, rowsFrom(1000, 3)));
   const expected = [...rowsFrom(0, LARGE), ...rowsFrom(1000, 3)];
   expect(contentOf(store)).toEqual(expected);

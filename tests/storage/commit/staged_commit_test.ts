@@ -1,6 +1,7 @@
 /**
  * Tests a commit that is prepared over many ticks: the effects of concurrent work, and the state
- * after a crash. Large commits bring their own memtable, so some tests use one more row than fits.
+ * after a crash. A large commit brings a memtable of its own, so some tests use one row more than
+ * would fit otherwise.
  */
 import { describe, expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
@@ -43,15 +44,15 @@ function valuesOf(store: LocalStore): unknown[][] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
-/** Compares many rows. If the assertion printed their differences, it would take minutes. */
+/** Compares many rows as text, because printing the differences of rows would take minutes. */
 function expectRows(store: LocalStore, rows: readonly (readonly unknown[])[]): void {
   expect(JSON.stringify(valuesOf(store)) === JSON.stringify(rows)).toBe(true);
 }
 
-/** The forms in which rows are passed to a staged commit. */
+/** The forms in which rows can be passed to a staged commit. */
 const FORMS = ["by rows", "by columns", "by columns, over known versions"] as const;
 
-/** Begins a commit with rows in one of these forms. */
+/** Begins a commit with rows in the given form. */
 function stagedBy(
   form: (typeof FORMS)[number],
   store: LocalStore,
@@ -279,7 +280,7 @@ describe.each(shareOf(FORMS, { oneOf: 3 }))(
       const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
       for (let from = 0; from < MANY; from += 4096) {
         add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
-        // The version to be replaced moves from the memtable to a segment, and then to others.
+        // The version to be replaced moves from the memtable to a segment, and then on to others.
         if (from === 8192) await store.flush(1);
         if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
         if (from === 32_768) {
@@ -367,7 +368,7 @@ describe.each(shareOf(FORMS, { oneOf: 3 }))(
         return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
       };
       const { lastSeq } = staged.commit();
-      // This commit is later in the log, so it is rolled back too.
+      // This commit comes later in the log, so it is rolled back, too.
       const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
       const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
         laterErrorCodeOf(() => durable),
@@ -391,7 +392,7 @@ describe.each(shareOf(FORMS, { oneOf: 3 }))(
       const { add } = stagedBy(form, store, {});
       add(write("update", [[5, "changed"]]));
       expect(await laterErrorCodeOf(() => store.durable(lastSeq))).toBe("DISK_FULL");
-      // This row takes the position in the memtable that the refused row had.
+      // This row takes the refused row's position in the memtable.
       await commit(store, 1, "insert", [[6, "other"]]);
       const update = write("update", [[6, "changed"]]);
       expect(errorCodeOf(() => add(update))).toBe("SERIALIZATION_FAILURE");
@@ -433,7 +434,7 @@ test("rows added after the table was altered are refused before they are looked 
   await commit(store, 1, "delete", [[7, 2]]);
   const staged = store.stage({ snapshotSeq: store.appliedSeq });
   staged.add(write("update", [[8, 1]]));
-  // After the key has become the first column, this row has the number of a deleted row.
+  // Once the key is the first column, this row gets the number of a deleted row.
   store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
   const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
   expect(await laterErrorCodeOf(add)).toBe("SERIALIZATION_FAILURE");
@@ -523,7 +524,7 @@ test("a commit that an owner began before being erased is refused", async () => 
   await store.close();
 });
 
-/** A number of rows of 4 KB that exceeds the limit and fills several small log files. */
+/** Rows of 4 KB, enough to exceed the limit and to fill several small log files. */
 const WIDE: readonly Row[] = numbered(50, "x".repeat(4000));
 
 test.each([
@@ -571,7 +572,7 @@ test("a few long rows stay in the current memtable", async () => {
   await commit(store, 1, "update", [[99, "after"]]);
   expectRows(store, [...long, [99, "after"]]);
   await store.flush(1);
-  // The earlier row is in a separate segment.
+  // The earlier row is in a segment of its own.
   expect(store.segments()[0]?.rowCount).toBe(1);
   expectRows(store, [...long, [99, "after"]]);
   await store.close();

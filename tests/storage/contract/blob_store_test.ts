@@ -1,6 +1,6 @@
 /**
- * Tests blobs: a published blob is durable, a discarded one is gone, and no blob is ever outside
- * the data directory.
+ * Tests blobs: a published blob is durable, a discarded one is gone, and none is ever outside the
+ * data directory.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -41,7 +41,7 @@ async function put(store: LocalBlobStore, change: Partial<BlobPath> = {}): Promi
 }
 
 /**
- * Returns the directories that are synced during the work, in order and relative to the data
+ * Returns the directories synced during the work, in order, as paths relative to the data
  * directory.
  */
 async function syncedBy(disk: SimulatedDisk, work: () => Promise<unknown>): Promise<string[]> {
@@ -129,7 +129,7 @@ test("publish syncs no directory whose names are known to be durable", async () 
   expect(again).toEqual(["/files/4/12/f0001"]);
   const another = await syncedBy(disk, () => put(store, { sub: "f0002" }));
   expect(another).toEqual(["/files/4/12", "/files/4/12/f0002"]);
-  // A newly opened store does not know any owner directories.
+  // A newly opened store does not yet know any owner's directory.
   const opened = await syncedBy(disk, () => put(storeOn(disk), { storedName: "3.bin" }));
   expect(opened).toEqual(["", "/files", "/files/4", "/files/4/12", "/files/4/12/f0001"]);
 });
@@ -219,7 +219,7 @@ test("removeOwner removes the files of an owner in every table, and tableIds lis
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeDefined();
   release();
-  // This check runs after the removals that were postponed.
+  // This check runs after the removals that were put off.
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeUndefined();
   expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);

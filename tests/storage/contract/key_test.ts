@@ -1,6 +1,6 @@
 /**
- * Tests keys of every type and of several columns: the newest version of a key is found in memory,
- * in segments and after a restart, and no two keys are mistaken for each other.
+ * Tests keys of every type and of several columns: a key's newest version is found in memory, in
+ * segments and after a restart, and no two keys are mistaken for each other.
  */
 import { expect, test } from "bun:test";
 import { keyOfRow, keyOfValues } from "../../../src/storage/contract/key.ts";
@@ -64,7 +64,7 @@ test.each(
   const rows = [[...(keys[0] ?? []), "again"]];
   const again = { tableId: 1, owner: 5, operation: "insert", rows } as const;
   expect(() => store.apply({ writes: [again] })).toThrow("already");
-  // Another owner has none of these rows.
+  // The other owner has none of these rows.
   expect(store.liveRowCount(1, 4)).toBe(0);
   await store.close();
 });

@@ -1,6 +1,6 @@
 /**
- * Distinguishes system errors that mean that a file is damaged from those that only prevent it from
- * being opened.
+ * Tests that system errors that mean damage are told apart from those that only prevent a file
+ * from being opened.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError, DiskError, UnreadableError } from "../../../src/base/errors.ts";

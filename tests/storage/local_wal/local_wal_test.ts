@@ -1,5 +1,5 @@
 /**
- * Tests the files of the log: written bytes can be read back, and whatever happens to the bytes,
+ * Tests the files of the log: what is written can be read back and, whatever happens to the bytes,
  * the next start either finds every acknowledged commit or refuses to open.
  */
 
@@ -52,7 +52,9 @@ interface TakenRow {
   readonly row: readonly Value[];
 }
 
-/** Returns the rows of a frame above a seq of their table, with the versions that they replace. */
+/**
+ * Returns the rows of a frame above a seq for their table, with the versions that they replace.
+ */
 function rowsAbove(frame: Frame, skips: Readonly<Record<number, number>>): TakenRow[] {
   const taken: TakenRow[] = [];
   new WriteReader().read(frame, ({ columns, tableId }) => {
@@ -202,7 +204,7 @@ test("onlyTableOf returns the table of a frame whose rows belong to a single wri
   expect(tableOf(one)).toBe(9);
   expect(tableOf(other)).toBe(4);
   expect(tableOf(one, other)).toBeUndefined();
-  // Seqs in a gap may belong to another write, and checking is cheap.
+  // Seqs in a gap may belong to another write, so the frame has to be decoded.
   expect(tableOf({ ...one, seqs: [10, 11, 14] })).toBeUndefined();
 });
 
@@ -248,7 +250,7 @@ test("the high-water file keeps the last seq when the slot being written is torn
   }
 });
 
-/** Returns a store with three acknowledged commits, each in its own group, and its disk. */
+/** Returns a store with three acknowledged commits, each in a group of its own, and its disk. */
 async function threeCommits(): Promise<{
   disk: SimulatedDisk;
   store: LocalStore;
@@ -337,7 +339,7 @@ test("a torn last frame is truncated and logged with its offset, and the log con
 test("a torn group is truncated even if a later frame of it is intact, and never reappears", async () => {
   const { disk, store } = await threeCommits();
   disk.holdsSyncs = true;
-  // The first commit is in progress; the other two form one group after it.
+  // The first commit is being written. The other two form the group after it.
   const applied = [4, 5, 6].map((id) =>
     store.apply({
       writes: [{ tableId: 1, owner: 0, operation: "insert", rows: [[id, "same size"]] }],
@@ -404,7 +406,7 @@ test("a part of a commit keeps the files with the preceding parts, even after a 
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const definitions = [TABLE, other];
   const first = await openStore({ disk, manifest, definitions, options });
-  // The rows of table 1 fill the first file; the row of table 2 is in the last part.
+  // The rows of table 1 fill the first file. The row of table 2 is in the last part.
   const rows = Array.from({ length: 12 }, (_, id): Row => [id, "y".repeat(2000)]);
   const { lastSeq } = first.apply({
     writes: [
@@ -460,7 +462,7 @@ test("log files that a flush releases together are all reused without filling th
     return undefined;
   };
   await fillFiles(4);
-  // The header of each spare file is written.
+  // Each spare file has its header written.
   expect(sparesWritten).toBe(4);
   expect(numbersIn(disk)).toEqual([5, 6, 7, 8, 9]);
   disk.faultPlan = undefined;
@@ -499,7 +501,7 @@ test("the next log file is created in the first pause after a quarter of the cur
   clock.advance(60);
   await commit(store, 1, "insert", [[4, "x"]]);
   clock.advance(60);
-  // The file has been written to since then, so the pause starts over.
+  // The file has been written to since, so the pause starts over.
   expect(await spares()).toBe(0);
   clock.advance(100);
   expect(await spares()).toBe(1);

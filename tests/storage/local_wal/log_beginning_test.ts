@@ -1,6 +1,6 @@
 /**
- * Verifies that the log begins where the manifest says. Neither a missing file, nor an older
- * catalog, nor a catalog that cannot be written silently loses an acknowledged row.
+ * Verifies that the log begins where the manifest says. An acknowledged row is never silently
+ * lost, neither through a missing file nor through a catalog that is older or cannot be written.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -21,9 +21,7 @@ const OTHER = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
 const definitions = [TABLE, OTHER];
 const options = { walSegmentBytes: 16384, rowBytesMax: 8192 };
 
-/**
- * Writes rows that fill several log files. The first file contains the rows of the second table.
- */
+/** Writes rows that fill several log files. The second table's rows are in the first file. */
 async function written(): Promise<{ disk: SimulatedDisk; manifest: MemoryManifest }> {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -42,7 +40,7 @@ function logFiles(disk: SimulatedDisk): string[] {
     .toSorted();
 }
 
-/** Returns the reason why a store does not open. */
+/** Returns why a store does not open. */
 async function refusal(disk: SimulatedDisk, manifest: MemoryManifest): Promise<string> {
   const parts = { disk, manifest, definitions, options };
   return openStore(parts).then(
@@ -79,7 +77,7 @@ test("LocalStore.open refuses a manifest from before files were released, and mo
   await again.close();
 });
 
-// Files that are released together lose their names one by one until the directory is synced.
+// Files that are released together lose their names one by one, until the directory is synced.
 test("LocalStore.open ignores a log file from before the beginning, and removes it", async () => {
   for (const isTableDropped of [false, true]) {
     const { disk, manifest } = await written();
@@ -134,7 +132,7 @@ test("a flush and a merge that the manifest refuses are repeated, and lose nothi
     expect(await store.flush(1).catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
     manifest.onPublish = () => {};
     await store.flush(1);
-    // A merge may follow the flush, and encounters the same refusal.
+    // The flush may be followed by a merge, which is refused in the same way.
     manifest.onPublish = refuse;
     for (let turn = 0; turn < 20; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 /**
  * Tests a log that reaches the end of its file while the next file is still being created. The
- * commits at the beginning of the next file wait for it, in order, and no commit creates another
- * file.
+ * commits at the beginning of the next file wait for it, in order, and none of them creates
+ * another file.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -13,14 +13,14 @@ import { commit, defineTable, openStore, readRows } from "../../support/store_fi
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 
-/** Options with which seven rows of a test fill a file. */
+/** With these options, seven rows of a test fill a file. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096 };
 
-/** Delays the sync of log files that are created ahead of time until a test lets it finish. */
+/** Delays the sync of log files created ahead of time until a test lets it finish. */
 class GatedDisk extends ForwardingDisk {
   readonly gate = Promise.withResolvers<void>();
   aheadCount = 0;
-  /** The number of log files that were created synchronously, within a tick. */
+  /** How many log files were created synchronously, within a tick. */
   atOnceCount = 0;
 
   override open(path: string, options: OpenOptions): DiskFile {
@@ -54,15 +54,15 @@ interface Writing {
   readonly disk: GatedDisk;
   readonly below: SimulatedDisk;
   readonly store: LocalStore;
-  /** The ids whose writers received their responses, in order. */
+  /** The ids whose writers have been answered, in order. */
   readonly answered: number[];
-  /** Settles once all writers have received their responses. */
+  /** Settles once all writers have been answered. */
   readonly all: Promise<unknown>;
 }
 
 const IDS: readonly number[] = Array.from({ length: 12 }, (_, index) => index + 1);
 
-/** Starts twelve commits, which need two files, and reaches the end of the first file. */
+/** Starts twelve commits, which need two files, and waits until the first file is full. */
 async function writeToEnd(durability: "sync" | "relaxed"): Promise<Writing> {
   const below = new SimulatedDisk();
   const disk = new GatedDisk(below);

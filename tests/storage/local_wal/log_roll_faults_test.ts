@@ -1,5 +1,5 @@
 /**
- * Tests the outcome of commits when one disk operation fails while the log moves on to another
+ * Tests the outcome of commits when one disk operation fails while the log moves on to the next
  * file.
  */
 import { expect, test } from "bun:test";
@@ -20,7 +20,7 @@ import { shareOf } from "../../support/thoroughness.ts";
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 
-/** The responses to the writers, by row. */
+/** What the writers were told, by row. */
 interface Told {
   readonly acknowledged: Set<number>;
   readonly refused: Set<number>;
@@ -28,10 +28,10 @@ interface Told {
   readonly unknown: Set<number>;
 }
 
-/** The state of a disk that the next process may find. */
+/** A state of the disk that the next process may find. */
 interface Find {
   readonly disk: SimulatedDisk;
-  /** Whether everything that was acknowledged must be present. */
+  /** Whether everything acknowledged must be present. */
   readonly isWhole: boolean;
 }
 
@@ -44,22 +44,22 @@ interface Run extends Told {
 
 interface Story {
   readonly durability: "sync" | "relaxed";
-  /** The number of rows in a commit. A large commit spans several files. */
+  /** The number of rows per commit. A large commit spans several files. */
   readonly rowsPerCommit: number;
-  /** Whether the operation fails again until all writers have received their responses. */
+  /** Whether the operation keeps failing until all writers have been answered. */
   readonly lasts: boolean;
   readonly code: Fault["code"];
   /** The index of the log operation that fails; negative for none. */
   readonly nth: number;
 }
 
-/** The number of writers that commit at once. */
+/** The number of writers that commit at the same time. */
 const WRITERS = 3;
 
-/** Options with which no table is flushed. */
+/** With these options, no table is flushed. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096, walMaxBytes: 1 << 30 };
 
-/** Makes commits that span several log files, some of them concurrently, with one fault. */
+/** Makes commits that span several log files, some of them concurrently, with a single fault. */
 async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Promise<Run> {
   const disk = new SimulatedDisk();
   const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
@@ -119,7 +119,9 @@ async function write(store: LocalStore, ids: readonly number[], told: Told): Pro
   }
 }
 
-/** Opens the disks that the next process may find, and compares them with the responses. */
+/**
+ * Opens each disk that the next process may find, and compares it with what the writers were told.
+ */
 async function judge({ acknowledged, finds, refused }: Run, where: string): Promise<void> {
   for (const { disk, isWhole } of finds) {
     const store = await openStore({ disk, definitions: [TABLE], options: OPTIONS });

@@ -1,6 +1,6 @@
 /**
- * Tests the small files that each contain one growing number: which of their bytes count as damage,
- * and how a repair changes them.
+ * Tests the small files that contain a growing number: which of their bytes count as damage, and
+ * how a repair changes them.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
@@ -10,7 +10,7 @@ import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/HWM";
 
-/** Returns a disk with the file after this many numbers: 1001, 1002, … */
+/** Returns a disk with the file after `numberCount` numbers were written: 1001, 1002, … */
 function diskAfter(numberCount: number): SimulatedDisk {
   const disk = new SimulatedDisk();
   const { file } = openHighWater(disk, PATH);
@@ -70,7 +70,7 @@ test("write keeps the last good number if one write fails and the next is torn",
   expect(() => file.write(1004)).toThrow(DiskError);
   disk.faultPlan = undefined;
   file.write(1005);
-  // A torn write has damaged its slot, which is the first one, because the third number is in the
+  // Tears the slot of the last write. That is the first one, because the third number is in the
   // second.
   disk.damage(PATH, 3);
   expect(checkNumberFile(disk, PATH).value).toBe(1003);

@@ -1,4 +1,7 @@
-/** Compares rows by key with a Map: numbers in every form, other keys, and forgotten keys. */
+/**
+ * Compares the map from keys to rows with a Map, for numbers in every form, other keys, and
+ * removed keys.
+ */
 import { expect, test } from "bun:test";
 
 import { KeyRows } from "../../../src/storage/memtable/key_rows.ts";
@@ -111,7 +114,7 @@ test("KeyRows has no key at first, and none again once the only one is forgotten
 });
 
 test("KeyRows finds keys that were crafted to share a hash as fast as others", () => {
-  // Without the salt, this took a second or more.
+  // Without the random seed of the hash, this took a second or more.
   const keyCount = 40_000;
   const view = new DataView(new ArrayBuffer(8));
   const keys = Array.from({ length: keyCount }, (_, i) => {

@@ -1,7 +1,6 @@
 /**
- * Compares a memtable of many rows, whose arrays move into larger ones as it grows, with plain
- * lists: under replacements, rows that are rolled back, seqs that arrive later, and moves that are
- * abandoned.
+ * Compares a memtable of many rows with plain lists. Its arrays move into larger ones as it grows,
+ * while rows are replaced or rolled back, seqs arrive late, and moves are abandoned.
  */
 import { expect, test } from "bun:test";
 import { arrayBytes } from "../../../src/base/memory_usage.ts";
@@ -113,7 +112,7 @@ test("releaseGrowth frees the memory of moves that have begun", () => {
     { columnId: 1, name: "a", type: { kind: "bigint" }, missing: null },
   ]);
   const partition = memtable.partition(OWNER);
-  // Three quarters of the space for 65,536 rows are used, so that all arrays move.
+  // Three quarters of the space for 65,536 rows are used, so all arrays move.
   for (let row = 0; row < 60_000; row += 1) {
     memtable.reserve(1);
     memtable.push(partition, { seq: row + 1, prev: 0, isDeleted: false });
@@ -126,8 +125,8 @@ test("releaseGrowth frees the memory of moves that have begun", () => {
   };
   const before = arrayBytesAfterCollection();
   memtable.releaseGrowth();
-  // Five arrays of 131,072 doubles for all rows, one array for the column, and some smaller ones
-  // are released.
+  // What is released are five arrays of 131,072 doubles for all rows, one for the column, and some
+  // smaller ones.
   expect(before - arrayBytesAfterCollection()).toBeGreaterThan(6 * 2 ** 20);
   expect(memtable.rowCount).toBe(60_000);
 });

@@ -1,6 +1,6 @@
 /**
- * Verifies that a memtable column returns the values that were added to it, even after rows were
- * rolled back.
+ * Verifies that a memtable column returns the values added to it, even after rows have been rolled
+ * back.
  */
 import { expect, test } from "bun:test";
 import { MemColumn, newGrowth } from "../../../src/storage/memtable/mem_column.ts";

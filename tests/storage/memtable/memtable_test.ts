@@ -1,4 +1,4 @@
-/** Verifies that the newest rows of an owner are found from any starting position. */
+/** Verifies that an owner's newest rows are found from any starting position. */
 import { expect, test } from "bun:test";
 import { Memtable } from "../../../src/storage/memtable/memtable.ts";
 
@@ -36,18 +36,18 @@ test("Memtable.firstAlive skips blocks of an owner that are not visible at a seq
   for (let index = 0; index < 3000; index += 1) {
     if (index % 3 !== 0) memtable.replace(rowAt(index), 10_000 + index);
   }
-  // The bound is below some of the replacements. The result is the same before and after a reader
-  // has seen all of them.
+  // Some replacements are above the bound. The result is the same before and after a reader has
+  // seen all of them.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
-  // In the first two blocks, every row is replaced; in the third, only the first rows are.
+  // In the first two blocks, every row has been replaced. In the third, only the first rows have.
   expect(memtable.firstAlive(partition, all, 20_000)).toBe(2048);
   expect(memtable.firstAlive(partition, { start: 5, end: 1500 }, 20_000)).toBe(1500);
   expect(memtable.firstAlive(other, all, 20_000)).toBe(0);
-  // A reader below the last replacement of a block still sees its row, even after other readers
-  // have seen more replacements.
+  // A reader below a block's last replacement still sees its row, even after other readers have
+  // seen more replacements.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
   expect(memtable.firstAlive(partition, all, 10_000)).toBe(0);
-  // A replacement that is rolled back makes its row visible again.
+  // Rolling a replacement back makes its row visible again.
   memtable.revert(rowAt(700));
   expect(memtable.firstAlive(partition, all, 20_000)).toBe(0);
   expect(memtable.firstAlive(partition, { start: 1024, end: count }, 20_000)).toBe(2048);

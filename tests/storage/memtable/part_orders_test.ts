@@ -1,6 +1,6 @@
 /**
- * Verifies that the stored orders of memtable parts count towards the chunk cache, and are removed
- * together with their parts.
+ * Verifies that the orders of memtable parts count towards the chunk cache, and are removed along
+ * with their parts.
  */
 import { expect, test } from "bun:test";
 import { type MemPart, PartOrders } from "../../../src/storage/memtable/part_orders.ts";

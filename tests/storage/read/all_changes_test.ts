@@ -1,9 +1,10 @@
 /**
- * Verifies that the changes of all owners arrive in seq order, complete as long as history is kept,
- * and that each version can be read by its seq. The test makes random changes to three tables
- * (several owners, with a key and a short history; one owner without a key; rows that expire), and
- * flushes, merges, restarts and pauses for hours at random points. The history of each table is
- * kept from a position that advances. To repeat a failure: SEED=<n> bun test <this file>
+ * Verifies that the changes of all owners arrive in seq order and are complete as long as history
+ * is kept, and that each version can be read by its seq. The test makes random changes to three
+ * tables (several owners, with a key and a short history; one owner without a key; rows that
+ * expire), and flushes, merges, restarts and pauses for hours at random points. Each table's
+ * history is kept from a position that advances. To reproduce a failure: SEED=<n> bun test <this
+ * file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -226,7 +227,7 @@ function expectedChanges(
     });
 }
 
-/** Discards all versions that may be discarded, and lets the background work run for a while. */
+/** Discards all versions that may be discarded, and lets background work run for a while. */
 async function tidy(store: LocalStore): Promise<void> {
   store.discardHistory();
   store.dropExpired();

@@ -3,9 +3,9 @@
  * although merges move replaced versions to history, and that the first of two conflicting
  * transactions still wins. The test makes random changes to three tables (with a key, columns that
  * are altered and history that is discarded; without a key; with rows that expire), and flushes,
- * merges and restarts at random points. The store reads the tables, and so do readers that work as
- * on another thread, alone and divided. Each injected fault must be found. To repeat a failure:
- * SEED=<n> bun test <this file>
+ * merges and restarts at random points. The tables are read by the store and by readers that work
+ * as on another thread, both alone and in pairs that divide a scan. Each injected fault must be
+ * found. To reproduce a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -54,7 +54,7 @@ const EXPIRING: TableDefinition = {
 
 const ADDED: StoredColumn = { columnId: 4, name: "c4", type: { kind: "text" }, missing: "added" };
 
-/** The successive definitions of the table with a key. */
+/** The successive definitions of the table that has a key. */
 const ALTERED: readonly TableDefinition[] = [
   KEYED,
   { ...KEYED, columns: [...KEYED.columns, ADDED] },
@@ -79,7 +79,7 @@ const ALTERED: readonly TableDefinition[] = [
 
 const OWNERS = [1, 2, 3];
 
-/** Lets the background work run for a while. */
+/** Lets background work run for a while. */
 async function others(rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -94,7 +94,7 @@ class HistorySimulation {
   readonly #keyCount: number;
   #manifest = new MemoryManifest();
   #alteration = 0;
-  /** The number of scans and replays that involved history. */
+  /** How many scans and replays involved history. */
   historyCount = 0;
 
   constructor(seed: number) {
@@ -138,7 +138,7 @@ class HistorySimulation {
     return this.#open();
   }
 
-  /** Sometimes changes the definition of the table with a key. */
+  /** Now and then changes the definition of the table that has a key. */
   #alter(store: LocalStore): void {
     const definition = ALTERED[this.#alteration + 1];
     const [model] = this.#models;
@@ -158,7 +158,7 @@ class HistorySimulation {
     for (const model of this.#models) model.expiredSeq = store.expiredSeq(model.definition.tableId);
   }
 
-  /** Runs a statement, or a transaction that read at an older seq. */
+  /** Runs a statement, or a transaction whose snapshot is older. */
   async #write(store: LocalStore): Promise<void> {
     const model = this.#random.pick(this.#models);
     const isTransaction = model.definition.keyColumnIds.length > 0 && this.#random.chance(0.4);
@@ -202,8 +202,8 @@ class HistorySimulation {
   }
 
   /**
-   * Returns the write in columnar form, with the seqs of the replaced versions, as a long statement
-   * creates it.
+   * Returns the write in columnar form, with the seqs of the replaced versions, as a long
+   * statement would make it.
    */
   #asRead(model: VersionModel, write: TableWrite, upTo: Seq): TableWrite {
     if (write.operation === "insert" || this.#random.chance(0.4)) return write;
@@ -215,7 +215,7 @@ class HistorySimulation {
     return { ...byColumns(write, model.definition), replacedSeqs };
   }
 
-  /** Commits a write, which must fail exactly if a key was written above the snapshot. */
+  /** Commits a write. It must fail if, and only if, a key was written above the snapshot. */
   #committed(
     model: VersionModel,
     { snapshotSeq, write }: { write: TableWrite; snapshotSeq: Seq },
@@ -246,7 +246,7 @@ class HistorySimulation {
     return commit;
   }
 
-  /** Returns a write of some keys, as a caller whose snapshot is at a given seq would make it. */
+  /** Returns a write to some keys, as a caller with a snapshot at `upTo` would make it. */
   #writeAt(model: VersionModel, upTo: Seq): TableWrite | undefined {
     const random = this.#random;
     const { columns, keyColumnIds, tableId } = model.definition;
@@ -282,7 +282,7 @@ class HistorySimulation {
     return rows.length === 0 ? undefined : { tableId, owner, operation, rows };
   }
 
-  /** There are only a few values, so that they recur. */
+  /** There are only a few different values, so they recur. */
   #value(column: StoredColumn | undefined): Value {
     const random = this.#random;
     if (column?.columnId === 1 && column.type.kind === "text")
@@ -299,7 +299,7 @@ class HistorySimulation {
     }
   }
 
-  /** Returns a visible seq at which the table can be read. */
+  /** Returns a random visible seq at which the table can be read. */
   #someSeq(store: LocalStore, model: VersionModel): Seq {
     const { visibleSeq } = store;
     const earliest = Math.max(
@@ -350,7 +350,7 @@ class HistorySimulation {
       .filter(({ isDeleted, seq }) => (withTombstones || !isDeleted) && seq <= seqMax)
       .filter(({ isDeleted, seq }) => !isDeleted || seq > earliest)
       .map((version) => this.#shown(model, version));
-    // A tombstone that may be discarded from history may or may not be present.
+    // A tombstone that may be discarded from history may be present or not.
     const isKept = ([seq]: readonly Value[]): boolean =>
       Number(seq) > earliest || expected.some(([other]) => other === seq);
     expect(found.filter(isKept)).toEqual(expected);
@@ -376,8 +376,7 @@ class HistorySimulation {
   }
 
   /**
-   * Checks rows, beginning with the newest. The store may refuse the read if some of the rows are
-   * in history.
+   * Checks rows, newest first. The store may refuse the read if some of the rows are in history.
    */
   #checkNewest(
     store: Pick<Store, "scanOrdered" | "visibleSeq">,
@@ -407,7 +406,7 @@ class HistorySimulation {
     const batchRows = this.#random.pick([1, 3, 64]);
     const bounds = { owner, upTo, after };
     const found = readChanges(store, model.definition, { ...bounds, batchRows, prevsAfter });
-    // Expired versions may be absent, and so may tombstones that no reader requests.
+    // Expired versions may be absent, and so may tombstones that the reader did not ask for.
     const isKnown = ({ old, prev }: PlainChange): boolean =>
       prev > model.expiredSeq && (old !== undefined || prev > prevsAfter);
     const plain = (change: PlainChange, expected: PlainChange | undefined): PlainChange =>
@@ -418,7 +417,7 @@ class HistorySimulation {
     );
   }
 
-  /** Reads as threads do, one alone and two that divide a scan. */
+  /** Reads as reader threads do, once alone and once with two that divide a scan. */
   #checkReaders(store: LocalStore, model: VersionModel, upTo: Seq): void {
     const { tableId } = model.definition;
     const opened = (): { replica: ReplicaStore; release: () => void } => {

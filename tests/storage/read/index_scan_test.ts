@@ -1,8 +1,8 @@
 /**
- * Verifies that rows found through a secondary index are those of a scan, in the order of the
- * index, and that a unique index admits exactly the commits that leave no duplicate. The test
- * compares random versions of two owners, replaced, deleted, refused, flushed, merged and
- * recovered, with a plain list.
+ * Verifies that the rows found through a secondary index are those of a scan, in index order, and
+ * that a unique index admits exactly the commits that leave no duplicate. The test compares random
+ * versions of two owners, replaced, deleted, refused, flushed, merged and recovered, with a plain
+ * list.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -40,7 +40,7 @@ import {
   SMALL_MERGES,
 } from "../../support/store_fixture.ts";
 
-/** The types of the columns: key, text, number, bytes, wide decimal, double. */
+/** The column types: key, text, number, bytes, wide decimal, double. */
 const TYPES = [BIGINT, TEXT, BIGINT, BYTES, decimalType(38, 2), DOUBLE];
 const OWNERS = [0, 5];
 
@@ -92,7 +92,7 @@ type Asked = Pick<IndexScanOptions, "indexId" | "isDescending" | "owner" | "span
   readonly upTo?: number;
 };
 
-/** Returns the rows of an index scan; undefined if the index does not support it. */
+/** Returns the rows of an index scan; undefined if the index cannot serve it. */
 function readIndex(store: LocalStore, asked: Asked): Row[] | undefined {
   const upTo = (asked.upTo ?? store.visibleSeq) as Seq;
   const scan = store.scanIndex(1, { ...asked, upTo, columnIds: COLUMN_IDS });
@@ -118,7 +118,7 @@ function randomValue<T>(random: SeededRandom, values: readonly T[]): T | null {
   return values[random.below(values.length)] ?? null;
 }
 
-/** The strings in the rows; in some runs, all of them have the same beginning. */
+/** The strings in the rows. In some runs, all of them share a prefix. */
 let texts: readonly string[] = TEXTS;
 
 function randomRow(random: SeededRandom, key: number, pool: readonly string[] = texts): Row {
@@ -178,7 +178,7 @@ function rowsOfModel(model: Model, owner: number): Row[] {
   return [...(model.get(owner)?.values() ?? [])];
 }
 
-/** Returns whether two live rows of an owner would have the same key in a unique index. */
+/** Whether two live rows of an owner would have the same key in a unique index. */
 function hasDuplicate(rows: readonly Row[]): boolean {
   return INDEXES.filter(({ isUnique }) => isUnique).some((index) => {
     const keys = rows
@@ -222,7 +222,7 @@ function expectAsModel(store: LocalStore, model: Model, random: SeededRandom): v
   }
 }
 
-/** Makes a random change of one owner's rows. Returns whether it was accepted. */
+/** Makes a random change to one owner's rows. Returns whether it was accepted. */
 async function changeRandomly(
   store: LocalStore,
   model: Model,

@@ -1,7 +1,7 @@
 /**
- * Verifies that a scan in the order of a column returns the rows of a normal scan, sorted. The test
- * compares random versions of two owners, replaced, deleted, rolled back, flushed and merged, with
- * a sort of a scan.
+ * Verifies that a scan in the order of a column returns the rows of a normal scan, sorted. The
+ * test compares random versions of two owners, replaced, deleted, rolled back, flushed and merged,
+ * with a sort of a scan.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -58,7 +58,7 @@ function open(store: LocalStore, { tableId, columns }: TableDefinition, asked: A
     after: after as Seq,
     columnIds: [SEQ_COLUMN_ID, ...columns.map(({ columnId }) => columnId)],
   };
-  // An order is created only at the second request.
+  // An order is built only when it is requested for the second time.
   const scan = store.scanOrdered(tableId, options) ?? store.scanOrdered(tableId, options);
   return defined(scan, "there must be an order");
 }
@@ -78,7 +78,7 @@ function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): V
   return rows;
 }
 
-/** Expects the same rows in order; rows with equal values may come in any order. */
+/** Expects the same rows, in order. Rows with equal values may come in any order. */
 function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): void {
   const { columnId, isDescending = false, max, min, owner = 0, upTo = store.visibleSeq } = asked;
   const column = defined(table.columns[columnId - 1], "the position must be in the table");
@@ -96,7 +96,7 @@ function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): vo
   });
   expect(isInOrder).toBe(true);
   const bySeq = (left: Row, right: Row): number => Number(left[0]) - Number(right[0]);
-  // The texts of the rows are compared, because comparing so many rows one by one takes seconds.
+  // The rows' text is compared, because comparing so many rows one by one takes seconds.
   const textOf = (rows: readonly Row[]): string => rows.toSorted(bySeq).map(String).join("\n");
   expect(textOf(found)).toBe(textOf(expected));
 }
@@ -114,7 +114,7 @@ function expectSameOfAll(store: LocalStore, upTo: number): void {
 
 /**
  * Returns a store with versions of every kind in memory, in segments and in history, and the seqs
- * between its steps.
+ * between the steps that created them.
  */
 async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
   const random = new SeededRandom(3);
@@ -144,7 +144,7 @@ describe("scanOrdered reads rows in order", () => {
     await store.flush(1);
     await store.compact(1);
     expectSameOfAll(store, store.visibleSeq);
-    // Rows that were replaced since are in history, which has no orders.
+    // Rows that have been replaced since are in history, which has no orders.
     const older = { columnId: 1, upTo: defined(seqs.at(-2), "there must be an earlier state") };
     expect(() => open(store, TABLE, older)).toThrow("there must be an order");
     await store.close();
@@ -196,7 +196,7 @@ describe("scanOrdered reads rows in order", () => {
       await store.flush(1);
     }
     const scan = open(store, TABLE, { columnId: 1, min: 7000 });
-    // The first step sorts a group and the second reads it, so no third one is needed.
+    // The first step sorts a group and the second reads it. No third step is needed.
     expect(scan.next(10)?.rowCount).toBe(0);
     expect(valuesOf(defined(scan.next(10)?.columns[1], "there must be a key"))[0]).toBe(7000);
     expect(scan.rowsPassed).toBe(10);
@@ -244,7 +244,7 @@ describe("scanOrdered reads rows in order", () => {
       store.scanOrdered(1, { ...options, upTo: store.visibleSeq });
     const rowsFrom = (start: number): Row[] =>
       Array.from({ length: 5000 }, (_, i) => [start + i, `${"a".repeat(i % 500)}b${i}`, 0]);
-    // Rows in memory have no order either until a scan reaches them.
+    // Rows in memory have no order, either, until a scan reaches them.
     await commit(store, 1, "insert", rowsFrom(0));
     ask()?.close();
     const inMemory = defined(ask(), "there may be an order");
@@ -352,7 +352,7 @@ testThoroughly(
       const order = { columnId: 1 };
       expect(readOrdered(store, TABLE, order)).toHaveLength(20_000);
       const bounds: Seq[] = [all];
-      // An order is rebuilt once half of its rows, and at least 512 rows, are deleted.
+      // An order is rebuilt once half of its rows, and at least 512, have been deleted.
       for (const [first, count, passedMax] of [
         [0, 9000, 9001],
         [9000, 6000, 1],
@@ -363,7 +363,7 @@ testThoroughly(
         bounds.push(store.visibleSeq);
         const scan = open(store, TABLE, order);
         let batch = scan.next(1);
-        // Sorting the rows is a separate step.
+        // Sorting the rows takes a step of its own.
         while (batch?.rowCount === 0) batch = scan.next(1);
         expect(valuesOf(defined(batch?.columns[1], "there must be a row"))).toEqual([
           first + count,
@@ -371,8 +371,8 @@ testThoroughly(
         expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
         scan.close();
       }
-      // A reader at a lower seq gets the rows as of that seq, even after an order of the current
-      // rows was created.
+      // A reader at a lower seq gets the rows as of that seq, even if an order of the current rows
+      // has been built in the meantime.
       for (const upTo of bounds.toReversed()) {
         expectSame(store, TABLE, { ...order, upTo });
         expectSame(store, TABLE, { ...order, upTo, min: 8000, max: 15_500, isDescending: true });

@@ -1,6 +1,6 @@
 /**
- * Verifies that a scan of a table in which most rows are not current yields to other work, and that
- * a scan that skips rows decodes only the remaining rows.
+ * Verifies that a scan of a table in which most rows are not current yields to other work, and
+ * that a scan that skips rows decodes only the rest.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -13,7 +13,7 @@ const TABLE = defineTable(1, [{ kind: "int" }]);
 const ROWS = 150_000;
 
 /**
- * Returns a table in which every row except the last is deleted, with its rows in a segment or in
+ * Returns a table in which every row but the last is deleted. Its rows are in a segment or in
  * memory.
  */
 async function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
@@ -106,7 +106,7 @@ test("a scan prunes only row groups whose rows were all replaced by then", async
     expect(rowCount).toBe(ROWS + 1);
     expect(older.groupsRead).toBe(3);
     older.close();
-    // A reader that asks for tombstones finds them.
+    // A reader that asks for tombstones gets them.
     const all = store.scan(1, {
       owner: 0,
       upTo: store.visibleSeq,

@@ -1,6 +1,6 @@
 /**
- * Verifies that rows of overlapping sources arrive exactly once and in ascending seq order,
- * whatever the size of their batches, and that a source is not read before it may contain the next
+ * Verifies that the rows of overlapping sources arrive exactly once and in ascending seq order,
+ * whatever the size of their batches, and that a source is not read before it may have the next
  * row.
  */
 import { expect, test } from "bun:test";
@@ -47,12 +47,12 @@ class ListedSource implements SeqSource<Rows> {
   }
 }
 
-/** Returns sources that share the seqs 1 to `count`. */
+/** Returns sources that share the seqs from 1 to `count`. */
 function randomSources(random: SeededRandom, count: number): ListedSource[] {
   const lists = Array.from({ length: random.between(1, 5) }, (): number[] => []);
   let last = 0;
   for (let seq = 1; seq <= count; seq += 1) {
-    // Some runs of seqs come from one source, and others from sources that alternate.
+    // Some runs of seqs come from one source, others from sources that alternate.
     if (random.chance(0.4)) last = random.below(lists.length);
     lists[last]?.push(seq);
   }

@@ -1,6 +1,6 @@
 /**
- * Verifies that the order of a column is the order of its values, whatever form the column has. The
- * tests compare random vectors of every kind that has an order with a sort of their values.
+ * Verifies that the order of a column is that of its values, whatever form the column has. The
+ * tests compare random vectors of every kind that can be ordered with a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {
@@ -42,7 +42,7 @@ function textOf(alphabet: readonly string[], length: number): string {
   return Array.from({ length }, () => random.pick(alphabet)).join("");
 }
 
-/** Equal values stay in row order. */
+/** Checks the order of a vector. Equal values must stay in row order. */
 function expectOrder(vector: Vector, type: DataType): void {
   const values = valuesOf(vector);
   const compare = comparatorFor(type);

@@ -1,6 +1,6 @@
 /**
- * Verifies that numbers that are decoded lazily equal those that are decoded at once, and that
- * selected numbers are decoded without the others.
+ * Verifies that numbers decoded lazily equal those decoded at once, and that selected numbers are
+ * decoded without the others.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -21,14 +21,14 @@ import { encodeSegment } from "../../support/encoded_segment.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/1.seg";
-/** The number of rows, large enough for a run. */
+/** The number of rows, enough to form a run. */
 const ROW_COUNT = 300;
 const COLUMN_ID = 9;
 
-/** The value that fills memory before decoding, and thus marks numbers that were not decoded. */
+/** Fills memory before decoding, and thus reveals numbers that were not decoded. */
 const UNTOUCHED = -2_000_000_000;
 
-/** Returns numbers below `limit` in random order, so that they do not form runs. */
+/** Returns numbers below `limit` in scattered order, so that they do not form runs. */
 function scattered(limit: number): (row: number) => number {
   return (row) => ((row + 1) * 7919 * 7919) % limit;
 }
@@ -37,10 +37,7 @@ const byBytes = scattered(200);
 const byShorts = scattered(50_000);
 const byLongs = scattered(90_000_000);
 
-/**
- * Columns, one for each encoding of numbers that is decoded lazily, and one for each that is
- * decoded at once.
- */
+/** A column for each numeric encoding, whether decoded lazily or at once. */
 const COLUMNS: readonly (readonly [string, DataType, (row: number) => Value])[] = [
   ["i32", INT, (row) => byLongs(row) - 40_000_000],
   ["offset8", INT, (row) => byBytes(row) - 100],
@@ -103,7 +100,7 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
   expect(untouched.length).toBe(end - start);
   const chosen = [0, 2, 11, 12, 139].map((row) => wanted[row] ?? null);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
-  // After the selected numbers, all numbers can still be read, and then some of them again.
+  // After the selected numbers, all numbers can still be read, and then some of them once more.
   expect(valuesOf(untouched)).toEqual(wanted);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
   expect(valuesOf(read())).toEqual(wanted);

@@ -1,6 +1,6 @@
 /**
  * Tests history segments: each row is returned with the seq that replaced it, no damaged byte is
- * served, and a file is opened only as the kind that the manifest lists.
+ * served, and a file is opened only as the kind listed in the manifest.
  */
 import { describe, expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -29,7 +29,7 @@ function open(bytes: Uint8Array): SegmentReader {
   return SegmentReader.open(diskWith(bytes), PATH, bytes.length);
 }
 
-/** Returns a history segment whose tombstones are recorded as replaced by themselves. */
+/** Returns a history segment in which tombstones are recorded as their own replacement. */
 function randomHistory(random: SeededRandom, rowCount: number): SegmentInput {
   const { input } = randomSegment(random, { rowCount, ownerCount: 4, keyTypes: [INT] });
   const replacingSeqs = input.seqs.map(

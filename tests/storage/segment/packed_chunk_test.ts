@@ -1,9 +1,9 @@
 /**
- * Tests packed chunks: written values are read back together, in part and one by one; chunks that
- * are not worth packing stay plain; and neither damaged bytes nor bytes that do not unpack
+ * Tests packed chunks: what is written can be read back as a whole, in part and one by one; chunks
+ * that are not worth packing stay plain; and neither damaged bytes nor bytes that do not unpack
  * correctly are ever served.
  *
- * To repeat a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
+ * To reproduce a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
  */
 
 import { describe, expect, test } from "bun:test";
@@ -66,7 +66,7 @@ function readAll(bytes: Uint8Array): void {
   }
 }
 
-/** Returns rows of one owner, without a key, in one column with the id 1. */
+/** Returns rows of a single owner, without a key, in one column with the id 1. */
 function inputOf(
   type: DataType,
   values: readonly Value[],
@@ -91,7 +91,7 @@ function isPacked(reader: SegmentReader, columnId = 1): boolean {
   return reader.chunkEntry(columnId, 0)?.isPacked === true;
 }
 
-/** Returns a unique string of this many letters that shrinks to less than half. */
+/** Returns a unique string of `length` letters that compresses to less than half. */
 function longText(random: SeededRandom, length: number): string {
   const words = ["tide ", "mark ", "ebb ", "flow ", "moon ", "shore "];
   let text = "";
@@ -137,7 +137,7 @@ describe("packed chunks are read as they were written", () => {
         }
       }
     }
-    // A chunk with one row, only NULLs, or a constant is not packed; most others are.
+    // Chunks with a single row, only NULLs, or a constant are not packed. Most others are.
     expect(packedCount).toBeGreaterThan(type.kind === "boolean" ? 2 : 8);
   });
 
@@ -181,7 +181,7 @@ describe("packed chunks are read as they were written", () => {
     const random = new SeededRandom(seedOf(9));
     const values = Array.from({ length: 3000 }, (_, row): Value => {
       if (row % 7 === 3) return null;
-      // Some texts span several blocks, and some are empty.
+      // Some strings span several blocks, and some are empty.
       return row % 500 === 8 ? longText(random, 100_000) : longText(random, random.below(300));
     });
     for (const type of [TEXT, BYTES]) {
@@ -223,7 +223,10 @@ describe("packed chunks are read as they were written", () => {
   });
 });
 
-/** Checks some rows of a range. A few rows are looked up one by one, but many are not. */
+/**
+ * Checks selected rows of a range. They are looked up one by one only if they are far enough
+ * apart.
+ */
 function expectChosen(
   reader: SegmentReader,
   {
@@ -250,7 +253,7 @@ function bytesOfText(value: Value): Value {
 describe("auto and zstd choose which chunks to pack", () => {
   const random = new SeededRandom(2);
 
-  /** Returns rows of one string each, so that a chunk has this many bytes including its offsets. */
+  /** Returns one string per row, such that a chunk has `byteCount` bytes including its offsets. */
   function textsOf(byteCount: number, rowCount: number): string[] {
     const textBytes = byteCount - 8 * Math.ceil((rowCount + 1) / 2);
     const each = Math.floor(textBytes / rowCount);
@@ -276,7 +279,7 @@ describe("auto and zstd choose which chunks to pack", () => {
       ]);
       const bytes = encodeSegment(inputOf(TEXT, texts, "auto"));
       expect(isPacked(open(bytes)), `${byteCount} bytes`).toBe(expected);
-      // A segment without a packed chunk has the same bytes as before packing was introduced.
+      // A segment without a packed chunk has the same bytes as before packing existed.
       if (!expected) expect(bytes).toEqual(plain);
       expect(isPacked(open(encodeSegment(inputOf(TEXT, texts, "zstd"))))).toBe(true);
     }
@@ -286,7 +289,7 @@ describe("auto and zstd choose which chunks to pack", () => {
     ["small", 200],
     ["sampled", 6000],
   ])("auto packs text that shrinks considerably: a %s chunk", (_name, rowCount) => {
-    /** A part of each string is random hexadecimal digits, which shrink to half their size. */
+    /** Part of each string is random hexadecimal digits, which compress to half their size. */
     const share = (noiseChars: number): number => {
       const values = Array.from({ length: rowCount }, (_, row) => {
         const noise = Buffer.from(random.bytes(noiseChars)).toString("base64").slice(0, noiseChars);
@@ -378,7 +381,7 @@ describe("packed chunks use little memory", () => {
     const full = roomy.byteCount;
     again.columnRows(1, 0, { start: 3, end: 15_000 });
     expect(roomy.byteCount).toBe(full);
-    // The chunk is assembled from the cached blocks, and kept as a whole.
+    // The chunk is assembled from the cached blocks, and then kept as a whole.
     const whole = again.column(1, 0);
     expect(whole?.length).toBe(20_000);
     expect(again.column(1, 0)).toBe(defined(whole));

@@ -1,6 +1,6 @@
 /**
  * Tests tables with packed segments: values that are not read are not unpacked, and damage that
- * only unpacking finds quarantines the segment.
+ * only unpacking reveals quarantines the segment.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
@@ -20,7 +20,7 @@ function textOf(row: number): string {
   return `${row} `.repeat(120);
 }
 
-/** Returns a store with one segment, whose second block of text does not unpack. */
+/** Returns a store with a single segment, in which the second block of text cannot be unpacked. */
 async function withBrokenBlock(): Promise<{ store: LocalStore; manifest: MemoryManifest }> {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -41,7 +41,7 @@ async function withBrokenBlock(): Promise<{ store: LocalStore; manifest: MemoryM
   return { store: await openStore({ disk, manifest, definitions: [TABLE] }), manifest };
 }
 
-/** Calls `see` for each batch of a scan before the next one is read. */
+/** Calls `see` for each batch of a scan before the next is read. */
 function batches<T>(store: LocalStore, batchRows: number, see: (batch: ScanBatch) => T): T[] {
   const columnIds = [1, 2, SEQ_COLUMN_ID];
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds, batchRows });
@@ -60,7 +60,7 @@ test("rows with text that cannot be unpacked are scanned as long as the text is 
     expect(columns[1]?.length).toBe(rowCount);
     return columns[0] === undefined ? [] : valuesOf(columns[0]);
   });
-  // One row was replaced in its segment, so a batch contains only selected rows.
+  // One row has been replaced in its segment, so a batch contains only selected rows.
   expect(counts.flat().toSorted((a, b) => Number(a) - Number(b))).toEqual(
     Array.from({ length: ROW_COUNT }, (_, row) => row),
   );

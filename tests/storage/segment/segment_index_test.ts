@@ -1,6 +1,6 @@
 /**
- * Tests the parts of a segment that locate rows, each of them separately: sorted keys, filter,
- * hash, bits, groups, and the cache of decoded chunks.
+ * Tests the parts of a segment that locate rows, each on its own: sorted keys, filter, hash, bits,
+ * groups, and the cache of decoded chunks.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -26,7 +26,7 @@ function finish<T>(steps: Generator<void, T>): T {
   }
 }
 
-/** Returns hashes over the whole range, some of them equal. */
+/** Returns hashes over the whole range, some of which are equal. */
 function randomHashes(random: SeededRandom, count: number): Uint32Array {
   return Uint32Array.from({ length: count }, () =>
     random.chance(0.1) ? random.below(3) * 2_147_483_647 : random.u32(),
@@ -50,7 +50,7 @@ test("findHash finds the first of equal hashes, and reports what it reads", () =
   const random = new SeededRandom(2);
   for (const count of [1, 2, 5, 300, 5000]) {
     const uniform = randomHashes(random, count);
-    // The hashes are far from uniform, so every guess is wrong.
+    // The hashes are far from evenly distributed, so every guess is wrong.
     const crowded = uniform.map((hash) => 4_000_000_000 + (hash % 1000));
     for (const hashes of [uniform.toSorted(), crowded.toSorted()]) {
       const isTouched = new Uint8Array(count);

@@ -1,8 +1,8 @@
 /**
- * Tests segment files: written values are read back, whatever the type, the encoding and the NULLs;
- * every way to read a row agrees with a plain model; and no damaged byte is ever served.
+ * Tests segment files: what is written can be read back, whatever the type, the encoding and the
+ * NULLs; every way of reading a row agrees with a plain model; and no damaged byte is ever served.
  *
- * To repeat a failure: SEED=<n> bun test tests/storage/segment/segment_test.ts
+ * To reproduce a failure: SEED=<n> bun test tests/storage/segment/segment_test.ts
  */
 import { describe, expect, test } from "bun:test";
 import { AssertionError, defined } from "../../../src/base/assert.ts";
@@ -65,7 +65,7 @@ function keyName(owner: number, key: Row): string {
   return JSON.stringify([owner, key]);
 }
 
-/** Returns rows of one owner, with seqs 1, 2, 3 … and no key. */
+/** Returns rows of a single owner, with seqs 1, 2, 3 … and without a key. */
 function plainInput(columns: { type: DataType; values: readonly Value[] }[]): SegmentInput {
   const rowCount = columns[0]?.values.length ?? 1;
   const seqs = Float64Array.from({ length: rowCount }, (_, row) => row + 1);
@@ -155,7 +155,7 @@ describe("segments are read as they were written", () => {
   });
 
   test("each encoding is used where it is the smallest", () => {
-    // The numbers up to 999 do not ascend evenly, except in the case of "runs".
+    // The numbers, up to 999, do not ascend evenly, except in the case "runs".
     const rows = Array.from({ length: 1000 }, (_, place) => (place * 387) % 1000);
     const cases: [string, DataType, (row: number, place: number) => Value][] = [
       ["none", INT, () => null],

@@ -1,5 +1,5 @@
 /**
- * Tests the file of an inverted index, and queries over its lists: written terms are found again,
+ * Tests the file of an inverted index, and queries over its lists: written terms can be found,
  * damage to any byte is detected, and a query finds the same rows as a linear search.
  */
 import { expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** Tests the estimated number of distinct values against columns of which it is known. */
+/** Tests the estimated number of distinct values on columns for which the true number is known. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../../src/storage/mod.ts";
 import type { Row } from "../../../src/types/mod.ts";
@@ -17,7 +17,7 @@ const TABLE: TableDefinition = defineTable(1, [
   INT,
 ]);
 
-/** Returns numbers in an order that looks random, and is the same in each run. */
+/** Returns numbers in an order that looks random but is the same in each run. */
 function scattered(row: number, count: number): number {
   return Number((BigInt(row) * 2_654_435_761n) % 4_294_967_296n) % count;
 }

@@ -1,6 +1,6 @@
 /**
- * Tests versions that are older than the retention period: which are discarded, which stay
- * readable, and from which position every change can still be replayed.
+ * Tests versions older than the retention period: which are discarded, which stay readable, and
+ * from which position every change can still be replayed.
  */
 import { expect, test } from "bun:test";
 import { SEQ_ZERO, type Seq, SeqGenerator, unixMsFromSeq } from "../../../src/base/seq.ts";
@@ -192,7 +192,7 @@ test("a table without rows keeps no segment, and its seqs continue above the old
   const { lastSeq } = await commit(store, 1, "delete", [[1, "a"]]);
   await store.flush(1);
   clock.advance(25 * HOUR_MS);
-  // The result is one segment: nothing was replaced above it, and its only live version is a
+  // Both versions of the only segment are discarded: one was replaced long ago, and the other is a
   // tombstone.
   expect(await store.compact(1)).toEqual({ mergedSegments: 1, discardedVersions: 2 });
   expect(store.segments()).toEqual([]);
@@ -255,7 +255,7 @@ test("history that takes too much space is discarded early, the oldest first", a
     seqs.push((await commit(store, 1, "update", [[key, "new"]])).lastSeq);
     clock.advance(pauseMs);
   }
-  // No version of the last hour is discarded, whatever its size.
+  // No version replaced within the last hour is discarded, whatever its size.
   store.boundHistory();
   await settled();
   expect(store.earliestSeq(1, 0)).toBe(seqs[1] as Seq);
@@ -274,7 +274,7 @@ test("everything within the retention period reads as before, whatever is writte
   for (let seed = 1; seed <= HISTORIES; seed += 1) await oneHistory(new SeededRandom(seed));
 });
 
-/** Compares all possible reads of a random table history before and after COMPACT. */
+/** Compares all possible reads of a table with a random history before and after COMPACT. */
 async function oneHistory(random: SeededRandom): Promise<void> {
   const { store, clock, disk, manifest } = await open();
   const live = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * Compares live rows by page with a plain list of rows: no row is missing or added, and a page
- * without live rows is skipped.
+ * Compares live rows by page with a plain list of rows: no row is missing or extra, and pages
+ * without live rows are skipped.
  */
 import { expect, test } from "bun:test";
 import { LivePages } from "../../../src/storage/table/live_pages.ts";
@@ -10,12 +10,12 @@ import { amountOf } from "../../support/thoroughness.ts";
 
 const ROWS: number = 2 * PAGE_ROWS + 100;
 
-/** Row groups as in a segment with large rows, which end within pages. */
+/** Row groups as in a segment with large rows. They end in the middle of pages. */
 const GROUP_STARTS = [0, 3000, PAGE_ROWS + 5, ROWS];
 
 const CHANGES = amountOf({ usual: 40, thorough: 400 });
 
-/** Returns rows of a segment, some of which are tombstones. */
+/** Returns the rows of a segment, some of which are tombstones. */
 function segmentOf(isTombstone: Uint8Array): {
   deletions: ReturnType<typeof noDeletions>;
   livePages: LivePages;
@@ -47,7 +47,8 @@ test("LivePages finds the current rows at any seq, and the pages without one", (
     const replacedBy = new Float64Array(ROWS);
     for (let change = 0; change < CHANGES; change += 1) {
       const from = random.below(ROWS);
-      // Usually the rest of a page is replaced, because one live row keeps its whole page alive.
+      // Usually the rest of a page is replaced, because a single live row keeps its whole page
+      // alive.
       const to = random.chance(0.5) ? from + 1 : Math.min(ROWS, (from | (PAGE_ROWS - 1)) + 1);
       for (let row = random.chance(0.5) ? from : from & ~(PAGE_ROWS - 1); row < to; row += 1) {
         if (replacedBy[row] !== 0) continue;
@@ -82,7 +83,7 @@ test("LivePages finds the current rows at any seq, and the pages without one", (
       ];
       expect([...found], what).toEqual(current);
       expect(livePages.countAlive(asked, upTo), what).toBe(current.length);
-      // A read below a later replacement examines the rows.
+      // A read below a later replacement examines the rows themselves.
       expect(first, what).toBeLessThanOrEqual(Math.min(expected, ROWS));
       if (upTo < 1000) continue;
       expect(first, what).toBe(Math.min(expected, ROWS));
@@ -100,7 +101,7 @@ test("LivePages examines a page again only after it has changed", () => {
   deletions.replace(PAGE_ROWS - 2, 5);
   expect(livePages.aliveRows(first, 9)).toEqual(Uint32Array.of(PAGE_ROWS - 1));
   deletions.replace(PAGE_ROWS - 1, 8);
-  // A reader below the last replacement still sees its row.
+  // A reader below the last replacement still sees the replaced row.
   expect(livePages.firstAlive(first, 7)).toBe(0);
   expect(livePages.aliveRows(first, 7)).toEqual(Uint32Array.of(PAGE_ROWS - 1));
   expect(livePages.firstAlive(first, 8)).toBe(PAGE_ROWS);

@@ -1,6 +1,6 @@
 /**
- * Verifies that segment files that are no longer listed are removed one at a time, off the event
- * loop if the disk supports it, and before the store is closed.
+ * Verifies that unlisted segment files are removed one at a time, off the event loop where the
+ * disk supports it, and before the store is closed.
  */
 import { expect, test } from "bun:test";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -30,7 +30,7 @@ test("the segments of a dropped table are removed one after the other, and close
   const closing = store.close().finally(() => {
     isClosed = true;
   });
-  // The disk refuses to remove one file, but the other files are removed.
+  // The disk refuses to remove one file, but the others are removed.
   await disk.finish();
   expect([disk.asked.length, isClosed]).toEqual([3, false]);
   await disk.finish();

@@ -1,6 +1,6 @@
 /**
  * Tests table statistics: counts, owners and bounds, wherever the rows are stored, and after an
- * owner was erased or rows have expired.
+ * owner has been erased or rows have expired.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../../src/storage/mod.ts";
@@ -34,7 +34,7 @@ test("the live rows are those that a scan finds, for one owner and for all", asy
   for (const owner of [...OWNERS, 4]) expect(store.liveRowCount(1, owner)).toBe(countOf(owner));
   expect(OWNERS.map((owner) => store.liveRowCount(1, owner))).toEqual([9, 13, 15]);
   expect(store.liveRowCount(1, undefined)).toBe(37);
-  // Commits maintain the total count.
+  // Commits keep the total count up to date.
   await commit(store, 1, "delete", [[5000, null]], 9);
   await commit(store, 1, "insert", idRows(6000, 3), 3);
   expect(store.liveRowCount(1, undefined)).toBe(39);
@@ -105,7 +105,7 @@ test("segments in which every row has expired are removed, and a half-expired on
   store.dropExpired();
   await untilSegments(store, [20]);
   // The third ten rows were inserted 30 seconds after the second ten, so only the second ten have
-  // expired now.
+  // expired by now.
   clock.advance(46_000);
   expect(store.liveRowCount(1, undefined)).toBe(10);
   store.dropExpired();

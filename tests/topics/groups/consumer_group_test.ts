@@ -1,6 +1,6 @@
 /**
- * Verifies that no consumer misses an event, even if time passes or acknowledgements arrive after
- * the consumer has checked the messages of its group and before it waits.
+ * Verifies that no consumer misses an event. Time may pass, or acknowledgements may arrive, after
+ * a consumer has checked its group for messages and before it waits.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -28,24 +28,24 @@ const VISIBILITY_MS = 60_000;
 const PLACE = { topicId: TOPIC, partition: 0, group: "g" } as const;
 const EARLIEST = { kind: "earliest" } as const;
 
-/** A clock whose time can pass between two reads, while no timer gets to run. */
+/** A clock on which time can pass between two reads without any timer firing. */
 class PassingClock extends ManualClock {
   #passedMs = 0;
   #looksLeft = Infinity;
   #ms = 0;
 
-  /** Lets `ms` pass before the read of the time that follows `looks` other reads. */
+  /** Lets `ms` pass just before a read of the time, after `looks` other reads. */
   passAfter(looks: number, ms: number): void {
     this.#looksLeft = looks;
     this.#ms = ms;
   }
 
-  /** Whether the time that {@linkcode passAfter} specified has passed. */
+  /** Whether the time set by {@linkcode passAfter} has passed. */
   get hasPassed(): boolean {
     return this.#looksLeft < 0;
   }
 
-  /** Cancels the time that {@linkcode passAfter} specified. */
+  /** Cancels {@linkcode passAfter} if the time has not passed yet. */
   settle(): void {
     this.#looksLeft = Infinity;
   }
@@ -90,12 +90,12 @@ async function write({ store }: World, key: string, value: number): Promise<void
   await store.durable(store.apply({ writes }).lastSeq);
 }
 
-/** Runs all work that does not wait for a timer. */
+/** Runs all work that is not waiting for a timer. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Reads as a user, and collects the offsets that arrive. */
+/** Reads as a user, and collects the offsets received. */
 function poll(
   { groups }: World,
   { limit, userId, waitMs = 0 }: { limit: number; userId: string; waitMs?: number },
@@ -109,8 +109,8 @@ function poll(
 }
 
 /**
- * Checks that a stream gets a message again although its delay ends during the fetch, before the
- * read of the time that follows `looks` other reads.
+ * Checks that a stream gets a message again although its delay ends during the fetch, just before
+ * a read of the time after `looks` other reads.
  *
  * @returns Whether the fetch read the time that often.
  */
@@ -179,7 +179,7 @@ test("ConsumerGroup counts an acknowledgement that arrives before its consumer w
   const { clock, store, topics } = world;
   await write(world, "row", 1);
   await write(world, "row", 2);
-  // The request stores the position from which the group below begins.
+  // The request stores the position at which the group below starts.
   poll(world, { limit: 1, userId: "ada" });
   await turns();
   const log = defined(topics.log(TOPIC), "the topic must exist");

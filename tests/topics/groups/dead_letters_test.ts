@@ -1,6 +1,6 @@
 /**
- * Verifies that dead letters are deleted with their messages and topics, at a cost proportional to
- * their number.
+ * Verifies that dead letters are deleted along with their messages and topics, at a cost
+ * proportional to their number.
  */
 import { expect, test } from "bun:test";
 import { DEAD_LETTERS_TABLE } from "../../../src/sql/mod.ts";
@@ -57,7 +57,7 @@ async function bury({ clock, groups, store }: World, key: string): Promise<void>
   await store.durable(store.appliedSeq);
 }
 
-/** Runs all recurring work of a period of time. */
+/** Runs all recurring work of a period of `ms` milliseconds. */
 async function pass({ clock, topics }: World, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 600_000) {
     clock.advance(600_000);

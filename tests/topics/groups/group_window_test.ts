@@ -9,14 +9,12 @@ const EMPTY = { committed: 0, end: 0, acked: [], deliveries: [] };
 
 type State = "new" | "waiting" | "claimed" | "acknowledged";
 
-/**
- * The offset that the cases use. Offset 0 stays claimed, so that the window contains both offsets.
- */
+/** The offset that the cases use. Offset 0 stays claimed, so that the window contains both. */
 const IT = 1;
 const NOW_MS = 100;
 const CONSUMER = 7;
 
-/** Returns a window in which the message {@linkcode IT} has the given state. */
+/** Returns a window in which the message {@linkcode IT} is in the given state. */
 function windowIn(state: State): GroupWindow {
   const window = new GroupWindow(EMPTY);
   window.push("first");
@@ -70,8 +68,8 @@ const TABLE: Readonly<Record<string, Readonly<Record<State, State>>>> = {
     claimed: "waiting",
     acknowledged: "acknowledged",
   },
-  // The group has already checked that the message was delivered, or may have been delivered before
-  // a restart.
+  // The group has already checked that the message was delivered, or may have been delivered
+  // before a restart.
   ack: {
     new: "acknowledged",
     waiting: "acknowledged",

@@ -1,12 +1,12 @@
 /**
- * Verifies that a group loses no message, never gets an acknowledged one again, gives a message to
- * one consumer at a time, keeps the order of keys where requested, and applies effects of
- * transactions exactly once. The test makes random commits, fetches, acknowledgements (single,
+ * Verifies that a group loses no message, never gets an acknowledged one again, gives each message
+ * to only one consumer at a time, keeps the order of keys where requested, and applies the effects
+ * of transactions exactly once. The test makes random commits, fetches, acknowledgements (single,
  * cumulative, within a transaction, late, by others) and nacks over a store on a simulated disk.
- * Consumers vanish, claims expire, groups leave the memory, messages become dead letters, and the
- * store restarts and loses power. Plain sets determine which messages may arrive. At the end, each
- * group processes the remaining messages. Each injected fault must be found. To repeat a failure:
- * SEED=<n> bun test <this file>
+ * Consumers vanish, claims expire, groups are removed from memory, messages become dead letters,
+ * and the store restarts and loses power. Plain sets determine which messages may arrive. At the
+ * end, each group processes the remaining messages. Each injected fault must be found. To
+ * reproduce a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -39,7 +39,7 @@ const DEAD_TOPIC = 12;
 const PARTITIONS = 2;
 const VISIBILITY_MS = 1000;
 
-/** The maximum number of deliveries, which is low so that messages become dead letters. */
+/** The maximum number of deliveries, low enough that messages become dead letters. */
 const DELIVERIES_MAX = 4;
 
 const GROUPS = ["plain", "ordered", "exact"] as const;
@@ -57,7 +57,7 @@ interface World extends OpenTopics {
   readonly groups: TopicGroups;
 }
 
-/** A message that has been delivered to a consumer. */
+/** A message delivered to a consumer. */
 interface Held {
   readonly message: TopicMessage;
   readonly group: GroupName;
@@ -73,7 +73,7 @@ class GroupsSimulation {
   clock = new ManualClock();
   /** The keys of all committed messages, by "partition offset". */
   readonly published = new Map<string, string>();
-  /** The durably acknowledged messages by group. */
+  /** The durably acknowledged messages, by group. */
   readonly acked: Record<GroupName, Set<string>> = {
     plain: new Set(),
     ordered: new Set(),
@@ -81,12 +81,12 @@ class GroupsSimulation {
   };
   /** The delivered messages with their consumers. A restart clears the list. */
   held: Held[] = [];
-  /** The number of deliveries of each message in this process. */
+  /** How often each message has been delivered by this process. */
   deliveries = new Map<string, number>();
   redelivered = 0;
   /** The number of dead letters at the end of the run. */
   buried = 0;
-  /** The number of groups that left the memory, counted for each of their partitions. */
+  /** How many groups have been removed from memory, counted once per partition. */
   closed = 0;
   #version = 0;
 
@@ -210,7 +210,10 @@ class GroupsSimulation {
     return messages;
   }
 
-  /** No earlier message of the key may be unacknowledged, unless it is a dead letter. */
+  /**
+   * Checks that no earlier message with the same key is unacknowledged, unless it is a dead
+   * letter.
+   */
   async checkOrder(world: World, { key, offset, partition }: TopicMessage): Promise<void> {
     const dead = await this.deadLetters(world);
     for (let earlier = 0; earlier < offset; earlier += 1) {
@@ -221,9 +224,9 @@ class GroupsSimulation {
     }
   }
 
-  /** Returns the messages that became dead letters, each with its group in front of its name. */
+  /** Returns the messages that became dead letters, each as its group followed by its name. */
   async deadLetters({ store, topics }: World): Promise<string[]> {
-    // No caller waits for the commits of dead letters.
+    // Dead letters are committed without anybody waiting.
     await store.durable(store.appliedSeq);
     const log = defined(topics.log(DEAD_TOPIC), "the topic must exist");
     await log.count();
@@ -250,7 +253,7 @@ class GroupsSimulation {
     this.forgetAcked();
   }
 
-  /** Acknowledges a message together with an effect, as a transaction does. */
+  /** Acknowledges a message along with an effect, as a transaction does. */
   async acknowledgeExactly({ groups, store }: World, message: TopicMessage): Promise<void> {
     const { offset, partition } = message;
     const name = nameOf(message);
@@ -285,7 +288,7 @@ class GroupsSimulation {
     );
   }
 
-  /** Lets time pass until consumers are forgotten and groups leave the memory. */
+  /** Lets time pass until consumers are removed and groups leave memory. */
   async idle({ groups }: World): Promise<void> {
     const before = groups.figures().groups;
     for (let look = 0; look < 70; look += 1) {
@@ -324,19 +327,19 @@ class GroupsSimulation {
     this.disk = this.disk.crash(keep === "some" ? { keep, random } : { keep });
     this.manifest = this.manifest.restart();
     this.clock = new ManualClock(this.clock.nowMs() + 1);
-    // The old process continues on its own disk, but no caller waits for it.
+    // The old process continues on its own disk, but nobody waits for it.
     await this.close(world).catch(() => undefined);
     return this.#reopened();
   }
 
   #reopened(): Promise<World> {
-    // A consumer may still acknowledge its messages, but another consumer may receive them too.
+    // A consumer may still acknowledge its messages, but another may receive them as well.
     this.held = this.held.map((each) => ({ ...each, deadlineMs: 0 }));
     this.deliveries = new Map();
     return this.open();
   }
 
-  /** Reads and acknowledges until nothing is left. */
+  /** Reads and acknowledges messages until none are left. */
   async workOff(world: World, group: GroupName): Promise<void> {
     this.clock.advance(2 * VISIBILITY_MS);
     for (let partition = 0; partition < PARTITIONS; partition += 1) {
@@ -400,7 +403,7 @@ test("groups lose nothing, and get again only messages that are not acknowledged
   expect(buried).toBeGreaterThan(0);
 }, 300_000);
 
-/** Faults of the state machine, each of which must be found. */
+/** Faults in the state machine. Each must be found. */
 const FAULTS: Readonly<Record<string, () => void>> = {
   "an acknowledgement acknowledges the next message, too": () => {
     // oxlint-disable-next-line typescript/unbound-method -- it is called on its window below

@@ -1,6 +1,6 @@
 /**
  * Verifies that a request goes only to a checked address, whatever DNS responses arrive and when.
- * The test controls the resolver, and a receiver on this machine counts its requests.
+ * The test controls the resolver, and a receiver on this machine counts the requests it gets.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
