@@ -140,7 +140,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   await commit(store, 2, "insert", [[2, "b"]]);
   await fill(1);
   await store.flush(1);
-  // The log is shortened by at most one flush every four seconds.
+  // At most one flush every four seconds shortens the log.
   expect(store.stats(2).unflushedVersions).toBe(1);
   await store.close();
 
@@ -172,7 +172,7 @@ test("memtables that are too large together are flushed, largest first, down to 
   await add(2, 12);
   expect(flushed()).toEqual([]);
   await add(3, 6);
-  // The second table has the most rows, and the other tables together have slightly more than half.
+  // The second table has the most rows. The others together have slightly more than half.
   expect(flushed().toSorted((left, right) => left - right)).toEqual([1, 2]);
   expect(store.stats(3).unflushedVersions).toBe(6);
   await store.close();

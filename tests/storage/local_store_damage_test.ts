@@ -182,13 +182,13 @@ test.each([
   await commit(store, 1, "update", [[2, "replaced in the log"]]);
   await store.close();
   for (let at = 8; at < 6000; at += 40) disk.damage(`${PATHS.segments}/1/${name}`, at);
-  // The first start finds the damage; the second already knows of it.
+  // The first start finds the damage. The second already knows about it.
   for (let start = 0; start < 2; start += 1) {
     const again = await openStore({ disk, manifest, definitions });
     expect(manifest.load().segments.map(({ quarantined }) => quarantined)).toEqual([true, false]);
     expect(() => idsOf(again)).toThrow(`${PATHS.segments}/1/1.seg`);
     expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
-    // A version newer than the damage is returned unchanged.
+    // A version newer than the damage is returned as usual.
     const lookup = { owner: SHARED_OWNER, columnIds: [2], upTo: again.visibleSeq };
     expect(again.lookup(1, { ...lookup, key: [2] })).toEqual(["replaced in the log"]);
     expect(() => again.lookup(1, { ...lookup, key: [3] })).toThrow();
@@ -283,7 +283,7 @@ test("a part of a segment that the disk cannot read counts as damage in that seg
   await commit(store, 1, "insert", [[1, "a"]]);
   await commit(store, 2, "insert", [[1]]);
   await store.flush(1);
-  // Opens the file, but reads no chunk of it.
+  // Opens the file but reads no chunk of it.
   const key = { owner: SHARED_OWNER, key: [2], columnIds: [2], upTo: store.visibleSeq };
   expect(store.lookup(1, key)).toBeUndefined();
   disk.faultPlan = (operation, touched) =>
@@ -361,7 +361,7 @@ test("a damaged segment does not prevent a store from opening, even if the log r
     await commit(store, 2, "insert", [[1]]);
     await store.close();
     disk.damage(`${PATHS.segments}/1/${file}`, 7);
-    // The first start finds the damage; the second already knows of it.
+    // The first start finds the damage. The second already knows about it.
     for (let start = 1; start <= 2; start += 1) {
       const again = await openStore({ disk, manifest, definitions });
       expect(readRows(again, OTHER).length).toBe(1);

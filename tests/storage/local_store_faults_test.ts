@@ -200,9 +200,7 @@ test.each(["EMFILE", "EACCES"] as const)(
   },
 );
 
-/**
- * A full disk that refuses to sync the first log file if the sync is requested in the same tick.
- */
+/** A full disk that refuses to sync the first log file if the sync is requested within a tick. */
 class FullAtRollDisk extends ForwardingDisk {
   override open(path: string, options: OpenOptions): DiskFile {
     const file = super.open(path, options);
@@ -216,7 +214,7 @@ class FullAtRollFile extends ForwardingFile {
   }
 }
 
-/** Returns a full disk that refuses to make the directory entry of the second log file durable. */
+/** Returns a full disk that refuses to make the second log file's directory entry durable. */
 function fullAtName(): SimulatedDisk {
   const disk = new SimulatedDisk();
   disk.faultPlan = (operation, path) =>
@@ -226,7 +224,7 @@ function fullAtName(): SimulatedDisk {
   return disk;
 }
 
-// The store waits if the disk is full, but not if the state of the disk is unknown.
+// In these cases, a full disk leaves its own state unknown, so the store does not wait for space.
 test.each([
   ["the sync of the file before", "relaxed", () => new FullAtRollDisk(new SimulatedDisk())],
   ["the name of the new file", "sync", fullAtName],
@@ -262,7 +260,7 @@ test("a flush that fails leaves the rows readable, and is repeated", async () =>
     await commit(store, 1, "delete", [[1, "a"]]);
     clock.advance(5000);
     for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    // The failed flush and the later writes produce one segment each.
+    // The failed flush and the later writes result in one segment each.
     expect(store.stats(1), operation).toMatchObject({ segments: 2, unflushedVersions: 0 });
     expect(idsOf(store)).toEqual([2]);
     const crashed = disk.crash({ keep: "none" });
@@ -272,22 +270,22 @@ test("a flush that fails leaves the rows readable, and is repeated", async () =>
   }
 });
 
-/** The acknowledged rows of a run at one moment, and the disk that the next process would find. */
+/** The acknowledged rows at one moment of a run, and the disk that the next process would find. */
 interface Moment {
   readonly operation: string;
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
   /** The text of each acknowledged row; undefined for a deleted row. */
   readonly acked: ReadonlyMap<number, string | undefined>;
-  /** The pending write, which may or may not be present. */
+  /** The pending write, which may or may not have survived. */
   readonly pending: { readonly id: number; readonly text: string | undefined } | undefined;
 }
 
 /**
  * Verifies that a crash before any single disk operation loses nothing that was acknowledged, and
  * reveals nothing that was never written. The test makes one run of commits, updates, deletes and
- * flushes over several log files. Before each of its operations, the disk is crashed in three ways
- * and opened again.
+ * flushes over several log files. Before each operation, the disk is crashed in three ways and
+ * opened again.
  */
 test("LocalStore recovers from a crash before any disk operation", async () => {
   const moments: Moment[] = [];
@@ -354,7 +352,7 @@ async function checkMoment(moment: Moment, options: object): Promise<void> {
     expect(text, `crash before ${operation}: row ${id}`).toBe(acked.get(id));
   }
   expect([...found.keys()], `crash before ${operation}`).toEqual([]);
-  // The recovered store accepts further commits.
+  // The recovered store accepts more commits.
   await commit(store, 1, "insert", [[999, "after"]]);
   expect(idsOf(store).at(-1)).toBe(999);
   await store.close();

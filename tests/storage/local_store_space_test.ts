@@ -44,7 +44,7 @@ test("a full disk rolls the whole group of commits back, and the store recovers 
     operation === "write" && path.endsWith(".wal") && !isWipe
       ? { code: "ENOSPC", bytesWritten: 50 }
       : undefined;
-  // Erasing overwrites existing bytes, for which there is always space.
+  // Wiping overwrites existing bytes, for which there is always space.
   let isWipe = false;
   const plan = disk.faultPlan;
   disk.faultPlan = (operation, path) => {
@@ -69,7 +69,7 @@ test("a full disk rolls the whole group of commits back, and the store recovers 
     1, 2, 3,
   ]);
   disk.faultPlan = undefined;
-  // The keys of the refused group can be written again, because nothing of the group remains.
+  // The refused group's keys can be written again, because nothing of the group remains.
   await commit(store, 1, "insert", [[4, "d"]]);
   await commit(store, 1, "update", [[1, "e"]]);
   await commit(store, 1, "delete", [[2, "b"]]);
@@ -80,7 +80,7 @@ test("a full disk rolls the whole group of commits back, and the store recovers 
   await Promise.all([store.close(), again.close()]);
 });
 
-/** Returns the ids of all rows in order, as far as an order exists. */
+/** Returns the ids of all rows in order; empty until there is an order. */
 function orderedIdsOf(store: Store, upTo: Seq): unknown[] {
   const scan = store.scanOrdered(1, {
     owner: SHARED_OWNER,
@@ -105,13 +105,13 @@ test("rows hidden by a deletion are visible again after a full disk has rolled i
     const store = await openStore({ disk, definitions: [TABLE, OTHER] });
     await commit(store, 1, "insert", rows);
     if (isFlushed) await store.flush(1);
-    // The second request for this order creates its index.
+    // The second request for this order builds it.
     expect(orderedIdsOf(store, store.visibleSeq)).toBeEmpty();
     disk.faultPlan = failNth("write", 1, { code: "ENOSPC" });
     const { lastSeq } = store.apply({
       writes: [{ tableId: 1, owner: SHARED_OWNER, operation: "delete", rows: rows.slice(0, 5000) }],
     });
-    // A statement that runs in the meantime sees the rows as deleted.
+    // To a statement that runs in the meantime, the rows are deleted.
     expect(readRows(store, TABLE, { upTo: lastSeq })).toHaveLength(1000);
     expect(orderedIdsOf(store, lastSeq)).toEqual(ids.slice(5000));
     expect(await conditionOf(store.durable(lastSeq))).toBe("DISK_FULL");
@@ -162,7 +162,7 @@ test("a disk that does not report its free space does not prevent writes", async
   };
   const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   disk.isSilent = true;
-  // There is space for another log file, and time for a check of the free space.
+  // There is space for another log file, and enough commits for a check of the free space.
   for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
   expect([fatal, idsOf(store).length]).toEqual([undefined, 300]);
   expect(() => store.lookAtSpace()).toThrow(DiskError);
@@ -256,7 +256,8 @@ test("the ballast is released when the disk is full, and allocated again when th
   expect(disk.exists(BALLAST)).toBe(false);
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
-  // Free space for one more file of that size is not enough, because rows may not use the ballast.
+  // Free space for one more file of that size is not enough, because rows must not use the
+  // ballast.
   store.lookAtSpace();
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   disk.capacityBytes = 1e9;

@@ -1,4 +1,4 @@
-/** Tests the guarantees of the store to its callers, each in a separate test. */
+/** Tests the guarantees that the store gives its callers, each in a test of its own. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import { type ChangedPartition, LocalStore, type Store } from "../../src/storage/mod.ts";
@@ -110,7 +110,7 @@ test("apply accepts no row of a batch if one of its rows is refused", async () =
   expect(await laterErrorCodeOf(refused)).toBe("DUPLICATE_KEY");
   expect(store.appliedSeq).toBe(before);
   expect(rowsOf(store, store.appliedSeq)).toEqual([[1, "a"]]);
-  // The key of the row that was rolled back is free again, and the replaced row can be replaced.
+  // The rolled-back row's key is free again, and the row that it replaced can be replaced anew.
   await commit(store, 1, "insert", [[2, "c"]]);
   await commit(store, 1, "update", [[1, "d"]]);
   expect(rowsOf(store)).toEqual([
@@ -373,7 +373,7 @@ test("recovery skips the rows of a table that the catalog no longer contains", a
   expect(manifest.load().segments).toEqual([]);
   expect(again.segments()).toEqual([]);
   expect(readRows(again, OTHER).map(([, ...row]) => row)).toEqual([[1, "kept"]]);
-  // The file was not deleted, although the catalog says that it is not needed.
+  // The file was not deleted, although the catalog says that it is no longer needed.
   expect(disk.list(`${DATA_PATH}/lost+found`).map(({ name }) => name)).toEqual(["1-1.seg"]);
   await again.close();
 });
@@ -433,7 +433,7 @@ test("LocalStore.open changes nothing in the manifest if it is refused", async (
   store.defineTable(OTHER);
   await commit(store, 2, "insert", [[1, "b"]]);
   await store.close();
-  // There is no definition for the first table either, whose segment is listed.
+  // The first table has no definition either, although its segment is listed.
   const opening = (): unknown => openStore({ disk, manifest: older, definitions: [OTHER] });
   expect(await laterErrorCodeOf(opening)).toBe("STORAGE_UNAVAILABLE");
   expect(older.load()).toEqual(manifest.load());
@@ -443,7 +443,7 @@ test("snowflakeId never repeats an id, not even one without a durable row", asyn
   let disk = new SimulatedDisk();
   let last = 0;
   for (let life = 0; life < 4; life += 1) {
-    // Each process begins at the same clock time, right after a power loss.
+    // Each process starts at the same clock time, right after a power loss.
     const store = await openStore({ disk, definitions: [TABLE] });
     for (let count = 0; count < 5000; count += 1) {
       const id = store.snowflakeId();

@@ -38,13 +38,13 @@ function faultOf(disk: SimulatedDisk, listed: ListedStorage): string | undefined
   return fault;
 }
 
-/** Returns the reason why a storage is not created. */
+/** Returns why a storage is not created. */
 async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
   return await creation.then(() => "it is created", String);
 }
 
 /**
- * A disk whose syncs of files end when a test requests it. No caller may wait for one
+ * A disk that completes syncs of files only when a test requests it. No caller may wait for one
  * synchronously.
  */
 class StalledDisk extends ForwardingDisk {
@@ -106,7 +106,8 @@ test("Storages.create yields to other work while a disk takes long to sync", asy
     isCreated = true;
     return listed;
   });
-  // These syncs are for the root and the probe, its parent, the marker, and the name of the marker.
+  // These syncs are for the root and the probe, the root's parent, the mark, and the name of the
+  // mark.
   for (let count = 0; count < 5; count += 1) {
     await new Promise((resolve) => setImmediate(resolve));
     expect(isCreated).toBe(false);
@@ -190,7 +191,7 @@ test.each(DISK_OPERATIONS)(
       const isMet = failsOnce(disk, failNth(operation, nth, { code: "EIO" }));
       storages.drop("fast");
       disk.faultPlan = undefined;
-      // The directory may belong to a storage only if the marker could not be removed.
+      // The directory may belong to a storage only if the mark could not be removed.
       if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
       expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       storages.close();

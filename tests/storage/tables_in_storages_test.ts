@@ -219,7 +219,7 @@ describe("a table whose segments are in a storage", () => {
     ]);
     await again.compact(1);
     expect(filesIn(disk, `${DATA_PATH}/segments`)).toEqual([]);
-    // These entries are the current segment and its history.
+    // The current segment and its history.
     expect(manifest.load().segments.map(({ home }) => home?.storageId)).toEqual(["fast", "fast"]);
     await again.close();
   });

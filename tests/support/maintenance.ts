@@ -1,6 +1,6 @@
 /**
- * Provides a data directory as a killed server left it, with every kind of file in it, and the two
- * commands that check and repair such directories, run in this process.
+ * Provides a data directory as a killed server leaves it, with every kind of file in it, and runs
+ * the two commands that check and repair such directories in-process.
  */
 import { createHash } from "node:crypto";
 import {
@@ -27,13 +27,13 @@ import { ForwardingFile } from "./forwarding_disk.ts";
 import { principalFor } from "./principal_for.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";
 
-/** The configuration with the smallest log files, so that there are several. */
+/** The configuration, with the smallest log files, so that there are several. */
 const CONFIG = {
   storage: { wal_segment_bytes: 1 << 20, flush_rows: 900_000 },
   limits: { max_row_bytes: 65536 },
 };
 
-/** The settings of `CONFIG` as configuration lines for a database in this process. */
+/** The settings of `CONFIG` as configuration lines, for a database opened in-process. */
 const DIRECTORY_CONFIG: string = [
   "storage.ballast_bytes = 0",
   `storage.wal_segment_bytes = ${CONFIG.storage.wal_segment_bytes}`,
@@ -43,7 +43,7 @@ const DIRECTORY_CONFIG: string = [
 
 const directories: string[] = [];
 
-/** Call this in `afterAll` of every test file that uses these directories. */
+/** Must be called in `afterAll` of every test file that uses these directories. */
 export function removeDirectories(): void {
   for (const directory of directories.splice(0))
     rmSync(directory, { recursive: true, force: true });
@@ -111,7 +111,7 @@ function rowsText(start: number, end: number, length: number): string {
   ).join();
 }
 
-/** Copies a data directory to a new directory on which a server can be started. */
+/** Copies a data directory to a new one on which a server can be started. */
 export function copyOf(dataPath: string): string {
   const copy = join(freshDirectory(), "data");
   cpSync(dataPath, copy, { recursive: true });
@@ -127,7 +127,7 @@ export async function serverOn(dataPath: string): Promise<ServerProcess> {
   return server;
 }
 
-/** A data directory opened in this process with the configuration of its server. */
+/** A data directory opened in-process, with the configuration of its server. */
 export class OpenDirectory {
   readonly #path: string;
   #database: Database;
@@ -146,7 +146,7 @@ export class OpenDirectory {
     return await engine.execute(principalFor({ catalog }, "root"), { sql, params: [] });
   }
 
-  /** Returns the rows of the last statement of SQL text that must succeed. */
+  /** Runs statements that must succeed. Returns the rows of the last one. */
   async rows(sql: string): Promise<readonly (readonly unknown[])[]> {
     const { error, results } = await this.ask(sql);
     if (error !== undefined) throw error;
@@ -158,7 +158,7 @@ export class OpenDirectory {
     this.#database = await openAt(this.#path, { config: DIRECTORY_CONFIG });
   }
 
-  /** Returns a copy of the directory as it would be if the process were killed at this moment. */
+  /** Returns a copy of the directory as it would be if the process were killed now. */
   async killed(): Promise<OpenDirectory> {
     return await OpenDirectory.open(copyOf(this.#path));
   }
@@ -173,7 +173,7 @@ export interface MaintenanceRun {
   /** The lines of the command's result. */
   readonly lines: readonly string[];
   readonly text: string;
-  /** The lines in which the command describes its work. */
+  /** The lines in which the command describes what it does. */
   readonly told: string;
 }
 
@@ -221,7 +221,7 @@ class AskingFile extends ForwardingFile {
   }
 }
 
-/** The real disk, with a function that is called before each change to a file and may throw. */
+/** The real disk. Calls `ask` before each change to a file; it may throw. */
 export function diskThatAsks(ask: (path: string, change: Change) => void): Disk {
   return {
     ...bunDisk,
@@ -235,7 +235,7 @@ export function diskThatAsks(ask: (path: string, change: Change) => void): Disk 
   };
 }
 
-/** The real disk, except that all changes below a path fail after the first `changesBefore`. */
+/** The real disk, except that after the first `changesBefore`, all changes below `root` fail. */
 export function diskThatFails(root: string, changesBefore: number): Disk {
   let count = 0;
   return diskThatAsks((path, change) => {
@@ -245,7 +245,7 @@ export function diskThatFails(root: string, changesBefore: number): Disk {
   });
 }
 
-/** Returns every file and directory with its bytes, times and mode, except the excluded ones. */
+/** Returns every file and directory with its bytes, times and mode, except those in `leftOut`. */
 export function treeOf(root: string, leftOut: readonly string[] = []): Record<string, string> {
   const names = readdirSync(root, { recursive: true, encoding: "utf8" }).toSorted();
   const tree: Record<string, string> = {};

@@ -6,15 +6,16 @@
  * found after power returns:
  *
  * - A sector of 512 bytes is never torn, but each sector independently holds the state of the last
- *   sync or any later state: writes may be lost, split and reordered. The same holds for the file
+ *   sync or any later state: writes may be lost, split and reordered. The same applies to the file
  *   length.
  * - A name that was created, moved or removed without `syncDirectory` is present or not, each
- *   independently. A move is one event, but once its target directory is synced, the old name may
- *   reappear.
- * - A sync that failed makes nothing durable, and the next successful one does not make the earlier
- *   writes durable (Linux behaves in this way): only a crash shows their outcome.
+ *   independently. A move is a single event, but once its target directory is synced, the old name
+ *   may reappear.
+ * - A failed sync makes nothing durable, and the next successful one does not make the earlier
+ *   writes durable (Linux behaves this way): only a crash reveals their outcome.
  *
- * The disk on which `crash` was called continues unharmed, so one run can be crashed at every step.
+ * The disk on which `crash` was called continues unharmed, so a single run can be crashed at every
+ * step.
  */
 import { assert, defined } from "../../src/base/assert.ts";
 import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
@@ -49,13 +50,13 @@ export type DiskOperation = (typeof DISK_OPERATIONS)[number];
 /** The error with which one operation fails. */
 export interface Fault {
   readonly code: "EIO" | "ENOSPC" | "EMFILE" | "EACCES";
-  /** For a write, the number of bytes that still reach the file; 0 by default. */
+  /** For a write, how many bytes still reach the file. Defaults to 0. */
   readonly bytesWritten?: number;
 }
 
 export type FaultPlan = (operation: DiskOperation, path: string) => Fault | undefined;
 
-/** Makes a disk fail as planned. Returns a function that reports whether it has failed. */
+/** Makes a disk fail as planned. Returns a function that tells whether it has failed. */
 export function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
   let isMet = false;
   disk.faultPlan = (...args) => {
@@ -66,7 +67,7 @@ export function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
   return () => isMet;
 }
 
-/** Returns a plan that fails the n-th operation of one kind once, counted from 1. */
+/** Returns a plan that fails the nth operation of a kind once. `nth` counts from 1. */
 export function failNth(operation: DiskOperation, nth: number, fault: Fault): FaultPlan {
   let count = 0;
   return (each) => {
@@ -80,13 +81,13 @@ export function failNth(operation: DiskOperation, nth: number, fault: Fault): Fa
 export class SimulatedDisk implements Disk {
   /** Called before each operation. The operation proceeds if it returns undefined. */
   faultPlan: FaultPlan | undefined;
-  /** The maximum size of all files together, in bytes. Writes beyond it fail with ENOSPC. */
+  /** The maximum total size of all files in bytes. Writes beyond it fail with ENOSPC. */
   capacityBytes: number = UNLIMITED_BYTES;
-  /** Directories with their own file systems: nothing can be moved into or out of them. */
+  /** Directories that are file systems of their own: nothing can be moved into or out of them. */
   readonly mounts: readonly string[];
   /** While true, syncs off the event loop wait for {@linkcode releaseSyncs}. */
   holdsSyncs = false;
-  /** The number of requested syncs of files. */
+  /** How many syncs of files have been requested. */
   syncCount = 0;
   /** The number of operations so far. */
   operationCount = 0;
@@ -180,7 +181,7 @@ export class SimulatedDisk implements Disk {
     parent.unlink(name);
   }
 
-  /** Acts synchronously, so that a simulation is reproducible. */
+  /** Runs synchronously, so that simulations are reproducible. */
   removeSoon(path: string): undefined {
     this.remove(path);
   }
@@ -199,7 +200,7 @@ export class SimulatedDisk implements Disk {
     this.#directoryAt(path, "sync").sync();
   }
 
-  /** Covers the names that exist at the time of the call, and takes effect later. */
+  /** Covers the names that exist at the time of the call, but takes effect later. */
   async syncDirectorySoon(path: string): Promise<void> {
     this.#begin("syncDirectory", path);
     const directory = this.#directoryAt(path, "sync");
@@ -223,7 +224,7 @@ export class SimulatedDisk implements Disk {
     return this.capacityBytes;
   }
 
-  /** Returns the total bytes of all files. */
+  /** Returns the total size of all files in bytes. */
   byteCount(): number {
     return this.#root.byteCount();
   }
@@ -241,10 +242,7 @@ export class SimulatedDisk implements Disk {
     return this.#locks.has(path) ? undefined : () => {};
   }
 
-  /**
-   * Returns the disk as it may be found after a power loss at this moment. This disk is not
-   * changed.
-   */
+  /** Returns the disk as it may be found after a power loss now. This disk is not changed. */
   crash(options: CrashOptions): SimulatedDisk {
     const disk = new SimulatedDisk(copyDirectory(this.#root, options), this.mounts);
     disk.capacityBytes = this.capacityBytes;
@@ -252,8 +250,8 @@ export class SimulatedDisk implements Disk {
   }
 
   /**
-   * Returns the disk as the next process finds it after this one was killed: everything is present,
-   * and a crash can still lose what was not synced.
+   * Returns the disk as the next process finds it if this one is killed now: everything is
+   * present, but a crash can still lose what was not synced.
    */
   restart(): SimulatedDisk {
     const disk = new SimulatedDisk(cloneDirectory(this.#root), this.mounts);
@@ -273,13 +271,13 @@ export class SimulatedDisk implements Disk {
     this.#inodeAt(path, "damage").damage(offset, mask);
   }
 
-  /** Counts an operation on a file, and lets the plan fail it. Only files call this. */
+  /** Counts an operation on a file, and lets the fault plan make it fail. Called only by files. */
   begin(operation: DiskOperation, path: string): Fault | undefined {
     this.operationCount += 1;
     return this.faultPlan?.(operation, path);
   }
 
-  /** Resolves once a sync of a file may take effect. Only files call this. */
+  /** Resolves once a sync of a file may take effect. Called only by files. */
   syncTurn(): Promise<void> {
     this.syncCount += 1;
     return this.#heldTurn();
