@@ -1,9 +1,10 @@
 /**
- * Computes sort keys: strings whose order by code point is the order of the values of a type. Live
- * queries send them for the types that a client cannot order by itself.
+ * Computes sort keys: strings whose code point order is the order of a type's values. Live queries
+ * send them for types that a client cannot order by itself.
  *
  * The key of a value with parts consists of the keys of its parts. A part of variable length ends
- * with END, which sorts below every other character, so a shorter part sorts before its extensions:
+ * with END, which sorts below every other character, so a shorter part sorts before its
+ * extensions:
  *
  *     part    key, with END written as ESCAPE '1' and ESCAPE as ESCAPE '2', then END
  *     item    '0' part, or '1' for NULL, which sorts last
@@ -27,8 +28,8 @@ const ESCAPE = "\u0001";
 const SIZE_DIGITS = 10;
 
 /**
- * Whether values of a type have sort keys. Text under a collation of ICU has none, because its
- * order depends on the version of ICU; nor have documents of text search and geometric values.
+ * Whether values of a type have sort keys. Text under an ICU collation has none, because its order
+ * depends on the version of ICU. Text search documents and geometric values have none, either.
  */
 export function hasSortKey(type: DataType): boolean {
   if (type.kind === "array") return hasSortKey(type.element);

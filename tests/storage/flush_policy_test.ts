@@ -1,6 +1,6 @@
 /**
- * Tests when tables are flushed: depending on their number of rows, their age, and the size of
- * memtables and log.
+ * Tests when tables are flushed, which depends on their number of rows, their age, and the size of
+ * the memtables and the log.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, Store } from "../../src/storage/mod.ts";

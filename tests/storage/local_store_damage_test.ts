@@ -1,6 +1,6 @@
 /**
- * Tests damage to the store's files. Damaged rows are never read, the other tables stay readable,
- * and the store opens.
+ * Tests damage to the store's files. Damaged rows are never read, other tables stay readable, and
+ * the store still opens.
  */
 import { expect, test } from "bun:test";
 import { dataPathsOf, deletionVectorPath, segmentPath } from "../../src/storage/files.ts";
@@ -73,8 +73,8 @@ test("intact files that were exchanged count as damaged, and are not read as eac
 });
 
 /**
- * Returns a segment with a deletion vector that has reached its second generation, and the
- * contents of the first generation.
+ * Returns a segment whose deletion vector is in its second generation, and the contents of the
+ * first.
  */
 async function secondGeneration(): Promise<{
   readonly disk: SimulatedDisk;
@@ -198,9 +198,9 @@ test.each([
   }
 });
 
-// Verifies that a temporarily missing file makes its table unavailable for the rest of the
-// process, but loses no row. The file is missing when it is first read, and one of its rows, which
-// had already been replaced before, is replaced again in the meantime.
+// Verifies that a file that is temporarily missing makes its table unavailable for the rest of the
+// process, but loses no row. The file is missing when it is first read. In the meantime, one of
+// its rows, which had been replaced before, is replaced again.
 test.each(["ENOENT", "EIO"])(
   "a segment that could not be read because of %s is intact after a restart",
   async (code) => {
@@ -241,8 +241,9 @@ test.each(["ENOENT", "EIO"])(
   },
 );
 
-// Verifies that a row is not hidden permanently if its replacement was rolled back while its
-// segment could not be read. The test makes both the log and the segment fail after one update.
+// Verifies that a rolled-back replacement does not hide a row permanently if the row's segment
+// could not be read at the time of the rollback. The test makes both the log and the segment fail
+// after an update.
 test("a segment with recorded replacements that were rolled back meanwhile stays quarantined", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -296,9 +297,9 @@ test("a part of a segment that the disk cannot read counts as damage in that seg
 });
 
 // Verifies that a segment that recovery could not read loses no more than one that a statement
-// could not read. One of its rows was replaced according to the log alone. The disk can read the
-// segment again either before the flush that lets the log discard this record, or during that
-// flush, or not even then.
+// could not read. Only the log says that one of its rows was replaced. The disk can read the
+// segment again before the flush that lets the log drop this record, during that flush, or not
+// even then.
 test.each([
   ["before the next start", "live"],
   ["before the flush", "live"],

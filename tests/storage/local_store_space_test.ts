@@ -1,6 +1,6 @@
 /**
  * Tests how the store behaves when the disk is full or nearly full: commits are rolled back
- * completely, and the ballast gives the store the space in which deletes are still accepted.
+ * completely, and the ballast provides the space in which deletes are still accepted.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../src/base/errors.ts";

@@ -40,7 +40,7 @@ function filesIn(disk: SimulatedDisk, directory: string): string[] {
   });
 }
 
-/** Returns the reason why a storage is not created. */
+/** Returns why a storage is not created. */
 async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
   return await creation.then(() => "it is created", String);
 }
@@ -75,7 +75,7 @@ describe("a table whose segments are in a storage", () => {
     },
   );
 
-  /** Drops a storage with a table whose files a reader keeps for as long as it is open. */
+  /** Drops a storage with a table while an open reader keeps the table's files. */
   async function droppedWhileRead(disk: SimulatedDisk): Promise<{
     store: LocalStore;
     scan: { close(): void };
@@ -379,8 +379,8 @@ describe("a table whose segments are in a storage", () => {
     const entryPath = `${ROOT}/segments/app/t/1/1.seg`;
 
     /**
-     * Returns a store with a flushed table, but with its segment replaced by a file from another
-     * storage.
+     * Returns a store with a flushed table whose segment has been replaced by a file from a
+     * different storage.
      */
     async function withAnother(): Promise<{
       disk: SimulatedDisk;

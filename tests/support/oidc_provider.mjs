@@ -1,6 +1,6 @@
 /**
  * Runs a real OpenID provider (the package `oidc-provider`) in a separate process. It prints its
- * address once it listens, and accepts every login according to its settings.
+ * address once it listens, and accepts or denies every login according to its settings.
  *
  * The settings are JSON in the environment variable PROVIDER:
  *

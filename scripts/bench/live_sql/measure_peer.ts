@@ -14,7 +14,7 @@ const OPENERS: Readonly<Record<string, () => Promise<RoomsSystem>>> = {
   surreal: surrealRooms,
 };
 
-// The exit handlers end PostgreSQL.
+// PostgreSQL is ended by exit handlers, which run only on a normal exit.
 process.on("SIGTERM", () => process.exit(1));
 
 const [, , name = "", load = ""] = process.argv;

@@ -11,7 +11,7 @@ import {
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
-/** The name of the function, by which followed queries call it. */
+/** The name by which followed queries call the function. */
 export const SORT_KEY = "sort_key";
 
 export const SORT_KEY_FUNCTIONS: readonly ScalarFunction[] = functionsNamed(

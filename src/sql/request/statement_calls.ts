@@ -1,5 +1,5 @@
 /**
- * Provides the calls by which a running statement reaches beyond its plan: calls of programs,
+ * Provides the calls through which a running statement reaches beyond its plan: to programs,
  * triggers and settings, sleeps, and advisory locks.
  *
  * A query that restarts after a sleep makes its calls again. The locks of its latest attempt are
@@ -28,9 +28,12 @@ export interface StatementCallsOptions
 export class StatementCalls {
   readonly #deps: StatementDeps;
   readonly #options: StatementCallsOptions;
-  /** The transaction of the request; not the one in which a change takes other rows along. */
+  /**
+   * The transaction that the client opened, as opposed to one that the server opens for a single
+   * change.
+   */
   transaction: Transaction | undefined;
-  /** The calls of the latest attempt for advisory locks. */
+  /** The advisory lock calls of the latest attempt. */
   #locks: StatementLocks | undefined;
 
   constructor(deps: StatementDeps, options: StatementCallsOptions) {
@@ -59,9 +62,9 @@ export class StatementCalls {
   }
 
   /**
-   * Returns the calls by which the expressions of a statement run programs.
+   * Returns the calls through which the expressions of a statement run programs.
    *
-   * @param sleeps Lets the statement be interrupted; absent if it cannot be restarted.
+   * @param sleeps Lets the statement be interrupted; undefined if it cannot be restarted.
    */
   programsOf(
     prepared: Prepared,
@@ -95,16 +98,16 @@ export class StatementCalls {
     return new ProgramsInQuery(host, { recorded });
   }
 
-  /** Returns the calls by which a statement reads and changes settings. */
+  /** Returns the calls through which a statement reads and changes settings. */
   settingsOf(principal: Principal): SettingCalls {
     return new OwnSettingCalls(this.#options.settings, { deps: this.#deps, principal });
   }
 
-  /** Returns what lets a query sleep and wait; undefined if it never does. */
+  /** Returns what allows a query to sleep and wait; undefined if it never does. */
   sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
     if (![maySleep, callsLocks, callsPrograms].some((waits) => waits(prepared))) return undefined;
     const { clock } = this.#deps;
-    // A query may sleep beyond the end of its transaction, whose next statement is then refused.
+    // A query may sleep past the end of its transaction, whose next statement is then refused.
     const msMax = (): number =>
       transaction === undefined
         ? Number.POSITIVE_INFINITY
@@ -113,10 +116,10 @@ export class StatementCalls {
   }
 
   /**
-   * Returns the calls by which a statement takes locks. Sleeps of an earlier attempt come with the
-   * answers that it has received.
+   * Returns the calls through which a statement takes locks. The sleeps of an earlier attempt
+   * include the answers that it received.
    *
-   * @param sleeps Lets the statement wait for a lock; absent if it must not wait.
+   * @param sleeps Lets the statement wait for a lock; undefined if it must not wait.
    */
   locksOf(
     prepared: Prepared,

@@ -12,7 +12,7 @@ import { PARTS_OF_TEXT_MAX } from "../../../base/limits.ts";
 const MADE_LENGTH_MAX = 2 * 1024 * 1024;
 
 /**
- * Limits the number of elements in an array that a function creates from a string.
+ * Checks that a function may create an array with `count` elements from a string.
  *
  * @throws {DatabaseError} VALUE_TOO_LONG
  */
