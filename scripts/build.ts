@@ -1,9 +1,9 @@
 /**
- * Compiles the server to one file per platform, which needs nothing installed.
+ * Compiles the server to a single file per platform that needs nothing installed.
  *
- * Without a target, it builds for this machine. The runtime of another platform comes from the npm
- * registry. With `--container`, it also lays out `<out>/container`, the root file system of the
- * image that the Containerfile describes: the program and the libraries it is linked with.
+ * Without a target, it builds for this machine. The runtime for another platform comes from the
+ * npm registry. With `--container`, it also lays out `<out>/container`, the root file system of
+ * the image described in the Containerfile: the program and the libraries it is linked with.
  */
 import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -39,7 +39,7 @@ for (const target of targets) {
   if (options.container && target === "linux-x64") layOutContainer(path);
 }
 
-/** Builds the pack that the executable embeds. */
+/** Builds the pack that is embedded in the executable. */
 function buildUi(): void {
   const built = Bun.spawnSync([process.execPath, "scripts/build_ui.ts"], {
     stdout: "ignore",
@@ -50,7 +50,7 @@ function buildUi(): void {
 
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
-  // Bun embeds any entry that is not a module without changing it.
+  // Bun embeds any entry that is not a module unchanged.
   const entries = [...ENTRIES, UI_PACK_PATH, CLIENT_PACK_PATH];
   const built = Bun.spawnSync(
     [
@@ -60,12 +60,12 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
-      // A thread looks for its module next to the program, in whichever folder the source of the
-      // module is.
+      // A thread looks for its module next to the program, whichever source folder the module
+      // comes from.
       "--root=src",
       "--entry-naming=[name].[ext]",
-      // The server reads only the given configuration, and no other file that happens to be in the
-      // working directory.
+      // The server reads only the configuration it is given, and no other file that happens to be
+      // in the working directory.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
       // Defines the constants of src/version.ts, because there is no package.json next to an
@@ -82,7 +82,7 @@ function compile(target: string): string {
 }
 
 /**
- * Copies the program and the libraries that `ldd` lists, so that an image needs no distribution.
+ * Copies the program and the libraries listed by `ldd`, so that an image needs no distribution.
  */
 function layOutContainer(program: string): void {
   const root = join(out, "container");

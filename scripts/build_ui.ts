@@ -1,6 +1,6 @@
 /**
- * Builds the admin page into one file, `ui/dist/ui.pack`, for the executable, which embeds it, and
- * for installations without the development packages. A server that runs from its sources with
+ * Builds the admin page into a single file, `ui/dist/ui.pack`. It is embedded in the executable,
+ * and used by installations without the development packages. A server running from source with
  * these packages needs no build.
  */
 import { mkdirSync } from "node:fs";

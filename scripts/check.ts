@@ -1,8 +1,8 @@
 /**
- * Runs every check and prints one line for each. Run it before a commit.
+ * Runs every check and prints a line for each. Run it before a commit.
  *
- * The text checks run in parallel. The tests run after them, alone, because some of them measure
- * time. Exits with 1 if any check fails, but only after all have run.
+ * The text checks run in parallel. The tests run after them, on their own, because some of them
+ * measure time. Exits with 1 if any check fails, but only after all have run.
  */
 import { existsSync } from "node:fs";
 import { flag, readOptions } from "./support/arguments.ts";
@@ -13,8 +13,8 @@ interface Check {
 }
 
 /**
- * The checks run with the same Bun as this script, so that a machine without a global Bun can run
- * them.
+ * The checks run with the same Bun as this script, so that they can run on a machine without a
+ * global Bun.
  */
 const BUN = process.execPath;
 const PATHS = ["src", "tests", "scripts", "ui/src"];
@@ -36,7 +36,7 @@ const TEXT_CHECKS: readonly Check[] = [
 
 const TESTS: Check = { name: "tests", command: [BUN, "scripts/test.ts"] };
 
-/** Runs one check, and prints its line, and its output if it fails. */
+/** Runs a check, and prints its line and, if it fails, its output. */
 async function passes({ name, command }: Check): Promise<boolean> {
   const startNs = Bun.nanoseconds();
   const child = Bun.spawn([...command], {

@@ -1,9 +1,9 @@
 /**
- * Prints how much of a folder its tests cover: lines and functions, file by file.
+ * Prints how much of a folder is covered by its tests: lines and functions, file by file.
  *
- * Only code that runs in the test process counts, so code that runs in a separate server process
- * does not count. With `--missing`, the lines that no test reached are listed too. It exits with 1
- * if fewer than `--least` percent of the lines were run, or if a test failed.
+ * Only code that runs in the test process counts, so code in a separate server process does not.
+ * With `--missing`, it also lists the lines that no test reached. It exits with 1 if fewer than
+ * `--least` percent of the lines were run, or if a test failed.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.t
  */
 const TESTS = "tests/storage,tests/backup,tests/maintenance";
 
-/** The maximum duration of a test, which is longer than usual because instrumented code is slow. */
+/** The maximum duration of a test. It is longer than usual, because instrumented code is slow. */
 const TEST_MS_MAX = 120_000;
 
 const options = readOptions({
@@ -53,8 +53,8 @@ async function runTests(): Promise<number> {
 }
 
 /**
- * Prints the coverage of each file, beginning with the file that is covered least. Returns the
- * percentage of lines that were run.
+ * Prints the coverage of each file, starting with the least covered. Returns the percentage of
+ * lines that were run.
  */
 function report(files: readonly Covered[]): number {
   if (files.length === 0) throw new Error(`Cannot measure ${folder}: no test reached it`);

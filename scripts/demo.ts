@@ -1,5 +1,5 @@
 /**
- * Shows what Tidemark does on a running server: it loads public data, runs queries, and plays a
+ * Shows Tidemark's abilities on a running server: it loads public data, runs queries, and plays a
  * chat between two people, one of whom loses the connection and reconnects.
  *
  * If the server has not been set up yet, the demo does that first. Everything it creates is in the
@@ -16,7 +16,7 @@ const { url, user, password } = readOptions({
   password: textOption("<password>", "the administrator's password", "correct horse 9"),
 });
 
-// The reader may have seen enough, for example in a pager, and closed the pipe.
+// The reader may have seen enough and closed the pipe, for example in a pager.
 process.stdout.on("error", () => process.exit(0));
 
 try {

@@ -1,10 +1,10 @@
 /**
- * Provides the client in the form in which the server delivers it to users who have no package: one
- * script, and its types.
+ * Provides the client in the form in which the server delivers it to users without the package: a
+ * single script, and its types.
  *
- * The script is embedded in the executable by `scripts/build.ts`. A server that runs from source
- * bundles it from `src/client` at the first request, without further packages. The types are a file
- * that `scripts/write_client_types.ts` writes, because generating them takes a compiler.
+ * The script is embedded in the executable by `scripts/build.ts`. A server running from source
+ * bundles it from `src/client` at the first request, without further packages. The types are in a
+ * file written by `scripts/write_client_types.ts`, because generating them requires a compiler.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
@@ -13,14 +13,16 @@ import { SOURCE_FOLDER } from "./base/sources.ts";
 import types from "./client_types.txt" with { type: "text" };
 import type { ClientAsset, ClientAssets } from "./server/mod.ts";
 
-/** The path to which `scripts/build.ts` writes the script before it embeds it in the executable. */
+/**
+ * The path to which `scripts/build.ts` writes the script before embedding it in the executable.
+ */
 export const CLIENT_PACK_PATH: string = join(SOURCE_FOLDER, "../ui/dist/client.pack");
 
-/** Matches the name of the embedded script, which contains a hash. */
+/** Matches the name of the embedded script, which may contain a hash. */
 const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
 
 /**
- * Bundles the client into one JavaScript module.
+ * Bundles the client into a single JavaScript module.
  * @throws {Error} With the bundler's messages, if the sources cannot be bundled.
  */
 export async function bundleClient(): Promise<string> {

@@ -1,5 +1,5 @@
 /**
- * Turns arguments into an action or a refusal, and contains the help text.
+ * Turns command-line arguments into an action or an error message, and contains the help text.
  *
  * No argument is ignored: a surplus one may have been meant to prevent the server from starting.
  */
@@ -7,7 +7,7 @@ import { EXIT_MISUSE, EXIT_START_FAILED, PROGRAM_NAME } from "./base/command_out
 
 export type Command =
   | { readonly kind: "help" | "version" }
-  /** `path` is the path of the configuration. */
+  /** `path` is the path of the configuration file. */
   | { readonly kind: "serve" | "check"; readonly path: string }
   | { readonly kind: "verify" | "repair" | "restore"; readonly args: readonly string[] }
   | { readonly kind: "refused"; readonly message: string; readonly exitCode: number };
@@ -15,10 +15,7 @@ export type Command =
 /** The program that runs the command, and its environment. */
 export interface Program {
   readonly version: string;
-  /**
-   * Whether the program is a single file that needs nothing installed, and was not started by a
-   * package manager.
-   */
+  /** Whether the program is a single, self-contained file, not started by a package manager. */
   readonly isExecutable: boolean;
   readonly isThere: (path: string) => boolean;
 }
@@ -31,7 +28,7 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
   ["-v", "version"],
 ]);
 
-/** The ways to call the program, each with the description that the help prints. */
+/** The ways to call the program, each with its description for the help. */
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["config.toml", "start the server with this configuration"],
   ["--check <file>", "check a configuration without starting a server"],
@@ -52,7 +49,7 @@ const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["--help", "print this"],
 ];
 
-/** The position in a line of the help at which the descriptions begin. */
+/** The column of the help text at which the descriptions begin. */
 const DOES_COLUMN = 34;
 
 export function commandFrom(args: readonly string[], program: Program): Command {
@@ -72,7 +69,7 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   const [option, secondOption] = options;
   const kind = option === undefined ? "serve" : (OPTIONS.get(option) ?? "help");
   const [path] = words;
-  // An unknown word is reported first, because the surplus words may be its arguments.
+  // An unknown command is reported first, because the surplus arguments may belong to it.
   if (kind === "serve" && path !== undefined && /^\w+$/.test(path) && !program.isThere(path)) {
     return misuse(
       `there is neither a command nor a file named "${path}"; the commands are verify, repair and restore`,
@@ -88,8 +85,8 @@ export function commandFrom(args: readonly string[], program: Program): Command 
 }
 
 /**
- * Returns the command line for a command of the program. npm interprets options as its own unless
- * `--` precedes them.
+ * Returns how to call the program on the command line. npm would interpret options as its own
+ * unless `--` preceded them.
  */
 export function callOf({ isExecutable }: Program): string {
   return isExecutable ? PROGRAM_NAME : "npm start --";
@@ -114,7 +111,7 @@ ${wrapped(
 `;
 }
 
-/** Returns the command line that calls the program with an argument. */
+/** Returns the command line that calls the program with the given arguments. */
 function programText(program: Program, use: string): string {
   return use === "config.toml" && !program.isExecutable ? "npm start" : callOf(program);
 }

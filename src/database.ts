@@ -1,9 +1,9 @@
 /**
  * Builds the layers on top of each other: disk → catalog → store → auth → SQL → live.
  *
- * It does not serve any protocol: `server` does so, on top of the layers that are created here.
- * Each layer receives only the parts that it uses. A lower layer informs a higher one only through
- * callbacks that are passed here.
+ * No protocol is served here: `server` does that, on top of the layers created here. Each layer
+ * receives only the parts that it uses. A lower layer informs a higher one only through callbacks
+ * passed in here.
  */
 
 import { AccountNotices } from "./account_notices.ts";
@@ -79,33 +79,35 @@ export interface Database {
   readonly store: Store;
   readonly blobs: BlobStore;
   readonly auth: Auth;
-  /** Counts and logs bugs that ended only a request, a subscription, a connection or a job. */
+  /**
+   * Counts and logs bugs that ended no more than a request, a subscription, a connection or a job.
+   */
   readonly bugs: Bugs;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
-  /** Returns how far the archive is behind the log; undefined if there is no archive. */
+  /** Returns how far the archive lags behind the log; undefined if there is no archive. */
   readonly archiveLag: () => ArchiveLag | undefined;
-  /** Whether only deletes and drops are accepted, because free space is low. */
+  /** Returns whether only deletes and drops are accepted, because free space is low. */
   readonly isReadOnly: () => boolean;
   /** Returns the free space, and the damage and failures found on the disk. */
   readonly storageState: () => StorageState;
-  /** The counts of reader threads; undefined if all queries run on the event loop. */
+  /** Returns the reader thread counts; undefined if all queries run on the event loop. */
   readonly readerCounts: () => ReaderCounts | undefined;
-  /** The configuration that `system.settings` shows; replaced when the settings are reread. */
+  /** The configuration shown by `system.settings`. It is replaced when the settings are reread. */
   config: Config;
   /** Lists the connections for `system.connections`; there are none until the server listens. */
   connections: ConnectionAccess;
   /** The offsets and messages of topics. */
   readonly topicLogs: TopicLogs;
-  /** The topics that statements can access. Tests replace it. */
+  /** The topics that statements can access; replaced in tests. */
   topics: TopicAccess;
   readonly topicConsumers: TopicConsumers;
   readonly webhooks: Webhooks;
-  /** The parts of the memory that the process uses. */
+  /** Returns the parts of the memory that the process uses. */
   readonly memoryParts: () => readonly MemoryPart[];
   /**
-   * The number of times that memory has been released since startup, for each way of releasing it.
+   * Returns how many times memory has been released since startup, for each way of releasing it.
    */
   readonly memoryGivenBack: () => MemoryGivenBack;
   /** Returns how much memory the HTTP server uses; undefined until the server listens. */
@@ -115,8 +117,8 @@ export interface Database {
   readonly files: FileAccess;
   readonly exports: UserExports;
   /**
-   * Watches the memory of the process until the database closes, for a caller whose process serves
-   * only this database and uses the system's clock.
+   * Watches the memory of the process until the database closes. Only for callers whose process
+   * serves only this database and uses the system clock.
    */
   watchMemory(): void;
   /** Ends subscriptions, syncs the log, and closes all files. */
@@ -124,7 +126,7 @@ export interface Database {
 }
 
 /**
- * Opens a data directory and recovers the data of the last process.
+ * Opens a data directory and recovers the data left by the last process.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is in use or in a newer format, or if the log
  *   cannot be archived in the configured directory.
@@ -139,7 +141,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const world = { bugs, clock, log, random };
   const memory = new ProcessMemoryGauge(disk);
   const pressure = pressureOn(config, { clock, holders: () => [store, readers], log, memory });
-  // The parts are closed in reverse order, by `close`, or if a later step fails.
+  // The parts are closed in reverse order, by `close` or if a later step fails.
   await using opened = new AsyncDisposableStack();
   const layers = await openLowerLayers(config, parts, opened);
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
@@ -203,10 +205,10 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   return database;
 }
 
-/** The interval between two estimates of the live part of the heap. */
+/** The interval between two estimates of how much of the heap is live. */
 const SAMPLE_MS = 10_000;
 
-/** Begins watching the memory of the process. Returns a function that stops it. */
+/** Starts watching the memory of the process. Returns a function that stops it. */
 function memoryWatch({
   clock,
   memory,
@@ -255,7 +257,7 @@ function storeParts(store: LocalStore): Pick<SqlEnvironment, "history" | "storag
   return { history: store, storages: store.storages, store };
 }
 
-/** Returns the gates at which statements wait. */
+/** Returns the gates at which statements wait for admission. */
 function gatesOf({
   catalog,
   clock,
@@ -274,7 +276,7 @@ function gatesOf({
   };
 }
 
-/** Gives SQL access to the whole database, and to the server, which is created later. */
+/** Gives SQL access to the entire database, and to the server, which is created later. */
 function serverAccess(
   database: () => Database,
 ): Pick<SqlEnvironment, "connections" | "memory" | "metrics" | "settings" | "topics" | "webhooks"> {
@@ -334,10 +336,10 @@ function memoryUse({
   };
 }
 
-/** Each core up to this number gets a reader; any further readers would only wait for memory. */
+/** The maximum number of readers, at one per core. Any more would only wait for memory. */
 const READERS_MAX = 16;
 
-/** Returns the readers for long queries; undefined if no threads can be opened. */
+/** Returns the readers for long-running queries; undefined if no threads can be started. */
 function queryReaders(
   { performance, server, storage }: Config,
   { clock, disk, log, readers, version }: DatabaseParts,
@@ -440,7 +442,7 @@ function liveEngine(
   return live;
 }
 
-/** Returns the layers that commits notify: first live queries, then topics. */
+/** Returns the layers notified of commits: first live queries, then topics. */
 function followers(
   config: Config,
   environment: Omit<SqlEnvironment, "store"> & { store: LocalStore },
@@ -454,7 +456,10 @@ function followers(
   return { live, topicLogs: logs, topics: groups, topicConsumers: groups, webhooks };
 }
 
-/** Takes over the store's `onVisible` from the live engine, which is still notified first. */
+/**
+ * Takes over the store's `onVisible` from the live engine, and still notifies the live engine
+ * first.
+ */
 function openTopics(
   config: Config,
   { bugs, catalog, clock, log, store }: Omit<SqlEnvironment, "store"> & { store: LocalStore },
@@ -475,7 +480,7 @@ function openTopics(
   return { groups, logs };
 }
 
-/** Begins delivering messages to webhooks. */
+/** Starts delivering messages to webhooks. */
 function openWebhooks(
   config: Config,
   { bugs, catalog, clock, log, random }: SqlEnvironment,
@@ -509,7 +514,7 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Ends backups, restores and erasures before their data is closed. */
+/** Ends backups, restores and erasures before the data they work on is closed. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
   await jobs.endedAbove();
@@ -541,8 +546,7 @@ async function startAuth(
     random,
     log,
     settings,
-    // The audit log reports failed writes itself. A bug in the audit log must not make the login
-    // fail.
+    // The audit log itself reports failed writes. A bug in it must not make the login fail.
     onAudit: (event) => {
       audit.note(event).catch((error: unknown) => bugs.contain(error, "an entry of the audit log"));
     },

@@ -1,10 +1,10 @@
 /**
- * Derives the limits of each layer from the configuration, in the terms and units of the layer.
+ * Derives each layer's limits from the configuration, in the layer's own terms and units.
  *
- * These layers receive no configuration keys, so that a key can be renamed, or measured in another
- * unit, without changing them. The limits of `auth` are in `config/config.ts`, because it also
- * needs a secret. `server` is the exception: it receives the keys that `server/contract/options.ts`
- * lists, under their names in the file.
+ * These layers receive no configuration keys, so that a key can be renamed, or expressed in a
+ * different unit, without changing them. The limits for `auth` are in `config/config.ts`, because
+ * deriving them also requires a secret. `server` is the exception: it receives the keys listed in
+ * `server/contract/options.ts`, under their names in the file.
  */
 
 import type { BackupLimits } from "./backup/mod.ts";
@@ -21,7 +21,7 @@ import type { TopicLimits } from "./topics/mod.ts";
 
 const MIB = 2 ** 20;
 
-/** The number of request bodies of the maximum size that may be in memory at a time. */
+/** The number of request bodies of the maximum size that may be in memory at once. */
 const BODIES_MAX = 8;
 
 export function backupLimits({ performance, storage }: Config): BackupLimits {
@@ -34,7 +34,7 @@ export function backupLimits({ performance, storage }: Config): BackupLimits {
   };
 }
 
-/** Returns the number of log bytes that a restore to a point in time may keep in memory. */
+/** Returns how many bytes of the log a point-in-time restore may keep in memory. */
 export function heldLogBytes(memoryBytes: number): number {
   return Math.min(256 * MIB, shareOf(memoryBytes, 1 / 8));
 }
@@ -57,8 +57,8 @@ export function storeOptions({ cluster, limits, performance, storage }: Config):
 }
 
 /**
- * Returns the limits of the threads that write segments. A flush and a merge of wide rows take up
- * to 100 MiB together, which a server with 256 MiB does not have while it is under load.
+ * Returns the limits for the threads that write segments. A flush and a merge of wide rows
+ * together take up to 100 MiB, which a server with 256 MiB does not have while it is under load.
  */
 export function segmentThreads({ performance }: Config): SegmentThreadOptions {
   const { memory_bytes: bytes } = performance;
@@ -76,9 +76,7 @@ export function tableDefaults({ storage }: Config): TableDefaults {
   };
 }
 
-/**
- * The maximum size of the cached plans on a large machine, which is enough for about 2,000 plans.
- */
+/** The maximum total size of the cached plans on a large machine, enough for about 2,000 plans. */
 const PLAN_BYTES_MAX: number = 24 * MIB;
 
 export function sqlLimits({ files, limits, logging, performance }: Config): SqlLimits {
@@ -131,7 +129,8 @@ export function serverMemory({ files, limits, performance }: Config): ServerMemo
   return {
     bodyBytes: share(1 / 16, 512 * MIB),
     largeBodyBytes: Math.max(bodyBytes, share(1 / 16, BODIES_MAX * bodyBytes)),
-    // A user may use a quarter of this, and the runtime reserves four times the largest message.
+    // A user may use up to a quarter of this, and the runtime reserves four times the size of the
+    // largest message.
     messageBytes: Math.max(16 * limits.max_message_size, share(1 / 32, 512 * MIB)),
     sendQueueBytes: share(1 / 32, Number.POSITIVE_INFINITY),
   };

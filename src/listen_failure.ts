@@ -1,6 +1,6 @@
 /**
- * Explains, in terms of the configuration, why the server cannot listen: the messages of the system
- * and of its TLS library mention neither a key nor a file.
+ * Explains, in terms of the configuration, why the server cannot listen: the messages from the
+ * system and its TLS library mention neither a key nor a file.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Disk } from "./base/disk.ts";
@@ -8,7 +8,7 @@ import { unreadableText } from "./base/disk_reasons.ts";
 import { DiskError } from "./base/errors.ts";
 import type { Config } from "./config/mod.ts";
 
-/** Returns the reason why `Bun.serve` refused to listen. Rereads the TLS files to find it. */
+/** Returns why `Bun.serve` refused to listen. Rereads the TLS files to find the reason. */
 export function listenFailure(
   error: unknown,
   server: Config["server"],
@@ -19,7 +19,10 @@ export function listenFailure(
   return tlsFailure(server, disk) ?? `cannot listen on ${host}:${port}: ${reason}`;
 }
 
-/** Returns why the server cannot listen with the configured TLS files, if they are the reason. */
+/**
+ * Returns why the server cannot listen with the configured TLS files; undefined if they are not
+ * the reason.
+ */
 export function tlsFailure(
   { tls_cert: certPath, tls_key: keyPath }: Config["server"],
   disk: Pick<Disk, "readFile">,
@@ -41,7 +44,7 @@ const NO_ADDRESS: ReadonlySet<string> = new Set([
 function reasonOf(error: unknown, { host, port }: { host: string; port: number }): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error ? String(error.code) : "";
-  // Port 0 is never in use: the runtime reports this reason if the system reported none.
+  // Port 0 is never in use: the runtime reports this error if the system gave no reason.
   const isUnexplained = code === "EADDRINUSE" && port === 0;
   if (isUnexplained) return hostText(host, "ENOTFOUND");
   if (!NO_ADDRESS.has(code)) return error.message;
@@ -54,7 +57,7 @@ function hostText(host: string, said: string): string {
   return `server.host is "${host}", but must be an address or a host name of this machine (${said})`;
 }
 
-/** Returns the fault of the files, or of their combination. */
+/** Returns what is wrong with the files, or with their combination. */
 function tlsFault(
   { certPath, keyPath }: { certPath: string; keyPath: string },
   disk: Pick<Disk, "readFile">,
@@ -84,7 +87,7 @@ interface TlsFile {
   /** The configuration key that names the TLS file. */
   readonly name: string;
   readonly path: string;
-  /** The content that the TLS file should have. */
+  /** What the TLS file should contain. */
   readonly what: string;
 }
 

@@ -1,16 +1,17 @@
 /**
  * The program: arguments → configuration → database → server → signals.
  *
- * A bug that leaves shared state in doubt, or that no code caught, is logged and stops the process;
- * recovery from the log makes this safe. Any other bug ends only the request, subscription or
- * connection in which it occurred (`base/bugs.ts`).
+ * A bug that leaves shared state in doubt, or that no code caught, is logged and stops the
+ * process; recovery from the log makes this safe. Any other bug ends only the request,
+ * subscription or connection in which it occurred (`base/bugs.ts`).
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
  *
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start, or would not after a --check: the reason is on stderr
  *     exit 2   the arguments make no command
- *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover; or the result
+ *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover; or the
+ *     result
  *              of a command could not be printed
  */
 import { tmpdir, totalmem } from "node:os";
@@ -53,11 +54,14 @@ const PROGRAM: Program = {
 };
 
 /**
- * The limit is detected only once, because the free address space changes while the server runs.
+ * The limit is detected only once, because the amount of free address space changes while the
+ * server runs.
  */
 const MEMORY = findMemoryLimit({ disk: bunDisk, machineBytes: totalmem() });
 
-/** By this time, startup has ended, and the memory that only startup used is no longer needed. */
+/**
+ * The time by which startup has ended, so that the memory only startup used is no longer needed.
+ */
 const STARTED_MS = 2000;
 
 function fail(message: string): never {
@@ -79,7 +83,7 @@ function tell(line: string): void {
 
 /**
  * Watches the output of a command. The program that reads the output may exit early, as a pager
- * does. Even so, a result that could not be printed must not count as a success.
+ * does. Even so, a command whose result could not be printed must not count as successful.
  */
 function watchOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -99,7 +103,7 @@ function configAt(path: string): ParsedConfig {
 
 /**
  * Reads the configuration file and the environment.
- * @param cannot The action that a refused configuration prevents, as "Cannot …".
+ * @param cannot The action that an invalid configuration prevents, as "Cannot …".
  */
 function readConfig(path: string, cannot: string): ParsedConfig {
   try {
@@ -113,7 +117,7 @@ function readConfig(path: string, cannot: string): ParsedConfig {
   }
 }
 
-/** Returns settings that are valid but worth logging. */
+/** Returns messages about settings that are valid but worth logging. */
 function notesOn({ auth, performance, storage }: Config): readonly string[] {
   const bytes = performance.memory_bytes;
   const origin = bytes === MEMORY.bytes ? MEMORY.source : "performance.memory_bytes";
@@ -169,7 +173,7 @@ function stopByBug(log: LogWriter, error: unknown): never {
   stopAtOnce(log, "stopped by a bug", bug);
 }
 
-/** Handles a bug that reached the server, which is either contained or stops the process. */
+/** Handles a bug that reached the server: either contains it or stops the process. */
 function containBug(
   { database, log }: { database: Database; log: LogWriter },
   error: unknown,
@@ -241,7 +245,7 @@ async function serve(path: string): Promise<void> {
   database.serverMemory = () => server.memory();
   let isStopping = false;
   const stop = (signal: string): void => {
-    // A second signal stops the process immediately; the log of commits makes this safe.
+    // A second signal stops the process immediately. The commit log makes this safe.
     if (isStopping) {
       log.warn("stopped before everything was closed", { signal });
       log.flush();
@@ -270,7 +274,7 @@ async function serve(path: string): Promise<void> {
       stopAtOnce(log, "cannot listen again; start again", error);
     }
   };
-  // A reader of this announcement may end the server immediately.
+  // The announcement comes last, because whoever reads it may stop the server immediately.
   announce(config, { database, server, warnings });
   log.info("started", {
     version: VERSION,
@@ -294,7 +298,7 @@ function settlePages(): void {
   releaseProgramPages({ disk: bunDisk, path: process.execPath, release });
 }
 
-/** Handles a signal that would otherwise end the process. */
+/** Ignores a signal that would otherwise end the process. */
 function ignoreSignal(signal: "SIGUSR1" | "SIGUSR2", log: Log): void {
   let isTold = false;
   process.on(signal, () => {
@@ -339,7 +343,7 @@ function startOrFail(
     });
   } catch (error) {
     log.flush();
-    // The server refuses some configurations before it listens.
+    // The server rejects some configurations before it listens.
     if (error instanceof DatabaseError)
       return fail(`Cannot start Tidemark: ${textWithHint(error)}`);
     return fail(`Cannot start Tidemark: ${listenFailure(error, config.server, bunDisk)}`);
@@ -372,7 +376,7 @@ function check(path: string): void {
   say(`${path} is valid`);
 }
 
-/** Returns why the archive directory is refused, in the same words as at startup. */
+/** Returns why the archive directory is unusable, worded as at startup. */
 function archiveFailure({
   archive_path: archivePath,
   data_path: dataPath,
@@ -388,8 +392,8 @@ function archiveFailure({
 }
 
 /**
- * Returns the reason why the server could not listen, in the same words as at startup. Only a real
- * startup shows whether the port is free.
+ * Returns why the server could not listen, worded as at startup. Only a real startup shows whether
+ * the port is free.
  */
 function listenFailureOf(server: Config["server"]): string | undefined {
   const failure = tlsFailure(server, bunDisk);

@@ -16,7 +16,7 @@ export interface MemoryUse {
   readonly plans: { readonly bytes: number; readonly bytesMax: number };
   readonly store: StoreMemory;
   readonly readers: ReaderMemory;
-  /** The memory that the HTTP server uses; undefined until the server listens. */
+  /** The memory used by the HTTP server; undefined until the server listens. */
   readonly server: ServerMemoryUse | undefined;
 }
 
@@ -97,7 +97,7 @@ function otherRows(
 ): MemoryRow[] {
   const { cacheBytes, memtableBytes, replacementBytes } = store;
   const counted = cacheBytes + memtableBytes + replacementBytes + statementBytes;
-  // The unused capacity of an array occupies no page.
+  // The unused capacity of an array takes up no pages, so this estimate has an upper bound.
   const arrays = Math.max(0, Math.min(unknownBytes, process.arrayBytes - counted));
   return [
     [
@@ -145,7 +145,10 @@ function threadRows({ readers, store }: MemoryUse): readonly MemoryRow[] {
   ];
 }
 
-/** Plans are heap objects: they are live, but counted separately. */
+/**
+ * Returns the rows for heap objects. Plans are also heap objects: they are live, but counted
+ * separately.
+ */
 function heapRows({ plans, process: { heapBytes, liveBytes } }: MemoryUse): readonly MemoryRow[] {
   return [
     ["plans", plans.bytes, plans.bytesMax, "cached statement plans (estimated)"],

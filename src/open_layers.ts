@@ -56,42 +56,47 @@ export interface DatabaseParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Returns the key that signs all tokens. It is called once the directory is locked. */
+  /** Returns the key that signs all tokens. Called once the directory is locked. */
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
-  /** Writes segments. If it is absent, the store does this work itself, in between other work. */
+  /** Writes segments. If absent, the store does this work itself, interleaved with other work. */
   readonly segmentWork?: SegmentWork | undefined;
-  /** Opens threads for long queries. If it is absent, these queries run in between other work. */
+  /**
+   * Opens threads for long-running queries. If absent, these queries are interleaved with other
+   * work.
+   */
   readonly readers?: ReaderThreads | undefined;
   /**
-   * Rolls a backup forward to a later moment. If it is absent, the event loop does this in between
-   * other work.
+   * Rolls a backup forward to a later point in time. If absent, the event loop does this,
+   * interleaved with other work.
    */
   readonly bringInThread?: PointBringer | undefined;
   /**
-   * Called if the log or the catalog has failed: the process must then stop, and it recovers at the
+   * Called if the log or the catalog has failed. The process must then stop, and recovers at the
    * next startup.
    */
   readonly onFatal: (cause: unknown) => void;
 }
 
-/** The reader threads, in which long queries run. */
+/** The reader threads, in which long-running queries run. */
 export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
   /**
-   * Whether queries are sent to reader threads even before they turn out to be long. Only tests set
-   * this.
+   * Whether queries are sent to reader threads even before they turn out to be long. Set only in
+   * tests.
    */
   readonly takesAll?: boolean;
   /**
-   * The maximum number of threads. Only tests set this; otherwise the configuration determines it.
+   * The maximum number of threads. Set only in tests; otherwise the configuration determines it.
    */
   readonly countMax?: number;
-  /** The rules by which queries are divided among threads. Only tests set this. */
+  /** The rules by which queries are split between threads. Set only in tests. */
   readonly dividing?: Partial<Dividing>;
 }
 
-/** The parts of the layers, including the handler of bugs in background work. */
+/**
+ * The parts from which the layers are built, including the handler for bugs in background work.
+ */
 export interface LayerParts extends DatabaseParts {
   readonly onBug: OnBug;
 }
@@ -103,11 +108,11 @@ export interface LowerLayers {
   readonly restored: ReturnType<typeof finishRestore>;
   readonly jwtSecret: Uint8Array;
   readonly catalog: CatalogDatabase;
-  /** The resources that are closed right after the catalog. */
+  /** The resources to close right after the catalog. */
   readonly behindCatalog: DisposableStack;
   readonly definitionOf: (table: TableEntry) => TableDefinition;
   readonly jobs: JobList;
-  /** Copies the log to the archive, once it has been started. */
+  /** Copies the log to the archive, once started; undefined if there is no archive. */
   readonly archiver: Archiver | undefined;
   readonly store: LocalStore;
 }
@@ -117,8 +122,7 @@ const DURABILITY = "durability";
 
 /**
  * Opens the layers below SQL.
- * @param opened Receives a function that closes each layer, as soon as the layer is open.
- *
+ * @param opened Collects a function that closes each layer, as soon as the layer is open.
  * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
  */
 export async function openLowerLayers(
@@ -132,7 +136,8 @@ export async function openLowerLayers(
   opened.defer(() => directory.release());
   const restored = finishRestore(directory.paths, parts);
   const jwtSecret = parts.jwtSecret();
-  // Closing a descriptor of the catalog's file releases all locks that this process has on it.
+  // These resources are closed after the catalog, because closing a descriptor for the catalog's
+  // file releases all locks that this process has on it.
   const behindCatalog = opened.use(new DisposableStack());
   const catalog = openCatalog(config, parts, directory);
   opened.defer(() => catalog.close());
@@ -150,7 +155,7 @@ export async function openLowerLayers(
   return { ...below, restored, jwtSecret, behindCatalog, store };
 }
 
-/** Keeps all the history of topic sources until the topics report what they need. */
+/** Keeps the entire history of topic sources until the topics report what they need. */
 function holdForTopics(catalog: Catalog, store: LocalStore): void {
   for (const { sources } of catalog.topics()) {
     for (const { tableId } of sources) {
@@ -161,7 +166,7 @@ function holdForTopics(catalog: Catalog, store: LocalStore): void {
 
 /**
  * Refuses a directory that belongs to another program, has a newer format or lacks its catalog,
- * before a single byte of it changes. An archive that cannot be written is refused too.
+ * before a single byte of it changes. Also refuses an archive that cannot be written to.
  *
  * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -175,8 +180,8 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
 }
 
 /**
- * Refuses a missing or empty catalog. A new catalog next to an existing log and segments would not
- * know them, and would hide that the original catalog was lost.
+ * Refuses a missing or empty catalog. A new catalog would not list the existing log and segments,
+ * and would hide the loss of the original catalog.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -202,7 +207,10 @@ function openCatalog(
   return CatalogDatabase.open({ path, clock, log, keepsJournal, onFatal });
 }
 
-/** Exchanges, before any write, the facts that the catalog and the store need from each other. */
+/**
+ * Before any write, passes between the catalog and the store whatever each needs to know from the
+ * other.
+ */
 function beginCommits(
   config: Config,
   { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
@@ -210,23 +218,22 @@ function beginCommits(
   catalog.journal.issueSeq = () => store.issueSeq();
   const before = catalog.setting(DURABILITY) ?? "sync";
   if (before === "relaxed") {
-    // Clients may have seen commits that were acknowledged before they were on disk.
+    // Clients may have seen commits acknowledged before they were on disk.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
-  // The mode is stored after the gap, because an interrupted startup would otherwise forget the
-  // gap.
+  // The mode is stored after the gap: otherwise, an interrupted startup would lose the gap.
   const { durability } = config.storage;
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
   store.lostSeqs = lostSeqsOf(catalog);
 }
 
-/** Returns a function that maps a table of the catalog to its definition in the store. */
+/** Returns a function that maps a catalog table to its definition in the store. */
 function definitionsOf(config: Config, catalog: Catalog): (table: TableEntry) => TableDefinition {
   const defaults = tableDefaults(config);
   return (table) => ({ ...tableDefinition(table, defaults), home: homeOf(table, catalog) });
 }
 
-/** If possible, storages that came with a restore are adopted first. */
+/** Storages that came with a restore are adopted first, if possible. */
 function openStorages(
   { storage }: Config,
   { disk, log, random }: DatabaseParts,

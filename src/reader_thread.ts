@@ -1,5 +1,5 @@
 /**
- * The entry point of reader threads, which run a {@linkcode QueryReader} driven by messages. The
+ * The entry point of reader threads. Each runs a {@linkcode QueryReader} driven by messages. The
  * first message contains the reader's setup.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
@@ -21,16 +21,16 @@ import {
 
 declare const self: Worker;
 
-/** The data with which a reader thread is set up. */
+/** The data needed to set up a reader thread. */
 export interface ReaderSetup {
   readonly settings: ReaderSettings;
-  /** The port for answers to the reader's questions while it runs a statement. */
+  /** The port for answers to the questions that the reader asks while it runs a statement. */
   readonly answers: MessagePort;
 }
 
 /**
- * Sending rows leaves garbage in this thread (cells, strings and their UTF-8 copies), about four
- * times the bytes that are sent.
+ * Sending rows leaves garbage in this thread (cells, strings and their UTF-8 copies): about this
+ * many times the number of bytes sent.
  */
 const SENT_FACTOR = 4;
 
@@ -62,8 +62,8 @@ self.addEventListener("message", ({ data }: MessageEvent<ReaderSetup | ToReader>
 });
 
 /**
- * Collects the garbage of this thread while the process is short of memory. A busy thread reads no
- * messages, so a message could not make it do so.
+ * Collects this thread's garbage while the process is short of memory. The thread itself must
+ * watch the memory, because a busy thread reads no messages.
  */
 function pressureOn({ memoryBytes: bytesMax }: ReaderSettings): MemoryPressure {
   const memory = new ProcessMemoryGauge(bunDisk);

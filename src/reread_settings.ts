@@ -1,9 +1,9 @@
 /**
  * Handles SIGHUP: reopens the log file under its usual name, and rereads the log level and the TLS
- * certificate. All other keys take effect only at startup, so if any of them changed, the log names
- * them, and they wait for a restart.
+ * certificate. All other keys take effect only at startup. If any of them have changed, the log
+ * names them, and the changes wait for a restart.
  *
- * Nothing here ends the server: if a file cannot be read, its old settings remain in force.
+ * Nothing here ends the server: if a file cannot be read, the old settings remain in force.
  */
 import { X509Certificate } from "node:crypto";
 import { textWithHint } from "./base/command_output.ts";
@@ -43,7 +43,7 @@ export class RereadSettings {
   #tls: TlsTexts | undefined;
 
   /**
-   * Prepares to read the configuration again while the server runs.
+   * Prepares to reread the configuration while the server runs.
    * @param config The configuration with which the server was started.
    */
   constructor(config: Config, options: RereadOptions) {
@@ -79,7 +79,7 @@ export class RereadSettings {
     return now;
   }
 
-  /** Returns the configuration in the file, or the old one if the file is faulty. */
+  /** Returns the configuration in the file; if it is invalid, returns the old one. */
   #configNow(): Config {
     try {
       return this.#options.read();
@@ -92,7 +92,7 @@ export class RereadSettings {
     }
   }
 
-  /** Rereads the certificate and describes the outcome; undefined without TLS. */
+  /** Rereads the certificate and describes the outcome; returns undefined without TLS. */
   #rereadTls(config: Config): string | undefined {
     if (this.#tls === undefined || config.server.tls_cert === undefined) return undefined;
     const found = tlsTextsOf(config, this.#options.disk);
@@ -109,8 +109,8 @@ export class RereadSettings {
 }
 
 /**
- * Returns the old settings, with those that can be reread replaced. TLS cannot be enabled or
- * disabled this way.
+ * Returns the old settings, with the rereadable ones replaced. TLS cannot be enabled or disabled
+ * this way.
  */
 function withReread(before: Config, now: Config): Config {
   const hasTls = before.server.tls_cert !== undefined && now.server.tls_cert !== undefined;
@@ -129,10 +129,10 @@ function withReread(before: Config, now: Config): Config {
   };
 }
 
-/** Returns the certificate and the key, or the reason why the server cannot listen with them. */
+/** Returns the certificate and the key, or why the server cannot listen with them. */
 function tlsTextsOf({ server }: Config, disk: Pick<Disk, "readFile">): TlsTexts | string {
   const texts = new Map<string, string>();
-  // The files are read only once, because they may be in the process of being replaced.
+  // The files are read only once, because somebody may be replacing them at this moment.
   const readFile = (path: string): Uint8Array => {
     const bytes = disk.readFile(path);
     texts.set(path, new TextDecoder().decode(bytes));

@@ -1,16 +1,16 @@
 /**
- * Compares Tidemark with PostgreSQL, SQLite, Redis and DuckDB, which it starts itself, on the same
- * machine in the same run, and prints a table.
+ * Compares Tidemark with PostgreSQL, SQLite, Redis and DuckDB on the same machine in the same run,
+ * and prints a table. It starts these systems itself.
  *
- * The load comes from a second process. PostgreSQL and SQLite run behind a thin front that checks
- * the same bearer token, and both sync before they respond. A figure is the median of its rounds.
- * Short statements, bulk loads and snapshots begin with uncounted rounds that warm up the compilers
- * and caches of every server.
+ * The load comes from a second process. PostgreSQL and SQLite run behind a thin front end that
+ * checks the same bearer token, and both sync before they respond. A figure is the median of its
+ * rounds. Short statements, bulk loads and snapshots begin with uncounted rounds that warm up the
+ * compilers and caches of every server.
  *
  * With `--write`, the figures also replace the rows of their table in docs/performance.md: one
- * table covers live delivery and the snapshot, and another covers the rest. The rows of jobs that
- * `--only` leaves out stay unchanged. The rows of `live_sql` and `policies` take one round and are
- * only printed.
+ * table covers live delivery and the snapshot, and another covers the rest. Rows for jobs left out
+ * by `--only` stay unchanged. The rows for `live_sql` and `policies` take one round and are only
+ * printed.
  */
 
 import { cpus } from "node:os";
@@ -52,7 +52,7 @@ const JOBS = [
   "scan",
 ];
 
-/** The jobs that start the servers which they measure themselves. */
+/** The jobs that start the servers they measure. */
 const ALONE: ReadonlySet<string> = new Set([
   "idle",
   "text",
@@ -62,16 +62,18 @@ const ALONE: ReadonlySet<string> = new Set([
   "policies",
 ]);
 
-/** The server returns the memory of its startup to the system within some seconds. */
+/** Within this time, the server returns the memory that only its startup needed to the system. */
 const IDLE_MS = 5000;
 
-/** A scan takes milliseconds: with only a few rounds, the median would measure a cold compiler. */
+/**
+ * A scan takes milliseconds, so with only a few rounds, the median would measure a cold compiler.
+ */
 const SCAN_ROUNDS = 7;
 
 /** The page that contains the tables. */
 const PAGE = "docs/performance.md";
 
-/** Planning rounds are short, and the compilers need several of them to warm up. */
+/** Planning rounds are short, so the compilers need several of them to warm up. */
 const PLAN_ROUNDS = 5;
 
 const options = readOptions({
@@ -139,7 +141,7 @@ async function measureBesidePeers(): Promise<void> {
   }
 }
 
-/** Prints on stderr which job is running, since a whole run takes minutes. */
+/** Prints on stderr which job is running, because an entire run takes minutes. */
 async function noted<Options>(
   name: string,
   jobOptions: Options,
@@ -152,7 +154,7 @@ async function noted<Options>(
   return measured;
 }
 
-/** Measures the memory of a server that has no data and no work. */
+/** Measures the memory of an idle server without data. */
 async function idleLine(): Promise<Line> {
   await using server = await startServer();
   await Bun.sleep(IDLE_MS);

@@ -1,6 +1,6 @@
 /**
- * Measures how a demanding statement affects others: how long an INSERT of one row and the delivery
- * of a change take while it runs, and how soon KILL QUERY ends it.
+ * Measures how a demanding statement affects other clients: how long an INSERT of a single row and
+ * the delivery of a change take while it runs, and how soon KILL QUERY ends it.
  *
  * Starts the real server and loads a table of `--rows` rows. While each of the statements runs,
  * another client inserts a row into a table of its own every few milliseconds, and a third client
@@ -15,13 +15,13 @@ import { askBeside } from "./fairness/asker.ts";
 import { type Load, loadsOver } from "./fairness/loads.ts";
 import { beginProbe, type Probe } from "./fairness/probe.ts";
 
-/** The number of rows in each INSERT while the table is loaded. */
+/** The number of rows per INSERT while the table is being loaded. */
 const LOADED_AT_ONCE = 500_000;
 
 const PERCENTILE_MS_MAX = 25;
 const KILL_MS_MAX = 250;
 
-/** The longest wait for a statement that is meant to finish. */
+/** How long to wait for a statement that is meant to finish. */
 const END_MS_MAX = 300_000;
 
 const { rows, seconds, only, strict } = readOptions({
@@ -87,8 +87,8 @@ async function measure(load: Load): Promise<void> {
 }
 
 /**
- * Kills the measured statement, but not the query that looks for it. Returns the time of the kill,
- * or undefined if the statement is not running.
+ * Kills the measured statement, but not the query that looks for it. Returns the time of the kill;
+ * undefined if the statement is not running.
  */
 async function kill(): Promise<number | undefined> {
   const listed = await ask("SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.%'");

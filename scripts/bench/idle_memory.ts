@@ -1,11 +1,12 @@
 /**
  * Measures what a subscription costs the server while nothing happens.
  *
- * Opens connections to the real server, logs them in, and subscribes once on each. After each step
- * the server collects its garbage, and the script reads its proportional set size (PSS) without
- * files. The same number of sockets to a server that does nothing shows the runtime's share.
- * `--queries` is the number of different queries, `--snapshot` requests a snapshot in addition to
- * changes, and `--objects` shows which kinds of objects grew with the subscriptions.
+ * Opens connections to the real server, logs them in, and subscribes once on each. After each
+ * step, the server collects its garbage, and the script reads the server's proportional set size
+ * (PSS) without files. Opening the same number of sockets to a server that does nothing shows the
+ * runtime's share. `--queries` is the number of different queries, `--snapshot` requests a
+ * snapshot in addition to changes, and `--objects` shows which kinds of objects grew with the
+ * subscriptions.
  */
 
 import { countOption, flag, readOptions } from "../support/arguments.ts";

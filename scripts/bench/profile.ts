@@ -3,10 +3,11 @@
  * runtime's native code on its behalf, and in the system.
  *
  * Needs Linux and, unless `--exits` is given, its `perf`. A sampling profiler inside the runtime
- * attributes short native calls to the wrong names. This one samples from outside, and uses the
- * runtime's own records to locate each compiled function. Microseconds are those of one request on
- * a machine that also runs the load: they compare functions, not machines. With `--exits`, it
- * instead counts how often optimised code was left, and why, once the server is warm.
+ * attributes short native calls to the wrong functions. This one samples from outside, and uses
+ * the runtime's own records to locate each compiled function. Times are in microseconds per
+ * request, on a machine that also runs the load: they allow comparisons between functions, not
+ * between machines. With `--exits`, it instead counts how often optimised code was left, and why,
+ * once the server is warm.
  *
  *     insert  single rows of 64 clients          same  one query, followed by 1,000
  *     bulk    statements of 1,000 rows, by row   own   1,000 users who follow their own rows
@@ -29,7 +30,7 @@ const JOBS = ["insert", "bulk", "point", "same", "own"] as const;
 
 const WARM_ROUNDS = 4;
 const WARM_SECONDS = 2;
-/** The load runs this long before sampling starts, since its sockets must open first. */
+/** How long the load runs before sampling starts, because its sockets must open first. */
 const LEAD_MS = 2000;
 const SAMPLES_PER_SECOND = 4000;
 const FOLLOWERS = 1000;

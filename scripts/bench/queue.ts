@@ -2,13 +2,13 @@
  * Shows that history does not slow down current work. The script compares a table that is written
  * like a queue, with its history kept, with a fresh table that has the same rows and no history.
  *
- * 20,000 rows are alive. Each round inserts 2,000 rows at the front, deletes as many at the end,
- * and updates a tenth of all rows, until `--rows` versions are written. With `--owners`, a USER
- * table has a queue of 20 rows for each owner. After each million versions, and at the end, every
- * job is measured alternately with the fresh table, which is on a second server. The script prints
- * the medians, and the factor by which the queue takes longer, which may be at most two. Then live
- * queries resume from random positions in the history, and the changes they receive are checked by
- * arithmetic alone.
+ * 20,000 rows are live. Each round inserts 2,000 rows at the front, deletes as many at the end,
+ * and updates a tenth of all rows, until `--rows` versions have been written. With `--owners`, a
+ * USER table has a queue of 20 rows for each owner. After each million versions, and at the end,
+ * every job is measured alternately with the fresh table, which is on a second server. The script
+ * prints the medians, and the factor by which the queue takes longer, which may be at most two.
+ * Then live queries resume from random positions in the history, and the changes they receive are
+ * checked by arithmetic alone.
  *
  * With `--postgres`, the same runs in PostgreSQL with its autovacuum. Exits with 1 if a bound is
  * missed, unless `--no-bounds` is given, or if a resume is wrong. With `--inject`, a change is

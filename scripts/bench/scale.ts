@@ -1,11 +1,11 @@
 /**
- * Shows that memory, startup and reads do not grow with the rows on disk.
+ * Shows that memory, startup time and read times do not grow with the number of rows on disk.
  *
  * It fills a SHARED table with rows and a USER table with owners, alongside two small tables of a
- * million rows, through the store in this process. Then it starts the real server on the directory
- * and reads rows by key and by owner over HTTP, from the large and the small tables in turn. It
- * prints each promise with the measured value, and exits with 1 if a promise is broken. 50 million
- * rows and a million owners need 2 GB of disk and some minutes. Everything is removed at the end.
+ * million rows, in-process through the store. Then it starts the real server on the directory and
+ * reads rows by key and by owner over HTTP, from the large and the small tables in turn. It prints
+ * each promise with the measured value, and exits with 1 if a promise is broken. 50 million rows
+ * and a million owners need 2 GB of disk and some minutes. Everything is removed at the end.
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
@@ -31,7 +31,7 @@ const SMALL_OWNERS: number = SMALL_ROWS / rowsPerOwner;
 /** The number of users who each read only their own rows. */
 const READERS = 10;
 
-/** The number of different keys that are read. */
+/** The number of different keys to read. */
 const KEYS = 500;
 
 const ANON_MIB_MAX = 300;
@@ -40,7 +40,8 @@ const OWNER_READ_MS_MAX = 2;
 const FILES_MAX = 32;
 
 /**
- * The factor by which reads of the large table may take longer, including the noise of the machine.
+ * The factor by which reads of the large table may take longer, including the noise of the
+ * machine.
  */
 const RATIO_MAX = 1.5;
 
@@ -137,13 +138,19 @@ async function judgeFiles(
   judge(`files of ${name}`, files ?? Number.NaN, { max: FILES_MAX, unit: "files" });
 }
 
-/** Returns the processor time of the process, which the system counts in hundredths of seconds. */
+/**
+ * Returns the processor time of the process in milliseconds. The system counts it in hundredths of
+ * seconds.
+ */
 function cpuMs({ pid }: ServerProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return 10 * (Number(fields[11]) + Number(fields[12]));
 }
 
-/** Checks the memory that the process allocated; the system can reclaim pages of mapped files. */
+/**
+ * Checks the memory allocated by the process. Pages of mapped files are not counted, because the
+ * system can reclaim them.
+ */
 function judgeMemory({ pid }: ServerProcess, when: string): void {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const mebibytes = Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1024;

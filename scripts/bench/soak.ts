@@ -2,9 +2,9 @@
  * Puts ordinary load on the real server for a long time, and reports its memory use.
  *
  * The load consists of 80 changes of 20 rows a second to three tables of 10,000 rows, one grouped
- * query after the other, and ten followers that connect and leave. `--only bulk` loads rows of 60
+ * query after another, and ten followers that connect and leave. `--only bulk` loads rows of 60
  * bytes instead. With `--limit`, the memory of the server is limited (`soak/memory_limit.ts`).
- * `--peers` puts PostgreSQL and SQLite behind their fronts under the same load, one after the
+ * `--peers` puts PostgreSQL and SQLite behind their front ends under the same load, one after the
  * other. `--compiled` uses the executable in dist/ instead of the sources. `--only answers` starts
  * a server for each run, with 256 MiB if no limit is given, and reads several responses of 100 MB
  * from it at a time.

@@ -1,7 +1,7 @@
 /**
- * Measures topics: their cost for a writer, how fast one consumer takes messages and how soon it
- * gets one, compared with a consumer group of a Redis stream that syncs before it responds, and the
- * memory of waiting consumers.
+ * Measures topics: what they cost a writer; how fast a consumer takes messages and how soon it
+ * gets one, compared with a consumer group of a Redis stream that syncs before it responds; and
+ * the memory of waiting consumers.
  *
  *     cost      processor time of INSERTs into a table of three topics, against one of none
  *     batch     messages that are there already, 1,000 at a time
@@ -9,8 +9,8 @@
  *     waits     4,000 requests that wait, and 4,000 sockets; the memory that a process takes or
  *               returns by itself would hide fewer
  *
- * The writer and the consumer of a job run in this process, and each system is a separate process.
- * On a machine that does other work as well, only processor time and memory are meaningful. With
+ * The writer and the consumer of a job run in-process, and each system is a separate process. On a
+ * machine that does other work as well, only processor time and memory are meaningful. With
  * `--strict`, it exits with 1 if a target is missed.
  */
 import { countOption, flag, readOptions, someOf } from "../support/arguments.ts";
@@ -54,7 +54,7 @@ async function measureBesideRedis(): Promise<void> {
   for (const system of systems) await system.stop();
 }
 
-/** Prints on stderr which job has ended, since a whole run takes minutes. */
+/** Prints on stderr which job has ended, because an entire run takes minutes. */
 async function noted(name: string, job: () => Promise<Line[]>): Promise<void> {
   const startMs = performance.now();
   const measured = await job();

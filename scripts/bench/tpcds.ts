@@ -1,15 +1,15 @@
 /**
  * Runs the 99 queries of TPC-DS on Tidemark and DuckDB, and compares results and processor times.
  *
- * Tables and queries come from a database file of DuckDB, because its extension `tpcds` has the
- * generator of the specification. DuckDB writes the file like this:
+ * Tables and queries come from a DuckDB database file, because DuckDB's extension `tpcds` contains
+ * the generator defined by the specification. DuckDB writes the file like this:
  *
  *     INSTALL tpcds; LOAD tpcds; CALL dsdgen(sf = 0.1);
  *     CREATE TABLE queries AS FROM tpcds_queries();
  *
- * Tidemark is the real server, loaded by INSERT, flushed and restarted; its time includes HTTP and
- * JSON. DuckDB runs in this process on one thread. The output shows medians of `--runs` in
- * milliseconds. Each query runs on one engine after the other. `--keep` leaves Tidemark's directory
+ * Tidemark is the real server, loaded with INSERT, flushed and restarted; its time includes HTTP
+ * and JSON. DuckDB runs in-process on one thread. The output shows medians of `--runs` in
+ * milliseconds. Each query runs on one engine after another. `--keep` leaves Tidemark's directory
  * in place.
  *
  * Exits with 1 if a result differs from DuckDB's or a query is refused.
@@ -27,7 +27,7 @@ const options = readOptions({
   keep: flag("keeps Tidemark's directory"),
 });
 
-/** The primary keys of the specification, which the generator leaves out. */
+/** The primary keys defined by the specification, which the generator leaves out. */
 const KEYS: Readonly<Record<string, string>> = {
   call_center: "cc_call_center_sk",
   catalog_page: "cp_catalog_page_sk",

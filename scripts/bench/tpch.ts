@@ -1,12 +1,12 @@
 /**
  * Runs the 22 queries of TPC-H on Tidemark, DuckDB and PostgreSQL, and compares results and times.
  *
- * The data is generated from the seed by the distributions of the specification. Tidemark is the
- * real server, loaded by INSERT, flushed and restarted; its time includes HTTP and JSON. DuckDB
- * runs in this process on one thread. PostgreSQL runs as installed, with indexes on foreign keys
- * and ANALYZE. The output shows medians of `--runs` in milliseconds. Each query runs on one engine
- * after the other, so that noise affects all engines alike. `--sf 0.01` is quick. `--keep` leaves
- * Tidemark's directory in place.
+ * The data is generated from the seed, with the distributions defined by the specification.
+ * Tidemark is the real server, loaded with INSERT, flushed and restarted; its time includes HTTP
+ * and JSON. DuckDB runs in-process on one thread. PostgreSQL runs as installed, with indexes on
+ * foreign keys and ANALYZE. The output shows medians of `--runs` in milliseconds. Each query runs
+ * on one engine after another, so that noise affects all engines alike. `--sf 0.01` is quick.
+ * `--keep` leaves Tidemark's directory in place.
  *
  * Exits with 1 if a result differs from DuckDB's or a query is refused.
  */
@@ -33,7 +33,7 @@ const options = readOptions({
   keep: flag("keeps Tidemark's directory"),
 });
 const scale = Number(options.sf);
-// The four suppliers of a part may repeat if there are few suppliers.
+// At other scales, there are so few suppliers that the four suppliers of a part may repeat.
 if (scale !== 0.01 && !(scale >= 0.025 && scale <= 10)) {
   refuse(`Cannot read --sf "${options.sf}": give 0.01, or 0.025 to 10`);
 }

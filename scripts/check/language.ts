@@ -1,11 +1,11 @@
 /**
- * Checks that comments, documents and messages are made of whole sentences. A sentence without a
- * main clause ("Of a row, its place.", "Who may read it.") makes sense only to a reader who already
- * knows the code.
+ * Checks that comments, documents and messages consist of whole sentences. A sentence without a
+ * main clause ("Of a row, its place.", "Who may read it.") makes sense only to a reader who
+ * already knows the code.
  *
- * The check does not parse grammar, so it knows openings rather than clauses. It ignores questions,
- * code, drawings and table cells. A prefix limits the report to some folders; `--list` prints every
- * hit even while the count is within its bound.
+ * The check does not parse grammar, so it looks at how sentences begin rather than at their
+ * clauses. It ignores questions, code, drawings and table cells. A prefix limits the report to
+ * some folders; `--list` prints every hit even while the count is within its bound.
  */
 import { Glob } from "bun";
 import { flag, readArguments } from "../support/arguments.ts";
@@ -20,30 +20,32 @@ const FILES = [
   "{docs,examples}/**/*.md",
 ];
 
-/** The test of this check quotes the sentences that the check has to find. */
+/** The test of this check quotes sentences that the check must find. */
 const PLANTED = "tests/scripts/check_test.ts";
 
-/** The relative words that never open a sentence, other than a question. */
+/** The relative words that must never open a sentence other than a question. */
 const RELATIVE = /^(?:(?:And|But|Or) )?(?:[Ww]hat|[Ww]ho|[Ww]hom|[Ww]hose|[Ww]hich)(?:ever)?\b/;
 
 /** "Those rows are gone" names its subject; "Those of a table" and "Those that fail" do not. */
 const THOSE = /^Those (?:of|that|which|who|whom|whose|in|with|without|for|to|from|by|at|on|it)\b/;
 
-/** "Of the three, one is kept" divides a set that was named. Any other "Of" is headless. */
+/** "Of the three, one is kept" divides a set that has been named. Any other "Of" is headless. */
 const OF = /^Of\b(?! course\b)/;
 const PARTITIVE = /^Of (?:the|these|those|all|both|its|their|our|two|three)\b/;
 
-/** These open a sentence only if a main clause follows after a comma. */
+/** These may open a sentence only if a main clause follows after a comma. */
 const SUBORDINATE =
   /^(?:Where|As(?! (?:many|much|few|long|soon|far)\b)|With|Without|So that|So as|For wh(?:o|om|at|ich)|Because|Than|Like|Unlike|Except)\b/;
 
 /**
- * The start of a main clause: a comma or colon and two words, the first of which joins or begins no
- * further subordinate clause.
+ * The start of a main clause: a comma or colon and two words, the first of which must not continue
+ * a list or begin another subordinate clause.
  */
 const MAIN_CLAUSE = /[,:] (?!(?:and|or|nor|which|who|whose|where|as|so|but not|not) )\S+ \S+/;
 
-/** Phrases that leave open which person or thing they refer to, anywhere in a sentence. */
+/**
+ * Phrases that leave open which person or thing they refer to, wherever they occur in a sentence.
+ */
 const PHRASES: readonly RegExp[] = [
   /\b(?:[Ff]or|[Tt]o|[Bb]y|[Oo]f|[Ff]rom|[Ww]ith|than|like) who\b/,
   /\bthose of (?:whom|who|which|what)\b/i,
@@ -51,10 +53,7 @@ const PHRASES: readonly RegExp[] = [
   /\b(?:can|could) be that\b/i,
 ];
 
-/**
- * The comments, strings and regular expressions of a file, in the order in which a reader meets
- * them.
- */
+/** The comments, strings and regular expressions of a file, in reading order. */
 const TOKENS =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|(?<=(?:[(,=:[!&|?{};>]|\breturn)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
 
@@ -117,7 +116,7 @@ function linesOfBlock(token: string): string[] {
   return inner.split("\n").map((line) => line.replace(/^\s*\* ?|^ /, ""));
 }
 
-/** Empties the lines of code blocks, so that the other lines keep their numbers. */
+/** Empties the lines in code blocks, so that the other lines keep their numbers. */
 function withoutFences(document: string): string {
   return document.replace(/^```[\s\S]*?^```/gm, (block) => block.replace(/[^\n]+/g, ""));
 }
@@ -159,12 +158,18 @@ function splitParagraph(parts: readonly { line: number; text: string }[]): Sente
   return found;
 }
 
-/** Replaces each piece of code with one word, because code would distort how a sentence begins. */
+/**
+ * Replaces each piece of code with a single word, because code would distort how a sentence
+ * begins.
+ */
 function withoutCode(text: string): string {
   return text.replace(/`[^`]*`/g, "`it`").replace(/\b(?:e\.g|i\.e|etc|vs)\./g, "$&,");
 }
 
-/** A message is a string of at least three words that opens as a sentence does. */
+/**
+ * Returns the sentences of a message: a string of at least three words that opens as a sentence
+ * does.
+ */
 function sentencesOfMessage(raw: string, line: number, isTestName: boolean): Sentence[] {
   const text = raw.replace(/\$\{[^}]*\}/g, "it").replace(/\\n[\s\S]*$/, "");
   const isProse = isTestName || /^[A-Z][a-z]*['’]?[a-z]* [a-z`"]/.test(text);

@@ -1,14 +1,15 @@
 /**
- * Checks that imports under `src` point down, as docs/internals/architecture.md draws them, and
- * that tests enter `src` only through `mod.ts` files.
+ * Checks that imports under `src` point down, as drawn in docs/internals/architecture.md, and that
+ * tests enter `src` only through `mod.ts` files.
  *
  * Imports are read as text: type imports count too, because a reader needs the other file for them
- * as well. Reading text also avoids a compiler interface that a new TypeScript version could break.
- * The formatter puts the module name of an import on the line of its `from`.
+ * as well. Reading text also avoids a compiler interface that a new TypeScript version could
+ * break. The formatter puts the module name of an import on the same line as `from`.
  *
- * An allowance that no file uses is also a fault, so that the next such import is a decision rather
- * than an accident. Sub-folders of a layer never form an import cycle, directly or through others,
- * and the table of sub-folders in that document lists each above those that it imports.
+ * An allowance that no file uses is also a fault, so that the next such import is a decision
+ * rather than an accident. Sub-folders of a layer must not form an import cycle, directly or
+ * through others, and the table of sub-folders in that document must list each above those that it
+ * imports.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
@@ -34,8 +35,8 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The packages and runtime modules that only some files may import, by the beginning of their
- * paths.
+ * The packages and runtime modules that only some files may import. Each is mapped to the path
+ * prefix of those files.
  */
 const HOMES: Readonly<Record<string, string>> = {
   "bun:sqlite": "src/catalog/",
@@ -47,20 +48,23 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional entry points, and the folders that may import each of them. Other folders have no use
- * for their exports, or could bypass `mod.ts` through them. A file directly in `src` may import any
- * of them.
+ * Additional entry points, and the folders that may import each of them. All other folders have no
+ * use for their exports, or could bypass `mod.ts` through them. A file directly in `src` may
+ * import any of them.
  */
 const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
   "src/storage/files.ts": ["backup", "maintenance"],
 };
 
-/** These folders also run in browsers and other runtimes, so they use no API of Bun or Node. */
+/**
+ * These folders also run in browsers and other runtimes, so they must not use any API of Bun or
+ * Node.
+ */
 const PORTABLE: ReadonlySet<string> = new Set(["protocol", "client"]);
 
 const IMPORTED = /\bfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"/gm;
 
-/** Lists what one file imports against the rules, as "<module>: <rule>". */
+/** Lists the imports of a file that break the rules, as "<module>: <rule>". */
 export function layerFaultsIn(path: string, source: string): string[] {
   const faults: string[] = [];
   for (const module of modulesIn(source)) {
@@ -85,7 +89,7 @@ export function foldersUsedIn(path: string, source: string): string[] {
 }
 
 /**
- * The sub-folders that need each other: expressions contain queries, and queries contain
+ * The sub-folders that need each other, because expressions contain queries, and queries contain
  * expressions.
  */
 const KNOWN_CYCLES: readonly (readonly string[])[] = [
@@ -98,7 +102,7 @@ const KNOWN_CYCLES: readonly (readonly string[])[] = [
  */
 export type FolderGraph = Map<string, Set<string>>;
 
-/** Records the sub-folders of its layer that a file imports from. */
+/** Records from which sub-folders of its own layer a file imports. */
 export function noteFolders(graph: FolderGraph, path: string, source: string): void {
   if (folderOf(path) === undefined || isDoor(path)) return;
   const from = posix.dirname(path);
@@ -110,7 +114,7 @@ export function noteFolders(graph: FolderGraph, path: string, source: string): v
   }
 }
 
-/** Lists cycles of imports between sub-folders that KNOWN_CYCLES does not list. */
+/** Lists the import cycles between sub-folders that are not in KNOWN_CYCLES. */
 export function cyclesIn(graph: FolderGraph): string[] {
   const cycles = new Set<string>();
   for (const folder of graph.keys()) {
@@ -146,8 +150,8 @@ const TOUR = "docs/internals/architecture.md";
 
 /**
  * Returns the sub-folders in the table of {@linkcode TOUR}, from top to bottom and from left to
- * right, such as "live/scheduler". "live" means the files directly in `src/live`. The first name of
- * a row has its layer, which the others of the row share.
+ * right, such as "live/scheduler". "live" means the files directly in `src/live`. Only the first
+ * name in a row includes the layer. The other names in the row belong to the same layer.
  * @param tour The Markdown of the page.
  */
 export function folderOrderIn(tour: string): string[] {
@@ -162,8 +166,8 @@ export function folderOrderIn(tour: string): string[] {
 }
 
 /**
- * Lists imports that contradict the order of sub-folders, and sub-folders that are missing from the
- * imports or from the order.
+ * Lists imports that contradict the order of sub-folders, and sub-folders missing from the imports
+ * or from the order.
  *
  * @param order The result of {@linkcode folderOrderIn}.
  */
@@ -203,10 +207,12 @@ export function unusedAllowances(used: ReadonlySet<string>): string[] {
   );
 }
 
-/** The modules of `src` that the admin page may import: the ones that any other client uses. */
+/**
+ * The modules of `src` that the admin page may import: the same ones that any other client uses.
+ */
 const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protocol/mod.ts"]);
 
-/** Lists the imports with which one file of the admin page breaks the rules. */
+/** Lists the imports that break the rules in a file of the admin page. */
 export function uiFaultsIn(path: string, source: string): string[] {
   const faults: string[] = [];
   for (const module of modulesIn(source)) {
@@ -217,13 +223,13 @@ export function uiFaultsIn(path: string, source: string): string[] {
   return faults;
 }
 
-/** The test of this check quotes imports that the check has to find. */
+/** The test of this check quotes imports that the check must find. */
 const PLANTED = "tests/scripts/check_test.ts";
 
 /**
- * Lists the imports with which one test breaks the rules. A test uses the `mod.ts` files of `src`.
- * It may import an inner file only from its own sub-folder: `tests/sql/parse/text/lexer_test.ts`
- * and `tests/sql/parse_test.ts` from `src/sql/parse`, and the tests directly in `tests/auth` from
+ * Lists the imports that break the rules in a test. A test uses the `mod.ts` files of `src`. It
+ * may import an inner file only from its own sub-folder: `tests/sql/parse/text/lexer_test.ts` and
+ * `tests/sql/parse_test.ts` from `src/sql/parse`, and the tests directly in `tests/auth` from
  * `src/auth`. The parts of other sub-folders that a test needs are provided in `tests/support`.
  */
 export function testFaultsIn(path: string, source: string): string[] {
@@ -243,7 +249,9 @@ export function testFaultsIn(path: string, source: string): string[] {
   return faults;
 }
 
-/** Returns the layer of a file, and its sub-folder: "sql/parse", or "auth" if there is none. */
+/**
+ * Returns the layer and sub-folder of a file: "sql/parse", or "auth" if there is no sub-folder.
+ */
 function placeOf(path: string): string {
   return posix.dirname(withoutTop(path)).split("/").slice(0, 2).join("/");
 }
@@ -271,7 +279,7 @@ function faultOfPackage(path: string, module: string): string | undefined {
 
 function faultOfFile(path: string, target: string): string | undefined {
   const from = folderOf(path);
-  // The version is defined only in package.json.
+  // package.json is the only place where the version is defined.
   if (target === "package.json" && from === undefined) return undefined;
   if (!target.startsWith("src/")) return "is outside src";
   const to = folderOf(target);
@@ -286,8 +294,8 @@ function faultOfFile(path: string, target: string): string | undefined {
 }
 
 /**
- * Returns the folder of `src` that a file is in, at any depth; undefined for a file directly in
- * `src`.
+ * Returns the top-level folder of `src` that contains a file, at any depth; undefined for a file
+ * directly in `src`.
  */
 function folderOf(path: string): string | undefined {
   const [, folder, inside] = path.split("/");
@@ -295,8 +303,8 @@ function folderOf(path: string): string | undefined {
 }
 
 /**
- * Only the `mod.ts` of a top-level folder is an entry point. A `mod.ts` further down is an ordinary
- * file.
+ * Only the `mod.ts` of a top-level folder is an entry point. A `mod.ts` further down is an
+ * ordinary file.
  */
 function isDoor(path: string): boolean {
   return /^src\/[^/]+\/mod\.ts$/.test(path) || Object.hasOwn(SECOND_DOORS, path);

@@ -1,6 +1,5 @@
 /**
- * Checks that the links between documents lead to a file that exists and to a heading that the file
- * has.
+ * Checks that the links between documents lead to an existing file and to an existing heading.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,12 +8,12 @@ import { readOptions } from "../support/arguments.ts";
 
 const DOCUMENTS = ["*.md", "{docs,examples}/**/*.md"];
 
-/** In text with a fixed layout and in code, brackets are not links. */
+/** Matches code and text with a fixed layout, where brackets are not links. */
 const CODE = /^```[^\n]*\n[\s\S]*?^```|`[^`\n]*`/gm;
 
 const LINK = /\]\(([^)\s]+)\)/g;
 
-/** Lists the links of a document to other documents, and to places in itself. */
+/** Lists a document's links to other documents, and to places within itself. */
 export function linksIn(document: string): string[] {
   const targets = [...document.replaceAll(CODE, "").matchAll(LINK)].map(
     ([, target = ""]) => target,
@@ -22,7 +21,7 @@ export function linksIn(document: string): string[] {
   return targets.filter((target) => !/^[a-z]+:/.test(target));
 }
 
-/** Returns the anchors of a document's headings, as GitHub makes them. */
+/** Returns the anchors of a document's headings, as GitHub generates them. */
 export function anchorsOf(document: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading = ""] of document

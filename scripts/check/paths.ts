@@ -1,10 +1,10 @@
 /**
- * Checks that the files and folders that the documents name exist, so that no reader looks for a
+ * Checks that the files and folders named in the documents exist, so that no reader looks for a
  * name that has moved.
  *
  * A path begins at the root or at `src/`. Between backticks, every word that begins with a folder
- * of either, or ends like a code file, is a path. In a drawing, only a word that begins with such a
- * folder counts, because a drawing may shorten names. Braces expand to each of their parts, and
+ * of either, or ends like a code file, is a path. In a drawing, only a word that begins with such
+ * a folder counts, because a drawing may shorten names. Braces expand to each of their parts, and
  * `mod.ts` matches the `mod.ts` of any folder.
  */
 import { readdirSync } from "node:fs";
@@ -13,13 +13,13 @@ import { readOptions } from "../support/arguments.ts";
 
 const DOCUMENTS = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/**/*.md"];
 
-/** Matches a drawing or code block, or the code within a line. */
+/** Matches a drawing or code block, or inline code. */
 const QUOTED = /^```[^\n]*\n([\s\S]*?)^```|`([^`]+)`/gm;
 
 const WORD = /^[\w.*{},-]+(?:\/[\w.*{},-]+)*\/?$/;
 
 /**
- * Lists the paths that a document names, with braces expanded. A path begins with one of `folders`.
+ * Lists the paths named in a document, with braces expanded. A path begins with one of `folders`.
  */
 export function pathsIn(document: string, folders: ReadonlySet<string>): string[] {
   const found: string[] = [];

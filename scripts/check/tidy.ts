@@ -1,8 +1,8 @@
 /**
- * Checks project rules that no other tool knows. Each file has a header that says why the file
- * exists, is short enough, contains nothing unfinished, and has comments that are as narrow as its
- * code, because the formatter does not wrap comments. Each type in `src` has a unique name. The
- * lines of source code that tests quote in order to inject faults exist.
+ * Checks project rules that no other tool covers. Each file has a header that says why the file
+ * exists, is short enough, contains nothing unfinished, and has comments no wider than its code,
+ * because the formatter does not wrap comments. Each type in `src` has a unique name. The lines of
+ * source code that tests quote in order to inject faults exist.
  */
 import { Glob } from "bun";
 import { stalePlantedFaults } from "../../tests/campaigns/fuzz_live/planted_faults.ts";
@@ -26,7 +26,8 @@ interface Rule {
 }
 
 /**
- * Each rule applies to single lines. The patterns are written so that they do not match themselves.
+ * Each rule applies to individual lines. The patterns are written so that they do not match
+ * themselves.
  */
 const RULES: readonly Rule[] = [
   { pattern: /\bTO[D]O(?!\(#\d+\))/, advice: "add its issue number in round brackets" },
@@ -41,7 +42,7 @@ const RULES: readonly Rule[] = [
 ];
 
 /**
- * Lists the faults of one file, as "<line>: <what to do>". Tests may be long, since a complete
+ * Lists the faults of a file, as "<line>: <what to do>". Tests may be long, because a complete
  * table of cases is no harder to read.
  */
 export function untidyIn(path: string, source: string): string[] {
@@ -60,8 +61,8 @@ export function untidyIn(path: string, source: string): string[] {
 }
 
 /**
- * Returns true if a comment is wider than the last column although it contains an earlier space at
- * which it could be wrapped.
+ * Returns true if a comment is too wide although it contains an earlier space at which it could be
+ * wrapped.
  */
 function isTooWide(line: string): boolean {
   if (line.length <= COLUMNS_MAX) return false;
@@ -74,7 +75,7 @@ function isTooWide(line: string): boolean {
 const TYPE = /^(?:export )?(?:abstract )?(?:type|interface|class) (\w+)/gm;
 
 /**
- * Lists the types that several files declare, as "<name>: <paths>". A reader who meets the name
+ * Lists the types declared in several files, as "<name>: <paths>". A reader who meets the name
  * should not have to look up which of them it is.
  */
 export function repeatedTypes(sources: ReadonlyMap<string, string>): string[] {

@@ -7,7 +7,7 @@ export interface Answer {
   readonly rows: readonly (readonly unknown[])[];
   readonly names: readonly string[];
   readonly lastSeq: number | undefined;
-  /** The duration of the request, as the server reports it. */
+  /** How long the request took, as reported by the server. */
   readonly tookMs: number;
 }
 
@@ -60,7 +60,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-/** Logs in. A server that has not been set up yet is first set up with these credentials. */
+/** Logs in. If the server has not been set up yet, sets it up with these credentials first. */
 export async function connect(url: string, credentials: Credentials): Promise<Api> {
   const status = await fetch(`${url}/v1/api/auth/status`).catch(() => undefined);
   if (status === undefined) {

@@ -1,7 +1,8 @@
 /**
  * A chat between two people about movies: in a room that both see, and in inboxes that only their
- * owners see. Midway one of them loses the connection while the other continues. The first
- * reconnects with its last sequence id and must end up with every change exactly once.
+ * owners see. Midway, one of them loses the connection while the other continues. The one who lost
+ * it reconnects with the last sequence id received, and must end up with every change exactly
+ * once.
  */
 
 import { chanceFromSeed } from "../support/chance.ts";
@@ -16,7 +17,7 @@ const CUT_AT = 30;
 const BACK_AT = 60;
 const PAUSE_MS = 5;
 
-/** The maximum time in which the last changes arrive. */
+/** How long the last changes may take to arrive. */
 const ARRIVAL_MS_MAX = 5000;
 
 /** A change that a participant must receive. */
@@ -72,7 +73,7 @@ export async function chat(
 
 async function join(api: Api, name: string): Promise<Participant> {
   await api.sql(`DROP USER IF EXISTS '${name}'`);
-  // Participants have the role service, so that they may write to the shared room and to each
+  // Participants have the role `service`, so that they may write to the shared room and to each
   // other's inbox.
   await api.sql(`CREATE USER '${name}' WITH PASSWORD '${PASSWORD}' ROLE service`);
   const token = await logIn(api.url, { user: name, password: PASSWORD });
@@ -96,7 +97,7 @@ class Talk {
   /** Lets one of the two participants act. */
   async step(): Promise<void> {
     const [ann, ben] = this.#both;
-    // While a participant has no connection, the other participant writes.
+    // While one participant is disconnected, the other one writes.
     const [from, to] = this.isCut || this.#chance.below(2) === 0 ? [ann, ben] : [ben, ann];
     const key = this.#nextKey;
     const kind = this.#chance.below(10);
@@ -122,7 +123,7 @@ class Talk {
     }
   }
 
-  /** Waits until all expected changes have arrived, or until the time limit is over. */
+  /** Waits until all expected changes have arrived, or until the time is up. */
   async arrived(): Promise<void> {
     const deadlineMs = performance.now() + ARRIVAL_MS_MAX;
     while (this.expected.some(isUnseen) && performance.now() < deadlineMs) await Bun.sleep(10);

@@ -1,6 +1,6 @@
 /**
- * The flights and the movies from the public data sets of the development dependency vega-datasets,
- * as rows of two SHARED tables.
+ * The flights and movies in vega-datasets, a development dependency with public data sets, as rows
+ * of two SHARED tables.
  */
 import type { Api } from "./api.ts";
 
@@ -76,7 +76,7 @@ type SourceRow = Readonly<Record<string, unknown>>;
 
 async function readMovies(): Promise<SourceRow[]> {
   const movies = await readSet("movies.json");
-  // The data set stores titles that look like numbers as numbers, and lacks some titles.
+  // The data set stores titles that look like numbers as numbers, and some titles are missing.
   return movies
     .filter((row) => row["Title"] !== null)
     .map((row) => Object.assign({}, row, { Title: String(row["Title"]) }));

@@ -5,17 +5,17 @@
 import type { Clock } from "./clock.ts";
 import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
 
-/** The maximum number of steps before other work runs. */
+/** The maximum number of steps before other work gets to run. */
 const STEPS_PER_SLICE = 8;
 
 export interface PauserOptions {
-  /** Called at each step and after each wait. Throws an error if the work has to end. */
+  /** Called before each step and after each wait. Throws if the work has to end. */
   readonly check?: () => void;
   /** The length of the first time slice, in milliseconds. */
   readonly firstSliceMs?: number;
 }
 
-/** Creates a function that lets other work run when its time slice is over. */
+/** Creates a function that lets other work run once its time slice is over. */
 export function pauser(
   clock: Clock,
   { check, firstSliceMs = FURTHER_SLICE_MS_MAX }: PauserOptions = {},

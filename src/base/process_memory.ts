@@ -1,5 +1,5 @@
 /**
- * Measures the memory use of the process, as the system and the runtime report it.
+ * Measures the memory use of the process, as reported by the system and the runtime.
  *
  * The runtime does not report how much of its heap is garbage: the size of live objects is known
  * only for a moment after each collection. The minimum over the last minute is close to that size,
@@ -10,32 +10,31 @@ import type { Disk } from "./disk.ts";
 import { DiskError } from "./errors.ts";
 import { arrayBytes, memoryUsage, residentBytes } from "./memory_usage.ts";
 
-/** The memory of this process. */
+/** The memory use of this process. */
 export interface ProcessMemory {
   readonly residentBytes: number;
   /**
-   * The memory in file pages, which belong to the program and to mapped files. The system reclaims
-   * file pages when it needs memory. Undefined if the system does not report it.
+   * The size of the file pages, which belong to the program and to mapped files. The system
+   * reclaims file pages when it needs memory. Undefined if the system does not report it.
    */
   readonly fileBytes: number | undefined;
-  /** The size of this thread's heap for objects, including unreachable objects and gaps. */
+  /** The size of this thread's object heap, including unreachable objects and gaps. */
   readonly heapBytes: number;
   /**
-   * The size of this thread's arrays and strings, which are outside the heap for objects. It
-   * includes garbage and unused capacity, but not mapped files.
+   * The size of this thread's arrays and strings, which are outside the object heap. It includes
+   * garbage and unused capacity, but not mapped files.
    */
   readonly arrayBytes: number;
   /**
-   * The size of the objects that were alive at the last collection of the heap, as far as it is
-   * known.
+   * An estimate of how much of the heap is live objects: the smallest recent size of all objects.
    */
   readonly liveBytes: number;
 }
 
-/** The share of the limit above which the memory in use is determined exactly. */
+/** If more than this share of the limit is in use, the memory in use is determined exactly. */
 const EXACT_SHARE = 1 / 2;
 
-/** The number of samples that are kept; with one sample every ten seconds, they cover a minute. */
+/** The number of samples kept. With one sample every ten seconds, they cover a minute. */
 const SAMPLES_MAX = 6;
 
 export class ProcessMemoryGauge {
@@ -43,8 +42,8 @@ export class ProcessMemoryGauge {
   readonly #samples: number[] = [];
 
   /**
-   * Creates a reader of this process's memory use.
-   * @param disk Reads Linux's /proc; other systems report less.
+   * Creates a gauge of this process's memory use.
+   * @param disk Reads Linux's `/proc`; other systems report less.
    */
   constructor(disk: Pick<Disk, "readFile">) {
     this.#disk = disk;
@@ -70,10 +69,10 @@ export class ProcessMemoryGauge {
   }
 
   /**
-   * Returns the memory use of the process without file pages, as far as the system reports them.
+   * Returns how much memory the process uses, excluding file pages if the system reports them.
    *
-   * @param bytesMax The memory that the process may use. If less than half of it is in use, file
-   * pages are included, because that figure is quick to read.
+   * @param bytesMax The memory that the process may use. If less than half of it is in use, the
+   *   result includes file pages, because that figure is quicker to read.
    */
   usedBytes(bytesMax: number): number {
     const resident = residentBytes();

@@ -1,10 +1,10 @@
 /**
- * Releases those pages of the program that only its startup needed. Startup touches half of the
+ * Releases the program's code pages that only its startup needed. Startup touches half of the
  * runtime's 80 MB of code; after the release, an idle server that runs from source occupies 55 MiB
  * instead of 79 (2026-11-29). If a released page is needed again, the system reads it from the
  * file.
  *
- * Only pages of code may be released in this way, because their contents are unchanged in the file.
+ * Only code pages may be released in this way, because their contents are unchanged in the file.
  * Data pages may have been modified in memory.
  */
 import type { Disk } from "./disk.ts";
@@ -12,7 +12,7 @@ import { DiskError } from "./errors.ts";
 import { loadFromLibc } from "./libc.ts";
 
 export interface ProgramPagesOptions {
-  /** Reads Linux's /proc, which other systems do not have. */
+  /** Reads `/proc`, which exists only on Linux. */
   readonly disk: Pick<Disk, "readFile">;
   /** The path of the program's executable file. */
   readonly path: string;
@@ -38,7 +38,7 @@ export function releaseProgramPages({ disk, path, release }: ProgramPagesOptions
   }
 }
 
-/** Returns a function that releases pages; undefined if the system has no such call. */
+/** Returns a function that releases pages; undefined if the system has no call for this. */
 export function pageRelease(): ProgramPagesOptions["release"] | undefined {
   if (process.platform !== "linux") return undefined;
   const libc = loadFromLibc({ madvise: { args: ["usize", "usize", "i32"], returns: "i32" } });

@@ -1,7 +1,7 @@
 /**
- * Determines how many bytes this process has received on each of its TCP connections, as Linux
- * counts them. The runtime does not report the fragments of an unfinished WebSocket message, so
- * they can be detected only through the system's count.
+ * Determines how many bytes this process has received on each of its TCP connections, as counted
+ * by Linux. The runtime does not report the fragments of an unfinished WebSocket message, so only
+ * the system's count reveals them.
  *
  *     struct sockaddr_in    family u16 = 2,  port u16 (network order), address 4 bytes
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
@@ -13,7 +13,10 @@ import { ipFromText } from "./ip_address.ts";
 import { loadFromLibc } from "./libc.ts";
 
 export interface ReceivedBytes {
-  /** Calls `visit` for each TCP connection of the process, except for known descriptors. */
+  /**
+   * Calls `visit` for each TCP connection of the process, skipping the descriptors for which
+   * `isKnown` returns true.
+   */
   findPeers(
     isKnown: (descriptor: number) => boolean,
     visit: (descriptor: number, peer: Peer) => void,
@@ -27,7 +30,7 @@ export interface ReceivedBytes {
 
 /** The peer of a TCP connection. */
 export interface Peer {
-  /** The peer's address, in the canonical form that `ip_address.ts` defines. */
+  /** The peer's address, in the canonical form defined in `ip_address.ts`. */
   readonly address: string;
   readonly port: number;
 }
@@ -38,10 +41,12 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** The index of the count of received bytes when the structure is read as 32-bit numbers. */
+/** The index of the received byte count when `tcp_info` is read as an array of 32-bit numbers. */
 const BYTES_RECEIVED_AT = 32;
 
-/** Returns a reader of received bytes; undefined if the system does not count or report them. */
+/**
+ * Returns a reader of received byte counts; undefined if the system does not keep or report them.
+ */
 export function receivedBytes(): ReceivedBytes | undefined {
   const libc =
     process.platform === "linux"
@@ -75,15 +80,15 @@ export function receivedBytes(): ReceivedBytes | undefined {
 }
 
 /**
- * Returns an upper bound on the numbers of the process's descriptors. Listing the descriptors
- * instead would create garbage ten times a second.
+ * Returns an exclusive upper bound on the process's descriptors. Listing the descriptors instead
+ * would create garbage ten times a second.
  */
 function descriptorsEnd(): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Safe: reading itself requires a descriptor. Once descriptors are free again, the next call
-    // finds the connections.
+    // Safe: reading requires a descriptor itself. Once one is free again, the next call finds the
+    // connections.
     if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }

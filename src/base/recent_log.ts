@@ -11,7 +11,7 @@ export interface LogLine {
   readonly fields: LogFields;
 }
 
-/** The number of log lines that are kept in memory. */
+/** The number of log lines kept in memory. */
 const LINES_MAX = 1000;
 
 export class RecentLog implements Log {
@@ -25,7 +25,7 @@ export class RecentLog implements Log {
     this.#clock = clock;
   }
 
-  /** The kept lines, oldest first; lines of level debug are not kept. */
+  /** The lines kept, oldest first. Lines of level debug are not kept. */
   get lines(): readonly LogLine[] {
     return this.#lines.slice(-LINES_MAX);
   }
@@ -52,7 +52,7 @@ export class RecentLog implements Log {
   #keep(level: LogLevel, message: string, fields: LogFields = {}): void {
     this.#lines.push({ timeMs: this.#clock.nowMs(), level, message, fields });
     // The list is trimmed only when it reaches twice the limit, so that a new line rarely requires
-    // copying all others.
+    // copying all the others.
     if (this.#lines.length >= 2 * LINES_MAX) this.#lines = this.#lines.slice(-LINES_MAX);
   }
 }

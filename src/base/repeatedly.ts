@@ -1,6 +1,6 @@
 /**
- * Runs work periodically, for example a check of the free space. Two runs never overlap, and no run
- * starts after a cancellation.
+ * Runs work periodically, for example a check of the free disk space. Two runs never overlap, and
+ * no run starts after a cancellation.
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 

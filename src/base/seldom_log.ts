@@ -1,24 +1,24 @@
 /**
- * Limits log lines that would otherwise occur with every request while a fault persists, for
- * example while the process has no free file descriptor. For each kind of line, the log gets one
- * line per interval, with a count.
+ * Limits log lines that would otherwise be written for every request while a fault persists, for
+ * example while the process has no free file descriptor. For each message, the log gets one line
+ * per interval, with a count.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** The minimum interval between two lines of the same kind. */
+/** The minimum interval between two lines with the same message. */
 const PAUSE_MS = 10_000;
 
 interface Told {
   readonly atMs: number;
-  /** The number of lines that were omitted since the last one. */
+  /** The number of lines omitted since the last one was written. */
   omitted: number;
 }
 
 export class SeldomLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** The state of each message. A program has only a few different messages. */
+  /** The state by message. A program has only a few different messages. */
   readonly #told = new Map<string, Told>();
 
   constructor(log: Log, clock: Clock) {

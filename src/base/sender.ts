@@ -1,12 +1,12 @@
 /**
  * Defines the unit by which limits and lock-outs count callers: an IPv4 address, or an IPv6 /64
- * network, because a caller with one address in such a network usually has all 2^64 of them.
+ * network, because a caller with one address in such a network usually controls all 2^64 of them.
  */
 
 /**
- * Returns the sender to which limits per client count an address.
- * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text counts as a sender
- *   of its own.
+ * Returns the sender to whom an address belongs, for limits per client.
+ * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text is a sender of its
+ *   own.
  */
 export function senderOf(address: string): string {
   if (!address.includes(":")) return address;

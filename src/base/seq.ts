@@ -8,10 +8,10 @@
  *     └──────────────────────────────────────────┴─────────────┴──────────────────┘
  *
  * The generator is a hybrid logical clock: it follows the clock forward and never goes back; when
- * the counter of the current millisecond is used up, it uses ids of the next millisecond. If the
- * clock is set back, ids therefore continue from the newest one. If `SeqTimes` is given, ids then
- * run ahead of the clock by a recorded distance. Otherwise, they use one millisecond per 4096 ids
- * until the clock has caught up.
+ * the counter of the current millisecond is exhausted, it uses ids of the next millisecond. If the
+ * clock is set back, ids therefore continue from the newest one. With `SeqTimes`, ids then run
+ * ahead of the clock by a recorded distance. Without it, they advance by one millisecond per 4096
+ * ids until the clock has caught up.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
@@ -36,18 +36,18 @@ export {
 } from "./seq_layout.ts";
 
 /**
- * The minimum step back that begins a new era. Time servers cause smaller steps, and bursts of ids
- * use milliseconds ahead of the clock.
+ * The smallest step back of the clock that begins a new era. Time servers cause smaller steps, and
+ * bursts of ids borrow milliseconds from the future.
  */
 const JITTER_MS = 1000;
 
 /**
- * The minimum difference between the progress of the two clocks that counts as a jump. A smaller
- * difference is drift or a correction.
+ * The smallest difference between the progress of the two clocks that is treated as a jump. A
+ * smaller difference is drift or a correction.
  */
 const JUMP_MS_MIN = 1000;
 
-/** A jump of the wall clock by `ms`, which was noticed at `atMs` on the monotonic clock. */
+/** A jump of the wall clock by `ms`, noticed at `atMs` on the monotonic clock. */
 interface ClockJump {
   readonly ms: number;
   readonly atMs: number;
@@ -57,7 +57,7 @@ export interface SeqGeneratorOptions {
   clock: Clock;
   /** This server's number in its cluster, less than 2 ** `nodeBits`. */
   nodeId: number;
-  /** The number of the low 12 bits that contain the node id, from 0 to 6. */
+  /** How many of the low 12 bits contain the node id, from 0 to 6. */
   nodeBits: number;
   /** The highest id ever issued. New ids are higher, so that ids never repeat after a restart. */
   last: Seq;
@@ -71,7 +71,7 @@ export interface SeqGeneratorOptions {
  * Issues strictly ascending ids.
  *
  *     #ms        highest time so far: of the newest id and, without `SeqTimes`, of the clock
- *     #counter   number of ids of that millisecond that are used up
+ *     #counter   number of ids already used up in that millisecond
  *     #highMs    latest time of the clock since it was last set back
  */
 export class SeqGenerator {
@@ -84,10 +84,10 @@ export class SeqGenerator {
   #counter: number;
   #last: Seq;
   #highMs: number;
-  /** The last reading of the clock, and the millisecond that ids had at that reading. */
+  /** The last reading of the clock, and the millisecond that ids had reached at that reading. */
   #seenMs = -Infinity;
   #idMs = 0;
-  /** The last reading of both clocks, and the recent forward jumps of the wall clock. */
+  /** The last readings of both clocks, and the recent forward jumps of the wall clock. */
   #wallMs: number;
   #monotonicMs: number;
   #jumps: readonly ClockJump[] = [];
@@ -113,7 +113,7 @@ export class SeqGenerator {
     return this.#last;
   }
 
-  /** Returns the time on the clock, for {@linkcode next}. */
+  /** Returns the clock's time, to be passed to {@linkcode next}. */
   clockMs(): number {
     return this.#clock.nowMs();
   }
@@ -122,8 +122,8 @@ export class SeqGenerator {
    * Issues the next id.
    *
    * @param nowMs The clock's time, for callers that issue many ids in one tick and read the clock
-   *   once.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the id would exceed 53 bits; nothing is changed.
+   *   only once.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the id would exceed 53 bits; nothing changes.
    */
   next(nowMs: number = this.#clock.nowMs()): Seq {
     const idMs = this.#idMsAt(nowMs - SEQ_EPOCH_MS);
@@ -144,7 +144,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Issues a block of `count` ids: the id with index `i` is the first id plus `offsetOf(i)`.
+   * Issues a block of `count` ids: the id at index `i` is the first id plus `offsetOf(i)`.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if an id would exceed 53 bits; none is issued.
    */
@@ -172,8 +172,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Reads the clock and saves the state that the next ids need. This must be called before ids are
-   * issued for a commit.
+   * Reads the clock and durably saves the state needed for the next ids. Must be called before ids
+   * are issued for a commit.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -184,16 +184,15 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the clock time, ignoring small corrections. Every later id has this time or a later
-   * one.
+   * Returns the clock's time, without the effect of small corrections. No later id has an earlier
+   * time.
    */
   nowMs(): number {
     const wallMs = this.#clock.nowMs();
     this.#noteJump(wallMs);
     const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // If the time is outside the range of ids, it is not adopted, because issuing an id then
-      // fails.
+      // A time outside the range of ids is not adopted, because issuing an id then fails.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -205,8 +204,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the newest seq that, like all seqs before it, has at least this age; 0 if there is
-   * none.
+   * Returns the newest seq for which it and all earlier seqs are at least `ageMs` old; 0 if there
+   * is none.
    */
   agedSeq(ageMs: number): number {
     const nowMs = this.nowMs();
@@ -216,7 +215,7 @@ export class SeqGenerator {
 
   /**
    * Returns how far the clock has jumped forward within the last `ageMs` of real time, in
-   * milliseconds. Ids that were issued before such a jump seem older by that amount than they are.
+   * milliseconds. Ids issued before such a jump appear older than they are by that amount.
    */
   jumpedMs(ageMs: number): number {
     this.#noteJump(this.#clock.nowMs());
@@ -233,19 +232,19 @@ export class SeqGenerator {
     if (ms >= JUMP_MS_MIN) this.#jumps = [...this.#jumps, { ms, atMs: monotonicMs }];
   }
 
-  /** Returns the clock time at which a seq was issued, in Unix milliseconds. */
+  /** Returns the clock's time when a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     return this.#times?.msOf(seq) ?? unixMsFromSeq(seq);
   }
 
-  /** Returns the last seq issued at or before a Unix millisecond. */
+  /** Returns the last seq issued at or before `unixMs`. */
   lastSeqUpTo(unixMs: number): number {
     return this.#times?.lastSeqUpTo(unixMs) ?? seqFromUnixMs(unixMs + 1) - 1;
   }
 
   /** Returns the lowest millisecond that an id may have at a given clock time. */
   #idMsAt(clockMs: number): number {
-    // If the time is outside the range of ids, it is not adopted.
+    // A time outside the range of ids is not adopted.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);
@@ -279,7 +278,7 @@ export class SeqGenerator {
     if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
-  /** Makes the next ids exceed an id that was seen elsewhere. */
+  /** Makes all further ids exceed an id seen elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
     this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));
@@ -290,8 +289,8 @@ export class SeqGenerator {
 
 /**
  * Requires that ids can represent a time.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE If no id can represent a millisecond, counted from
- *   the epoch of ids.
+ * @param ms Milliseconds since the epoch of ids.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE If no id can represent it.
  */
 function requireIds(ms: number): void {
   if (ms <= MS_MAX) return;

@@ -7,21 +7,21 @@ declare const seqBrand: unique symbol;
 
 /**
  * A sequence id. {@linkcode SeqGenerator} issues seqs, and {@linkcode seqFromNumber} converts
- * numbers from outside. Columns contain seqs as plain numbers, which have to be converted when they
+ * numbers from outside. Columns store seqs as plain numbers, which have to be converted when they
  * are read.
  */
 export type Seq = number & { readonly [seqBrand]: true };
 
-/** The time from which seqs count, 2026-01-01T00:00:00Z, in Unix milliseconds. */
+/** The epoch of seqs, 2026-01-01T00:00:00Z, in Unix milliseconds. */
 export const SEQ_EPOCH_MS = 1767225600000;
 
-/** The number of seqs that can be issued for one millisecond. */
+/** The number of seqs that can be issued per millisecond. */
 export const LOW_SPAN = 4096;
 
-/** The last millisecond that a seq can represent. */
+/** The last millisecond that a seq can represent, counted from the epoch of seqs. */
 export const MS_MAX: number = 2 ** 41 - 1;
 
-/** A seq that is lower than every issued one. */
+/** A seq lower than every issued one. */
 export const SEQ_ZERO: Seq = 0 as Seq;
 
 /** Converts a number from outside this program. Returns undefined if the number cannot be a seq. */
@@ -29,7 +29,7 @@ export function seqFromNumber(value: number): Seq | undefined {
   return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
 }
 
-/** Returns the Unix milliseconds in the bits of a seq. */
+/** Returns the time encoded in a seq, in Unix milliseconds. */
 export function unixMsFromSeq(seq: number): number {
   return Math.floor(seq / LOW_SPAN) + SEQ_EPOCH_MS;
 }

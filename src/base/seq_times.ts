@@ -1,36 +1,37 @@
 /**
  * Maps seqs to wall-clock times where the milliseconds in a seq differ from the clock.
  *
- * Ids never go back, but the clock may: if it was ahead once, even for a moment, ids run ahead of
- * it afterwards. They then advance with the clock at a constant distance. Whenever this distance
+ * Ids never go back, but the clock may: once it has been ahead, even for a moment, ids run ahead
+ * of it from then on. They advance with the clock at a constant distance. Whenever this distance
  * changes, a new era begins:
  *
- *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──► …
+ *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──►
+ *     …
  *
  * There is one era per jump of the clock, so the list stays short. The list is stored and copied
  * together with the definitions, so that rows do not have to store their times.
  *
- * Rows expire by a single bound on the seq, even if the clock goes back. If a row was committed
- * before an era began, it is at least as old as the era, because the clock does not jump within an
- * era. A row that is dated in the future therefore expires together with the rows after it, and no
- * row expires early because the clock was behind for a while. An expired row stays expired even if
- * the clock is set back later.
+ * Rows expire by a single bound on the seq, even if the clock goes back. A row committed before an
+ * era began is at least as old as the era, because the clock does not jump within an era. A row
+ * dated in the future therefore expires together with the rows after it, and no row expires early
+ * because the clock was behind for a while. An expired row stays expired even if the clock is set
+ * back later.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
 export interface SeqEra {
   readonly fromSeq: number;
-  /** The distance by which ids are ahead of the clock, in milliseconds. */
+  /** How far ids are ahead of the clock, in milliseconds. */
   readonly aheadMs: number;
   /** The latest clock time in the previous era, in Unix milliseconds. */
   readonly seenMs: number;
 }
 
 export interface SeqTimesOptions {
-  /** The eras, which begin where the clock jumped, in ascending order of their first seq. */
+  /** The eras, in ascending order of their first seq. Each begins where the clock jumped. */
   readonly eras: readonly SeqEra[];
   /**
-   * Saves the eras durably. Absent if the caller will begin no era.
+   * Durably saves the eras. Absent if the caller will not begin an era.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -39,7 +40,7 @@ export interface SeqTimesOptions {
 
 /**
  * The maximum number of eras. When there are more, the oldest one is dropped, and its seqs are
- * dated by the preceding era.
+ * dated according to the era before it.
  */
 const ERAS_MAX = 1000;
 
@@ -61,7 +62,7 @@ export class SeqTimes {
     return this.#eras.slice(1);
   }
 
-  /** The distance by which new ids are ahead of the clock, in milliseconds. */
+  /** How far new ids are ahead of the clock, in milliseconds. */
   get aheadMs(): number {
     return this.#newest.aheadMs;
   }
@@ -84,24 +85,21 @@ export class SeqTimes {
     this.#isSaved = true;
   }
 
-  /** Returns the clock time at which a seq was issued, in Unix milliseconds. */
+  /** Returns the clock's time when a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     const { aheadMs } = this.#eras.findLast(({ fromSeq }) => fromSeq <= seq) ?? BASE;
     return unixMsFromSeq(seq) - aheadMs;
   }
 
-  /**
-   * Returns the last seq issued at or before a Unix millisecond, in the newest era that contains
-   * one.
-   */
+  /** Returns the last seq issued at or before `unixMs`, in the newest era that contains one. */
   lastSeqUpTo(unixMs: number): number {
     const index = this.#eras.findLastIndex((era) => this.#startMsOf(era) <= unixMs);
     return this.#boundIn(Math.max(index, 0), unixMs);
   }
 
   /**
-   * Returns the newest seq that, like all seqs before it, has at least this age; 0 if there is
-   * none.
+   * Returns the newest seq for which it and all earlier seqs are at least `ageMs` old; 0 if there
+   * is none.
    */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
@@ -117,8 +115,7 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the latest clock time since an era began. Rows that had expired at that time stay
-   * expired.
+   * Returns the latest clock time since an era began. Rows that had expired by then stay expired.
    */
   #latestMs(index: number, nowMs: number): number {
     let latestMs = nowMs;
@@ -143,8 +140,8 @@ export class SeqTimes {
 }
 
 /**
- * Moves an era that has issued no ids back to the first id of the next era. Only its times are
- * still needed, in order to expire older ids.
+ * Moves the start of an era that has issued no ids to the first id of the next era. Only its times
+ * are still needed, to decide when older ids expire.
  */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;

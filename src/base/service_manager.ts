@@ -1,7 +1,7 @@
 /**
- * Reports the state of the server to a service manager such as systemd, with the protocol of
- * `sd_notify`: one datagram to the socket that `NOTIFY_SOCKET` specifies. The runtime does not
- * support Unix datagram sockets, so the datagram is sent through the C library.
+ * Reports the state of the server to a service manager such as systemd, using the `sd_notify`
+ * protocol: one datagram to the socket named in `NOTIFY_SOCKET`. The runtime does not support Unix
+ * datagram sockets, so the datagram is sent through the C library.
  *
  *     sockaddr_un   0  u16 family, 1   2  path; an abstract one begins with 0 instead of "@"
  */
@@ -9,8 +9,8 @@ import { ptr } from "bun:ffi";
 import { loadFromLibc } from "./libc.ts";
 
 /**
- * The maximum length of the path in a socket address. For a path in the file system, one of these
- * bytes is its terminator.
+ * The maximum length of the path in a socket address, in bytes. For a path in the file system,
+ * this includes the terminating zero byte.
  */
 const PATH_BYTES_MAX = 108;
 
@@ -23,8 +23,8 @@ const NO_SIGNAL = 0x4000;
 /**
  * Sends a state such as `READY=1` to the service manager.
  *
- * @returns The reason why the service manager did not receive the state; undefined if it did, or if
- *   there is no service manager.
+ * @returns Why the service manager did not receive the state; undefined if it did, or if there is
+ *   no service manager.
  */
 export function tellServiceManager(
   lines: readonly string[],
@@ -54,7 +54,7 @@ export function tellServiceManager(
     : `the socket "${socketName}" did not accept the message`;
 }
 
-/** Returns the address of a socket, or undefined if the name does not denote a Unix socket. */
+/** Returns the address of a socket; undefined if `name` does not denote a Unix socket. */
 function addressOf(name: string): Uint8Array | undefined {
   const path = new TextEncoder().encode(name);
   const isAbstract = name.startsWith("@");

@@ -1,9 +1,9 @@
 /**
- * Creates typed arrays in memory that threads share. Such an array can be sent to another thread
- * without copying data.
+ * Creates typed arrays in memory shared between threads. Such an array can be sent to another
+ * thread without copying its data.
  *
- * Only the event loop writes to such arrays. A reader in another thread gets a bound on `_seq`
- * below which the event loop no longer writes.
+ * Only the event loop writes to these arrays. A reader in another thread is given an upper bound
+ * on `_seq`. The event loop no longer changes anything below that bound.
  */
 
 export function sharedBytes(length: number): Uint8Array {

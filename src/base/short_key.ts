@@ -1,6 +1,6 @@
 /**
- * Creates short keys from data that clients send, for comparisons. Such data may be a megabyte
- * long, and a key stays in memory for as long as it may be looked up.
+ * Creates short keys for looking up data sent by clients. Such data may be a megabyte long,
+ * whereas a key stays in memory for as long as it may be looked up.
  */
 
 const KEY_CHARS_MAX = 512;
@@ -12,7 +12,7 @@ export function shortKey(text: string): string {
 }
 
 /**
- * The number of characters in the key of a long string, which contain 132 of the 256 bits of
+ * The number of characters in the key of a long string. They encode 132 of the 256 bits of
  * SHA-256.
  */
 const DIGEST_CHARS = 22;

@@ -1,8 +1,8 @@
 /**
- * Locates the sources of the program at run time: the modules that threads run, and the files that
- * a server run from source bundles at their first request.
+ * Locates the program's sources at run time: the modules that threads run, and the files that a
+ * server running from source bundles when they are first requested.
  *
- * The program can run in one of three forms. In each of them, the module of a thread is next to the
+ * The program can run in one of three forms. In each of them, a thread's module is next to the
  * module that starts the thread, except that a bundle has no folders.
  *
  *     src/…                       separate modules, for tests and tools
@@ -11,7 +11,10 @@
  */
 import { join } from "node:path";
 
-/** A bundle contains this path as a constant. The bundler can replace a name only after a dot. */
+/**
+ * A bundle contains this path as a constant. The bundler can replace a name only if it follows a
+ * dot.
+ */
 const BUNDLED_FROM: string | undefined = (process.env as { TIDEMARK_BUNDLED_FROM?: string })
   .TIDEMARK_BUNDLED_FROM;
 
@@ -22,7 +25,7 @@ export const SOURCE_FOLDER: string = BUNDLED_FROM ?? join(import.meta.dir, "..")
  * Returns the module that a thread runs.
  *
  * @param name The name of the module without its extension.
- * @param url The `import.meta.url` of a module in the same folder of the sources.
+ * @param url The `import.meta.url` of a module in the same source folder.
  */
 export function threadModule(name: string, url: string): URL {
   return new URL(`./${name}.${BUNDLED_FROM === undefined ? "ts" : "js"}`, url);

@@ -1,12 +1,12 @@
 /**
- * Parses JSON objects in which every name is unique. Programs disagree on which value counts if a
- * name occurs twice, so a token with a repeated name could mean one thing to its issuer and another
- * to this server.
+ * Parses JSON objects in which every name is unique. Programs disagree on which value to use if a
+ * name occurs twice, so a token with a repeated name could mean one thing to its issuer and
+ * another to this server.
  */
 
 /**
- * Parses a JSON object in which every name is unique. The names of objects inside it are not
- * checked, because no decision depends on them.
+ * Parses a JSON object in which every name is unique. Nested objects are not checked, because no
+ * decision depends on their names.
  *
  * @returns Undefined if the bytes are not such an object, or not UTF-8.
  */
@@ -19,7 +19,7 @@ export function objectWithUniqueNames(
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     value = JSON.parse(text);
   } catch {
-    // Bytes that are not UTF-8 or not JSON do not form an object, which the caller reports.
+    // Bytes that are not UTF-8 or not JSON do not form an object. The caller reports this.
     return undefined;
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Runs computations that may have to wait, and that end in the same tick if nothing has to wait. A
- * generator yields what it waits for, or undefined between two steps.
+ * Runs computations that may have to wait, and that finish in the same tick if nothing has to
+ * wait. A generator yields the promise to wait for, or undefined between two steps.
  */
 
 /** A computation that yields promises to wait for, and undefined between two steps. */
@@ -33,7 +33,7 @@ async function settleLater<T>(steps: WaitingSteps<T>, first: Promise<unknown>): 
   }
 }
 
-/** Continues once a promise has settled. An error is thrown within the steps. */
+/** Continues once a promise has settled. If it rejects, the error is thrown within the steps. */
 async function afterwards<T>(
   steps: WaitingSteps<T>,
   waited: Promise<unknown> | undefined,

@@ -1,17 +1,17 @@
 /**
- * Sorts lists that may take long to sort. The comparison function checks the time at intervals, and
- * ends the sort by throwing an error.
+ * Sorts lists that may take a long time to sort. The comparison function checks the time at
+ * intervals, and aborts the sort by throwing an error.
  */
 
-/** Compares two numbers, which may stand for rows, for example. The result is never 0. */
+/** Compares two numbers, which may be row numbers, for example. The result is never 0. */
 export type Compare = (left: number, right: number) => number;
 
 /**
- * The number of comparisons between two time checks. This many comparisons take a few milliseconds.
+ * How many comparisons are made between two checks of the time. This many take a few milliseconds.
  */
 const COMPARED_PER_LOOK = 16_384;
 
-/** Returns the numbers from 0 to `count` - 1 in the order that a comparison function defines. */
+/** Returns the numbers from 0 to `count` - 1, ordered by a comparison function. */
 export function sortedNumbers(
   count: number,
   compare: Compare,
@@ -26,7 +26,7 @@ export function numbersBelow(count: number): Uint32Array<ArrayBuffer> {
   return numbers;
 }
 
-/** Returns a comparison function with the same result that also calls `checkTime` at intervals. */
+/** Wraps a comparison function so that it also calls `checkTime` at intervals. */
 export function watched(compare: Compare, checkTime: () => void): Compare {
   let leftCount = COMPARED_PER_LOOK;
   return (left, right) => {

@@ -1,7 +1,7 @@
 /**
- * Shares objects by key, and keeps each object only as long as it is in use.
+ * Shares objects by key, and keeps each object only for as long as it is in use.
  *
- * Invariant: unused entries take memory only until the number of entries has doubled.
+ * Invariant: unused entries take up memory only until the number of entries has doubled.
  */
 
 /** The minimum number of entries before the map searches for unused ones. */
@@ -9,7 +9,7 @@ const ENTRIES_MIN = 64;
 
 export class WeakValues<Each extends object> {
   readonly #entries = new Map<string, WeakRef<Each>>();
-  /** The number of entries above which the map searches for unused ones. */
+  /** The number of entries above which the map next searches for unused ones. */
   #sizeToLook = ENTRIES_MIN;
 
   get(key: string): Each | undefined {

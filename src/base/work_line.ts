@@ -1,12 +1,12 @@
-/** Runs one piece of work at a time, in the order of arrival. */
+/** Runs one piece of work at a time, in order of arrival. */
 export class WorkLine {
   /** Settles when the last queued piece of work has ended; never rejects. */
   #line: Promise<unknown> = Promise.resolve();
 
-  /** Adds work to the queue. Resolves or rejects with the result of the work. */
+  /** Adds work to the queue. Settles with the result of the work. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#line.then(work);
-    // The next piece of work runs even if this piece has failed.
+    // The next piece of work runs even if this piece failed.
     this.#line = done.catch(() => undefined);
     return done;
   }

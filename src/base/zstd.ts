@@ -3,8 +3,8 @@
  * of text and JSON, this level compresses as well as higher levels, at one and a half times their
  * speed.
  *
- * A frame states its uncompressed length in one of two ways, and consists of one block, because the
- * input is short:
+ * A frame states its uncompressed length in one of two ways, and consists of a single block,
+ * because the input is short:
  *
  *     frame   OFFSET SIZE
  *                0    4   28 b5 2f fd
@@ -37,9 +37,9 @@ export function zstdPack(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Decompresses bytes to a known length. Returns undefined if the input is invalid. The function
- * first checks that the input is one frame with one block of that length: if there were a second
- * frame or more blocks, they would be decompressed completely before the error is detected.
+ * Decompresses bytes to a known length. Returns undefined if the input is invalid. First checks
+ * that the input is a single frame with a single block of that length: otherwise, additional
+ * frames or blocks would be decompressed completely before the error was detected.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
   if (!isOneBlock(packed, byteCount)) return undefined;

@@ -1,19 +1,19 @@
 /**
- * Indexes the active accounts by their aliases: an additional login name, the folded forms of their
- * names, their addresses, and their links to providers. To update an account, a caller removes it
- * and adds it again.
+ * Indexes the active accounts by their aliases: an additional login name, the folded forms of
+ * their names, their addresses, and their provider links. To update an account, a caller removes
+ * it and adds it again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";
 
-/** Returns the links of an account, each as the text of one object. */
+/** Returns the provider links of an account, each as the JSON text of one object. */
 export function linksIn(authData: string | undefined): readonly string[] {
   if (authData === undefined) return [];
   if (!authData.startsWith("[")) return [authData];
   return (JSON.parse(authData) as readonly unknown[]).map((link) => JSON.stringify(link));
 }
 
-/** Returns the text of links, as an account stores it; null if there are none. */
+/** Returns the stored text of an account's links; null if there are none. */
 export function authDataOf(links: readonly string[]): string | null {
   if (links.length <= 1) return links[0] ?? null;
   return `[${links.join(",")}]`;
@@ -22,14 +22,14 @@ export function authDataOf(links: readonly string[]): string | null {
 export class AccountAliases {
   readonly #byLoginName = new Map<string, UserEntry>();
   /**
-   * The accounts by folded name. Several accounts that were created by older versions may have the
-   * same folded name, in which case only one of them is listed.
+   * The accounts by folded name. If accounts created by older versions share a folded name, only
+   * one of them is listed.
    */
   readonly #byFolded = new Map<string, UserEntry>();
   /** The accounts by their addresses in lower case. */
   readonly #byEmail = new Map<string, UserEntry[]>();
 
-  /** The accounts by the texts of their links to providers. */
+  /** The accounts by the text of each of their provider links. */
   readonly #byLink = new Map<string, UserEntry>();
 
   linked(link: string): UserEntry | undefined {

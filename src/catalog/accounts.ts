@@ -2,13 +2,13 @@
  * Manages users, and the numbers that own their rows.
  *
  * Invariants:
- * - A login name belongs to at most one account that has not been dropped, and no two accounts have
- *   login names that people would confuse. Accounts that were created by older versions may be
+ * - A login name belongs to at most one account that has not been dropped, and no two accounts
+ *   have login names that people would confuse. Accounts created by older versions may be
  *   exceptions.
  * - An owner number belongs to one account forever. If a name is used again after DROP USER, it
- *   gets another number, so the rows of the dropped account never appear under the new one.
- * - A name never has the same token version twice, so a token of a dropped account is not valid for
- *   the next account.
+ *   gets a different number, so the rows of the dropped account never appear under the new one.
+ * - A name never has the same token version twice, so a dropped account's tokens are not valid for
+ *   the next account with its name.
  * - `root` always exists.
  */
 import { assert, defined } from "../base/assert.ts";
@@ -30,11 +30,11 @@ const GRACE_MS: number = 30 * 24 * HOUR_MS;
 /** An account in its stored form. Absent fields are omitted from the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
-  /** The number that owns the rows of an account that was dropped but has not been erased. */
+  /** The number that owns the rows of an account that has been dropped but not yet erased. */
   readonly retiredOwner?: number;
   /**
-   * The position in commit order at which the account got its role; absent if it was created with
-   * this role under a new name.
+   * The position in commit order at which the account got its role; absent if the account was
+   * created with this role and its name had never been used before.
    */
   readonly rightsSeq?: number;
 }
@@ -44,13 +44,13 @@ interface OwnerRecord {
   readonly userId: string;
   /** Whether the account was dropped. The number of a dropped account is not reused. */
   readonly isRetired: boolean;
-  /** The position of the DROP USER in commit order; absent if it is unknown. */
+  /** The position of the DROP USER in commit order; absent if unknown. */
   readonly retiredSeq?: number;
 }
 
 /**
- * Merges an account of a later state into an earlier state of the rows. Rows that were erased
- * between the two states exist again in the earlier state, so the account has to be erased again.
+ * Merges an account from a later state into an earlier state of the rows. Rows erased between the
+ * two states exist again in the earlier state, so the account has to be erased again.
  *
  * @param before The account in the earlier state; undefined if it did not exist.
  */
@@ -62,8 +62,8 @@ export function accountOverEarlierRows(before: unknown, after: unknown): unknown
 }
 
 /**
- * Returns the address of an account after a change, and whether it is proven that the address
- * belongs to the user.
+ * Returns an account's address after a change, and whether the address is proven to belong to the
+ * user.
  */
 function addressAfter(
   before: AccountRecord,
@@ -92,9 +92,7 @@ type DroppedChange = {
 };
 
 export class Accounts implements CatalogAccounts {
-  /**
-   * The version of the accounts, which every change to an account or an owner number increments.
-   */
+  /** The version of the accounts. Every change to an account or an owner number increments it. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -108,13 +106,13 @@ export class Accounts implements CatalogAccounts {
   readonly #active = new Map<string, AccountRecord>();
   /** The active accounts by their additional names, addresses and links. */
   readonly #aliases = new AccountAliases();
-  /** The token version of the newest dropped account of each name. */
+  /** The token version of the newest dropped account with each name. */
   readonly #droppedVersions = new Map<string, number>();
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
   readonly #newSeq: () => number;
   readonly #storeDropped: (userId: string) => () => void;
-  /** The position at which the last owner number of each name was retired. */
+  /** The position at which each name's last owner number was retired. */
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
@@ -122,8 +120,8 @@ export class Accounts implements CatalogAccounts {
    * Reads the accounts from the catalog file.
    *
    * @param parts.newSeq Returns the next position in commit order.
-   * @param parts.storeDropped Stores, in the transaction that drops a user, the changes to other
-   *   parts of the catalog. The function that it returns is called once the transaction is durable.
+   * @param parts.storeDropped Stores the changes to other parts of the catalog in the transaction
+   *   that drops a user. The function that it returns is called once the transaction is durable.
    */
   constructor(parts: {
     file: SqliteFile;
@@ -204,8 +202,7 @@ export class Accounts implements CatalogAccounts {
     const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
       const accountId = this.#active.get(userId)?.accountId;
       const before = accountId === undefined ? undefined : this.#all.get(accountId);
-      // A time before the account was created belongs to a different account that had the same
-      // name.
+      // A time before the account was created belongs to a previous account with the same name.
       if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
       return [{ ...before, lastSeenAtMs }];
     });
@@ -311,7 +308,7 @@ export class Accounts implements CatalogAccounts {
     return this.#owners.get(owner)?.userId;
   }
 
-  /** Writes accounts; an account without an owner number gets one. */
+  /** Writes accounts, giving an owner number to each account that has none. */
   #change(records: readonly AccountRecord[]): void {
     let nextOwner = this.#counters.get("next_owner");
     const highestSeq = Math.max(0, ...records.map(({ rightsSeq = 0 }) => rightsSeq));
@@ -348,8 +345,8 @@ export class Accounts implements CatalogAccounts {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       deletedAtMs: undefined,
-      // Policies that belonged to the dropped account with this name apply again, so the rights
-      // have changed.
+      // Policies that belonged to a dropped account with this name apply again, so the rights have
+      // changed.
       ...(this.wasDropped(user.userId) ? { rightsSeq: this.#newSeq() } : {}),
       ...(user.isEmailUnproven === undefined ? {} : { isEmailUnproven: true }),
       ...(user.authData === undefined ? {} : { authData: user.authData }),
@@ -385,7 +382,7 @@ export class Accounts implements CatalogAccounts {
   #changeDropped(accountId: number, change: DroppedChange): void {
     const before = defined(this.#all.get(accountId), "a dropped account must stay listed");
     assert(before.deletedAtMs !== undefined, "only a dropped account may be erased");
-    // The cast is safe, because the record is stored as JSON, in which undefined fields are absent.
+    // The cast is safe, because the record is stored as JSON, which omits undefined fields.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
     this.#list(record);
@@ -418,8 +415,8 @@ export class Accounts implements CatalogAccounts {
       this.#active.set(record.userId, record);
       this.#aliases.add(record);
     } else {
-      // Accounts with the same name are read in ascending order of id, so the version of the newest
-      // one remains.
+      // Accounts with the same name are read in ascending order of id, so the newest account's
+      // version remains.
       this.#droppedVersions.set(record.userId, record.tokenVersion);
     }
   }

@@ -45,12 +45,12 @@ export interface NewUser {
 }
 
 /**
- * A change by ALTER USER. Absent fields stay unchanged. A change to the password or the role also
- * increments `tokenVersion`.
+ * The changes made by ALTER USER. Absent fields stay unchanged. A change to the password or the
+ * role also increments `tokenVersion`.
  */
 export interface UserChange {
   readonly role?: Role;
-  /** The address. If it is changed, the new address is not verified. */
+  /** The address. A new address counts as unverified. */
   readonly email?: string;
   /** Whether the new `email` is unproven; see {@linkcode UserEntry.isEmailUnproven}. */
   readonly isEmailUnproven?: true;
@@ -58,7 +58,7 @@ export interface UserChange {
   readonly loginName?: string;
   readonly authType?: UserEntry["authType"];
   readonly metadata?: string;
-  /** The links to providers, in the form of {@linkcode UserEntry.authData}; null for none. */
+  /** The provider links, in the form of {@linkcode UserEntry.authData}; null for none. */
   readonly authData?: string | null;
   readonly passwordHash?: string;
   readonly tokenVersion?: number;
@@ -71,45 +71,48 @@ export interface SetupUsers {
 }
 
 export interface RevokeOptions {
-  /** The id of the refresh token whose use retires this one. */
+  /** The id of the refresh token whose use retired this one. */
   readonly successorId?: string;
-  /** Whether an id that is already revoked gets the time of this revocation. */
+  /**
+   * Whether the time of this revocation replaces the earlier time of an id that is already
+   * revoked.
+   */
   readonly isAnew?: boolean;
 }
 
 /** Other entries that change in the same transaction as a table. */
 export interface Dependents {
-  /** The views that are dropped together with an object. */
+  /** The views to drop in the same transaction. */
   readonly views?: readonly ViewEntry[];
-  /** Views, each of which is created or replaces the view with the same viewId. */
+  /** Views to create. A view with an existing viewId replaces that view. */
   readonly changedViews?: readonly ViewEntry[];
-  /** Topics, each of which replaces the topic with the same topicId. */
+  /** Topics to change. Each replaces the topic with the same topicId. */
   readonly topics?: readonly TopicEntry[];
-  /** Sequences, each of which is created or replaces the sequence with the same sequenceId. */
+  /** Sequences to create. A sequence with an existing sequenceId replaces that sequence. */
   readonly sequences?: readonly SequenceEntry[];
   readonly droppedSequences?: readonly SequenceEntry[];
-  /** The numbers from which the sequences continue, if the definitions restore sequences. */
+  /** The numbers from which sequences continue, if the definitions restore sequences. */
   readonly marks?: readonly SequenceMark[];
 }
 
-/** A private copy of the catalog, which one transaction changes. */
+/** A private copy of the catalog, changed by a single transaction. */
 export interface DraftedCatalog extends Catalog {
   /** Whether the copy differs from the catalog. */
   readonly hasChanges: boolean;
   /**
-   * Whether the draft has changes other than those of temporary tables. Only such changes have to
-   * be published.
+   * Whether the draft has changes that do not only concern temporary tables. Only such changes
+   * have to be published.
    */
   readonly hasLastingChanges: boolean;
   /** Returns a copy of this draft. Changes to the copy do not affect this draft. */
   copy(): DraftedCatalog;
   /**
    * Requires that no other transaction has changed a definition since the copy was made.
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if another transaction has changed a definition.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   requireCurrent(): void;
   /**
-   * Replays the changes over the current catalog, at the seq of the commit.
+   * Replays the changes on top of the current catalog, at the seq of the commit.
    *
    * @param adjusted Returns the form in which a table is published.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
@@ -133,7 +136,8 @@ export interface PreparedDraft {
   /**
    * Makes the definitions durable and visible, in this tick.
    *
-   * @param lastSeq The seq of the commit of rows that is made with them; absent if there is none.
+   * @param lastSeq The last seq of the rows committed together with the definitions; absent if
+   *   there are none.
    * @throws {DatabaseError}
    */
   publish(lastSeq?: Seq): void;
@@ -145,9 +149,7 @@ export interface PreparedDraft {
  * The storages: directories outside the data directory in which tables may keep their segments.
  */
 export interface CatalogStorages {
-  /**
-   * Returns a storage. For `local`, the result is undefined, because that is the data directory.
-   */
+  /** Returns a storage. For `local`, which is the data directory, returns undefined. */
   named(storageId: string): StorageEntry | undefined;
   /** Returns all storages except `local`, ordered by id. */
   all(): readonly StorageEntry[];
@@ -155,7 +157,7 @@ export interface CatalogStorages {
   create(entry: StorageEntry): void;
   /** Replaces the storage with the same id. */
   change(entry: StorageEntry): void;
-  /** Drops a storage, which must contain no table. */
+  /** Drops a storage. No table may use it. */
   drop(storageId: string): void;
 }
 
@@ -166,7 +168,7 @@ export interface CatalogAccounts {
   /** Returns all users, including dropped users, ordered by id. */
   users(): readonly UserEntry[];
   /**
-   * Returns whether the newest account with this name was dropped, so that no user currently has
+   * Returns whether the newest account with this name was dropped. If so, no user currently has
    * the name.
    */
   wasDropped(userId: string): boolean;
@@ -175,73 +177,74 @@ export interface CatalogAccounts {
    * was dropped; 0 if there was none.
    */
   droppedSeq(userId: string): number;
-  /** Returns the user with a login name, which is an id or a `loginName` in Unicode form NFC. */
-  userByLogin(name: string): UserEntry | undefined;
-  /** Returns the user with a link to a provider. @param link The text of one link. */
-  userByLink(link: string): UserEntry | undefined;
   /**
-   * Returns the users that have an address, whether or not it is verified. Case does not matter.
+   * Returns the user with a login name, which is a user id or a `loginName`, in Unicode form NFC.
    */
+  userByLogin(name: string): UserEntry | undefined;
+  /** Returns the user linked to a provider. @param link The text of one link. */
+  userByLink(link: string): UserEntry | undefined;
+  /** Returns the users with an address, whether or not it is verified. Case is ignored. */
   usersByEmail(email: string): readonly UserEntry[];
   /**
-   * Returns the user whose login name people would confuse with this name; undefined if there is
+   * Returns the user whose login name people would confuse with `name`; undefined if there is
    * none.
    */
   userLike(name: string): UserEntry | undefined;
   /**
    * Creates a user.
-   * @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user.
+   * @throws {DatabaseError} ALREADY_EXISTS if the name is taken, or if it looks like another
+   *   user's.
    */
   create(user: NewUser): UserEntry;
   /**
    * Changes the given properties of a user.
-   * @throws {DatabaseError} USER_NOT_FOUND, ALREADY_EXISTS for a login name.
+   * @throws {DatabaseError} USER_NOT_FOUND; ALREADY_EXISTS if a login name is taken.
    */
   change(userId: string, change: UserChange): UserEntry;
   /**
-   * Records when users were last seen, in Unix milliseconds. Users dropped in the meantime are
-   * skipped.
+   * Records when users were last seen, in Unix milliseconds. Skips users dropped in the meantime.
    */
   noteSeen(times: ReadonlyMap<string, number>): void;
   /**
-   * Drops a user, whose rows are then erased, either immediately or after a period. The user's
-   * namespaces lose their owner, so that a later account with the same name does not own them.
+   * Drops a user. The user's rows are then erased, either immediately or after a period. The
+   * user's namespaces lose their owner, so that a later account with the same name does not own
+   * them.
    * @throws {DatabaseError} USER_NOT_FOUND
    */
   drop(userId: string, options?: { erasesNow?: boolean }): void;
   /** Returns the pending erasures of dropped accounts, oldest first. */
   erasures(): readonly Erasure[];
-  /** Makes the erasure of all dropped accounts with a name due immediately. */
+  /** Makes the erasure of all dropped accounts with this name due immediately. */
   hastenErasure(userId: string): void;
   /**
-   * Records that an account's rows were erased, and removes everything about the account except its
-   * name.
+   * Records that an account's rows have been erased, and removes everything about the account
+   * except its name.
    */
   noteErased(accountId: number): void;
-  /** Sets the password of root, and creates the first DBA, in one transaction. */
+  /** Sets root's password and creates the first DBA, in a single transaction. */
   setUp(users: SetupUsers): UserEntry;
   /**
    * Returns the number that permanently owns a user's rows. If a name is used again after DROP
    * USER, it gets a new number.
-   * @returns undefined if the id has no number yet and `create` is not set.
+   * @returns undefined if the user has no number yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
   /** Returns the user id for an owner number. */
   ownerName(owner: number): string | undefined;
 }
 
-/** The token ids and session ids that were revoked. */
+/** The revoked token ids and session ids. */
 export interface CatalogRevocations {
   /** Returns whether a token id or session id was revoked. */
   isRevoked(id: string): boolean;
   /**
-   * Returns the time at which an id was first revoked and the successor whose use revoked it;
-   * undefined if the id was not revoked.
+   * Returns when an id was first revoked, and the successor whose use revoked it; undefined if the
+   * id has not been revoked.
    */
   revocation(id: string): RevocationRecord | undefined;
   /**
-   * Stores a revoked token or session id until `expiresAtMs`.
-   * @param successorId The token whose use revokes this one.
+   * Keeps a token id or session id revoked until `expiresAtMs`.
+   * @param options.successorId The token whose use revokes this one.
    */
   revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void;
 }
@@ -250,15 +253,15 @@ export interface CatalogRevocations {
 export interface CatalogFiles {
   entry(fileId: string): FileEntry | undefined;
   /**
-   * Returns the whole file list at once, for callers that cannot wait between portions. Reading
-   * each file takes 20 µs.
+   * Returns the entire file list at once, for callers that cannot wait between portions. Reading
+   * each entry takes 20 µs.
    */
   all(): readonly FileEntry[];
   /** The number of uploaded files in the catalog. */
   readonly count: number;
   /**
-   * Returns the file list in portions, ordered by id. Each portion is read on demand; other code
-   * may run between two portions and change later ones.
+   * Returns the file list in portions, ordered by id. Each portion is read on demand, so code that
+   * runs between two portions may change the later ones.
    */
   portions(of?: FilesOf): Iterable<readonly FileEntry[]>;
   add(entries: readonly FileEntry[]): void;
@@ -284,7 +287,8 @@ export interface Catalog {
   /** Creates a namespace. @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
   /**
-   * Drops a namespace, which must contain no tables, views, topics or sequences.
+   * Drops a namespace, which must be empty: it must not contain any tables, views, topics or
+   * sequences.
    * @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS
    */
   dropNamespace(name: string): void;
@@ -314,13 +318,13 @@ export interface Catalog {
   /** Returns every version of a table's schema, in ascending order. */
   tableVersions(tableId: number): readonly TableEntry[];
   /**
-   * Returns a table as it was at a position in commit order; undefined if it had not been created
-   * by then.
+   * Returns a table as of a position in commit order; undefined if it had not been created by
+   * then.
    */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
-   * Returns the age, in milliseconds, beyond which rows of a table had expired as of `seq`;
-   * undefined if rows did not expire then.
+   * Returns the age, in milliseconds, at which rows of a table expired as of `seq`; undefined if
+   * they did not expire then.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined;
   /**
@@ -330,8 +334,8 @@ export interface Catalog {
   tableDroppedSeq(namespace: string, name: string): number;
   /**
    * Returns the position in commit order at which the user's rights to the rows of a table last
-   * changed: its ACCESS_LEVEL or its policies were changed, its namespace got another owner, or the
-   * user or the owner of a policy got another role. The result is 0 if that never happened.
+   * changed: its ACCESS_LEVEL or its policies were changed, its namespace got a new owner, or the
+   * user or the owner of a policy got a new role. Returns 0 if that never happened.
    */
   rowRightsSeq(tableId: number, userId: string): number;
 
@@ -342,7 +346,7 @@ export interface Catalog {
   storedQueries(): readonly ViewEntry[];
   /** Returns all functions, ordered by namespace, name and types. */
   functions(): readonly FunctionEntry[];
-  /** Returns the functions of one name, which differ in the types of their parameters. */
+  /** Returns the functions with a name. They differ in the types of their parameters. */
   functionsNamed(namespace: string, name: string): readonly FunctionEntry[];
   /**
    * Creates a view. Its id comes from `nextTableId`.
@@ -352,9 +356,9 @@ export interface Catalog {
   viewById(viewId: number): ViewEntry | undefined;
   /** Replaces the view with the same viewId. */
   changeView(entry: ViewEntry): void;
-  /** Changes all given views in one transaction. */
+  /** Changes all given views in a single transaction. */
   changeViews(entries: readonly ViewEntry[]): void;
-  /** Drops all given views. If that fails, none of them is dropped. */
+  /** Drops the given views, all or none. */
   dropViews(entries: readonly ViewEntry[]): void;
 
   topic(namespace: string, name: string): TopicEntry | undefined;
@@ -369,7 +373,7 @@ export interface Catalog {
   createTopic(entry: TopicEntry, seq: Seq): void;
   /** Replaces the topic with the same topicId. */
   changeTopic(entry: TopicEntry, seq: Seq): void;
-  /** Drops all given topics. If that fails, none of them is dropped. */
+  /** Drops the given topics, all or none. */
   dropTopics(entries: readonly TopicEntry[], seq: Seq): void;
 
   sequence(namespace: string, name: string): SequenceEntry | undefined;
@@ -380,23 +384,24 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createSequence(entry: SequenceEntry): void;
-  /** Replaces the sequence with the same sequenceId, and also its mark if `mark` is given. */
+  /** Replaces the sequence with the same sequenceId and, if `mark` is given, also its mark. */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
-  /** Drops all given sequences. If that fails, none of them is dropped. */
+  /** Drops the given sequences, all or none. */
   dropSequences(entries: readonly SequenceEntry[]): void;
   /**
-   * Returns the next number of a sequence. The same number is never returned twice, even after a
+   * Returns the next number of a sequence. Never returns the same number twice, even after a
    * crash.
-   * @throws {DatabaseError} VALUE_OUT_OF_RANGE at its end; DISK_FULL, STORAGE_UNAVAILABLE
+   * @throws {DatabaseError} VALUE_OUT_OF_RANGE at the end of the sequence; DISK_FULL,
+   *   STORAGE_UNAVAILABLE
    */
   nextNumber(sequence: SequenceEntry): Whole;
   /**
-   * Sets the number of a sequence.
+   * Sets the current number of a sequence, as `setval` does.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE
    */
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
   /**
-   * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
+   * Sets a sequence back from `now` to `before`, so that the numbers in between are issued again.
    * If the sequence is no longer at `now`, because other callers have taken numbers, nothing
    * changes.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
@@ -420,17 +425,14 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   changeType(entry: TypeEntry): void;
-  /**
-   * Drops all given types. If that fails, none of them is dropped. No column may have one of these
-   * types.
-   */
+  /** Drops the given types, all or none. No column may have any of them. */
   dropTypes(entries: readonly TypeEntry[]): void;
 
   readonly storages: CatalogStorages;
 
   /**
-   * The version of accounts, owner numbers and revocations. Every change to them increments it. The
-   * result of checking a token stays valid while this version is unchanged.
+   * The version of accounts, owner numbers and revocations. Every change to them increments it.
+   * The result of checking a token stays valid while this version is unchanged.
    */
   readonly accessVersion: number;
 

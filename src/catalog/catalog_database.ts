@@ -2,8 +2,8 @@
  * Implements {@linkcode Catalog} and the store's manifest in a single SQLite database.
  *
  * Everything except the file list is kept in memory from startup. A write is a transaction that is
- * durable when the call returns; memory and `version` are updated afterwards. The database contains
- * only metadata, never the rows of users.
+ * durable when the call returns; memory and `version` are updated afterwards. The database
+ * contains only metadata, never users' rows.
  */
 import type { Clock } from "../base/clock.ts";
 import { isExpected } from "../base/errors.ts";
@@ -50,7 +50,7 @@ export interface CatalogDatabaseOptions {
   /** Whether changes are recorded in a journal for an archive. */
   keepsJournal?: boolean;
   /**
-   * Called if it is unknown whether a change is durable, which may happen even while the catalog is
+   * Called if it is unknown whether a change is durable. This may happen even while the catalog is
    * being opened. The process must then stop. The next startup determines whether the change is
    * durable.
    */
@@ -58,8 +58,7 @@ export interface CatalogDatabaseOptions {
 }
 
 /**
- * The numbers that one state of the catalog has used, which the state that replaces it must not use
- * again.
+ * The numbers used by a state of the catalog. The state that replaces it must not use them again.
  */
 export interface UsedBefore {
   /** The last numbers issued for tables, users, owners, segments and definitions. */
@@ -80,13 +79,13 @@ const USED: readonly CounterName[] = [
 ];
 
 /**
- * The number of ids to skip if it is unknown which ids were used. It exceeds the number of ids that
- * could have been issued since a backup.
+ * How many ids to skip if it is unknown which ones were used. This is more than could have been
+ * issued since a backup.
  */
 const UNKNOWN_SPAN = 1_000_000;
 
 export class CatalogDatabase implements Catalog {
-  /** The manifest of the store, which is kept in the same database. */
+  /** The store's manifest, which is kept in the same database. */
   readonly manifest: ManifestDatabase;
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
@@ -177,7 +176,7 @@ export class CatalogDatabase implements Catalog {
     }
   }
 
-  /** Replays a journal over a copy of the catalog. See {@linkcode replayJournal}. */
+  /** Replays a journal onto a copy of the catalog. See {@linkcode replayJournal}. */
   static replay(
     path: string,
     entries: readonly JournalEntry[],
@@ -383,7 +382,8 @@ export class CatalogDatabase implements Catalog {
 
   rowRightsSeq(tableId: number, userId: string): number {
     const table = this.tableById(tableId);
-    // A policy applies only while its owner may read every row of the tables that it reads.
+    // A policy applies only while its owner may read every row of the tables that the policy
+    // reads.
     const { policies = [] } = table ?? {};
     const users = [userId, ...policies.map(({ owner }) => owner)];
     const read = policies.flatMap(({ tables }) => tables.map((each) => each.tableId));
@@ -393,7 +393,10 @@ export class CatalogDatabase implements Catalog {
     );
   }
 
-  /** Returns the position at which the readers of a table last changed, apart from their roles. */
+  /**
+   * Returns the position at which the set of a table's readers last changed, not counting changes
+   * to their roles.
+   */
   #accessSeq(tableId: number): number {
     const { namespace = "" } = this.tableById(tableId) ?? {};
     return Math.max(
@@ -407,8 +410,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Stores, in the transaction that drops a user, that the user's namespaces have no owner and that
-   * the user's service tokens do not exist. The function that it returns updates memory.
+   * In the transaction that drops a user, stores that the user's namespaces have no owner, and
+   * removes the user's service tokens. The function that it returns updates memory.
    */
   #storeDropped(userId: string): () => void {
     const rememberOwners = this.#definitions.storeWithoutOwner(userId);
@@ -438,7 +441,7 @@ export class CatalogDatabase implements Catalog {
         copyOf,
         newVersion: () => {
           this.#draftVersions += 1;
-          // Versions of drafts are negative, so they differ from the versions of the catalog.
+          // Draft versions are negative, so that they differ from the catalog's versions.
           return -this.#draftVersions;
         },
         prepare: (seq, replay) => this.#prepare(seq, replay),
@@ -461,8 +464,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Copies definitions. The copy reads files and segments of the catalog, and records the changes
-   * to them in its file.
+   * Copies definitions. The copy reads the catalog's files and segments, and records its changes
+   * to them in a draft file.
    */
   #copied(
     definitions: Definitions,
@@ -490,7 +493,7 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Replays changes over a copy of the current definitions, so that the result can be published.
+   * Replays changes onto a copy of the current definitions, so that the result can be published.
    */
   #prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft {
     const file = new DraftFile(this.#file);
@@ -506,8 +509,7 @@ export class CatalogDatabase implements Catalog {
         const { changes } = file;
         const write = (): void => {
           for (const [table, key, value] of changes) {
-            // The cast is safe, because the changes were recorded from calls of these two
-            // functions.
+            // The cast is safe, because the changes were recorded by calls to these two functions.
             const into = table as SealedTable;
             if (value === undefined) removeSealed(this.#file, into, key);
             else putSealed(this.#file, into, { key, value });
@@ -560,8 +562,8 @@ export class CatalogDatabase implements Catalog {
 
   /**
    * Freezes the catalog's file, including all committed changes, until the returned function is
-   * called. The catalog remains usable in the meantime. If a caller opens the file to read it, the
-   * caller must keep it open for as long as the catalog is open.
+   * called. The catalog remains usable in the meantime. A caller that opens the file to read it
+   * must keep it open for as long as the catalog is open.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -569,7 +571,7 @@ export class CatalogDatabase implements Catalog {
     return this.#file.hold();
   }
 
-  /** Returns the numbers that a state which replaces this one must not use again. */
+  /** Returns the numbers that a state replacing this one must not use again. */
   used(): UsedBefore {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
@@ -585,7 +587,7 @@ export class CatalogDatabase implements Catalog {
 
   /**
    * Turns an earlier state into a new one: no number in `used` is issued again, and all tokens
-   * become invalid. Every segment must be in the data directory. The catalog has to be opened again
+   * become invalid. Every segment must be in the data directory. The catalog has to be reopened
    * afterwards.
    *
    * @param before The numbers that the replaced state used; undefined if they cannot be read.
@@ -613,8 +615,8 @@ export class CatalogDatabase implements Catalog {
     const own = new Map(this.#definitions.numbers.marks().map((mark) => [mark.sequenceId, mark]));
     return this.sequences().flatMap((sequence) => {
       const { createdAtMs, sequenceId } = sequence;
-      // The name is compared as well, because the same id may belong to a different sequence that
-      // was created after the backup.
+      // The creation time is compared as well, because the same id may belong to a different
+      // sequence created after the backup.
       const same = before?.sequences.find(
         (each) => each.mark.sequenceId === sequenceId && each.createdAtMs === createdAtMs,
       );
@@ -624,8 +626,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Removes dropped users as owners of namespaces. In earlier versions, a dropped user remained the
-   * owner of its namespaces.
+   * Removes dropped users as owners of namespaces. Earlier versions left a dropped user as the
+   * owner.
    */
   #disownDropped(): void {
     for (const { owner } of this.namespaces()) {

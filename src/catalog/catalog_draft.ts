@@ -1,6 +1,6 @@
 /**
- * A private copy of the catalog, for a transaction that changes definitions. Its changes exist only
- * in memory, and only the transaction sees them. Everything except definitions comes from the
+ * A private copy of the catalog, for a transaction that changes definitions. Its changes exist
+ * only in memory, and only the transaction sees them. Everything except definitions comes from the
  * catalog itself.
  *
  *     draft ──change──► changed ──prepare──► replayed over the catalog ──publish──► durable
@@ -47,7 +47,7 @@ import type { TopicEntry, TopicSource } from "./topic_entries.ts";
 /** A recorded change, which can be replayed at the seq of the commit. */
 type DraftedChange = (definitions: Definitions, at: At) => void;
 
-/** Returns entries in which the seq of the commit replaces its placeholder. */
+/** Replaces the placeholder in entries with the seq of the commit. */
 interface At {
   readonly seq: Seq;
   table(entry: TableEntry): TableEntry;
@@ -55,15 +55,15 @@ interface At {
   others(others: Dependents): Dependents;
 }
 
-/** The functions of the catalog that a private copy of the catalog needs. */
+/** What a private copy of the catalog needs from the catalog. */
 export interface DraftSource {
   /** The catalog, which provides everything except definitions. */
   readonly catalog: Catalog;
   /** Returns a copy of the definitions. Changes to the copy are not recorded. */
   copyOf(definitions: Definitions, numbers: DraftNumbers): Definitions;
-  /** Returns a catalog version that no other copy has. */
+  /** Returns a version number that no other copy has. */
   newVersion(): number;
-  /** Replays changes over the definitions of the catalog. */
+  /** Replays changes onto the catalog's definitions. */
   prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft;
 }
 
@@ -71,7 +71,7 @@ interface DraftState {
   readonly definitions: Definitions;
   readonly numbers: DraftNumbers;
   readonly changes: readonly DraftedChange[];
-  /** The number that stands for the seq of the commit until the commit has one. */
+  /** Stands in for the seq of the commit until that is known. */
   readonly unplaced: Seq;
   /** The version of the catalog when the first draft of the transaction was made. */
   readonly madeAt: number;
@@ -142,7 +142,10 @@ export class CatalogDraft implements DraftedCatalog {
     });
   }
 
-  /** Applies a change. @param isLasting Whether it concerns more than a temporary table. */
+  /**
+   * Applies and records a change. @param isLasting Whether it concerns more than a temporary
+   * table.
+   */
   #change(change: DraftedChange, isLasting = true): void {
     change(this.#definitions, AS_WRITTEN);
     this.#changes.push(change);
@@ -150,7 +153,10 @@ export class CatalogDraft implements DraftedCatalog {
     this.#version = this.#source.newVersion();
   }
 
-  /** Makes new sequences, and sequences with a new mark, count in memory until the commit. */
+  /**
+   * Counts the numbers of new sequences, and of sequences with a new mark, in memory until the
+   * commit.
+   */
   #adopt({ marks = [], sequences = [] }: Dependents): void {
     const known = new Set(this.#definitions.sequences().map(({ sequenceId }) => sequenceId));
     const marked = new Set(marks.map(({ sequenceId }) => sequenceId));
@@ -409,17 +415,17 @@ export class CatalogDraft implements DraftedCatalog {
   }
 }
 
-/** Whether a change to a table and to the objects that change with it outlives the transaction. */
+/** Returns whether a change to a table and its dependents outlives the transaction. */
 function outlives(
   entry: TableEntry | undefined,
   { changedViews = [], topics = [], views = [] }: Dependents,
 ): boolean {
-  // The sequences of a temporary table belong to its columns.
+  // Sequences are ignored, because those of a temporary table belong to its columns.
   return entry?.isTemporary !== true || [...changedViews, ...topics, ...views].length > 0;
 }
 
 /**
- * Leaves entries unchanged, because within the transaction they have the seqs with which they were
+ * Leaves entries unchanged, because within the transaction they keep the seqs with which they were
  * written.
  */
 const AS_WRITTEN: At = {

@@ -1,6 +1,6 @@
 /**
  * Checks the catalog without changing it. The check opens a copy, because SQLite writes to a
- * database when it opens it after a process was killed.
+ * database when opening it after its process was killed.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -26,13 +26,13 @@ export interface CatalogCheckOptions {
 export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
   /**
-   * Whether only SQLite's log is damaged. In that case, the copy has the state without the changes
-   * in the log.
+   * Whether only SQLite's log is damaged. If so, the copy is in the state without the changes in
+   * the log.
    */
   readonly isOnlyLogDamaged: boolean;
   /**
-   * The opened copy; undefined if it cannot be read. The caller closes it, even if its files have
-   * already been removed.
+   * The opened copy; undefined if it cannot be read. The caller must close it, even if its files
+   * have already been removed.
    */
   readonly catalog: CatalogDatabase | undefined;
 }
@@ -74,8 +74,8 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
 }
 
 /**
- * Finds directories that have the names of the catalog's files. SQLite would report them only as
- * "disk I/O error".
+ * Finds directories with the names of the catalog's files. SQLite would report them only as "disk
+ * I/O error".
  */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
@@ -88,14 +88,14 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
 }
 
 /**
- * Opens a catalog and reads all of its contents, so that any damage is found. @throws
- * {CorruptionError}
+ * Opens a catalog and reads all of its contents, so that any damage is found.
+ * @throws {CorruptionError}
  */
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The file list is read separately, because it is the only part that is not read when the
-    // catalog is opened.
+    // The file list is read separately, because it is the only part not read when the catalog is
+    // opened.
     catalog.files.all();
     return catalog;
   } catch (error) {
@@ -109,7 +109,7 @@ function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
 }
 
 /**
- * Returns the result of a check. If the check finds damage, returns the damage with the path of the
+ * Returns the result of `check`. If it finds damage, returns the damage with the path of the
  * original file.
  */
 function faultOf<T>(path: string, check: () => T): T | CorruptionError {

@@ -1,6 +1,6 @@
 /**
- * Manages counters that only increase, so that a number is never reused, even after all objects
- * that used it have been removed.
+ * Manages counters that only ever increase, so that a number is never reused, even after all
+ * objects that used it have been removed.
  *
  * A counter is increased in the same transaction as the change that used the number, so an id that
  * is on disk is never issued again. Memory is updated after the transaction.
@@ -27,7 +27,7 @@ export class Counters {
 
   /**
    * Reads or copies the counters.
-   * @param from Counters whose values are copied; absent if they are read from the file.
+   * @param from The counters to copy; absent to read them from the file.
    */
   constructor(file: SealedFile, from?: Counters) {
     this.#file = file;
@@ -47,13 +47,13 @@ export class Counters {
     return this.#values.get(name) ?? FIRST_VALUES[name];
   }
 
-  /** Writes a value within the current transaction if it is higher than the stored one. */
+  /** Writes a value within the current transaction if it is higher than the current one. */
   store(name: CounterName, value: number): void {
     if (value <= this.get(name)) return;
     putSealed(this.#file, "counters", { key: name, value: { name, value } });
   }
 
-  /** Adopts the values of a copy whose changes are durable. */
+  /** Adopts the values of a copy whose changes are now durable. */
   raiseTo(copy: Counters): void {
     for (const [name, value] of copy.#values) this.raise(name, value);
   }
@@ -69,16 +69,16 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   next_table_id: 1,
   next_definition_id: 1,
   next_segment_id: 1,
-  // The number 0 owns the rows of SHARED tables.
+  // Owner number 0 is reserved for the rows of SHARED tables.
   next_owner: 1,
   next_account_id: 1,
   highest_seq: 0,
   // Log files are numbered from 1.
   first_log_file: 0,
-  // A restore increases this number above the versions of all issued tokens.
+  // A restore raises this number above the versions of all issued tokens.
   first_token_version: 1,
-  // The number of transactions that the journal has counted.
+  // The number of transactions recorded in the journal so far.
   journal_end: 0,
-  // The stamp of the last transaction that the journal contains.
+  // The stamp of the last transaction in the journal.
   journal_stamp: 0,
 };

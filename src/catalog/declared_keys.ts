@@ -11,7 +11,7 @@
 import { BIGINT } from "../types/mod.ts";
 import type { ColumnEntry, IndexEntry, TableEntry } from "./entries.ts";
 
-/** The name of the hidden key column. The name of a declared column never begins with "_". */
+/** The name of the hidden key column. Declared column names never begin with "_". */
 export const HIDDEN_KEY_NAME = "_key";
 
 /** Returns the hidden key column of a new table. */
@@ -49,7 +49,7 @@ export function keyNameOf(table: NamedTable): string | undefined {
   return table.keyName ?? `${table.name}_pkey`;
 }
 
-/** A primary key, as its table declares it. */
+/** A primary key as declared by its table. */
 type DeclaredKey = Pick<IndexEntry, "columnIds" | "comment" | "name">;
 
 /** Returns the primary key that the table currently declares; undefined if there is none. */

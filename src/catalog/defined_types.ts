@@ -1,11 +1,11 @@
 /**
- * Manages the types that users define, both as catalog entries and as data types.
+ * Manages user-defined types, both as catalog entries and as data types.
  *
  * All columns of an enum type share one `EnumType` object, which ALTER TYPE changes in place, so
- * plans, live queries and topics see new labels immediately. On disk, the definition of a table
- * includes a copy of the type, so that it can be read even after the type was dropped. A domain
- * never changes in place: ALTER DOMAIN replaces the definitions of the tables whose columns have
- * the domain.
+ * plans, live queries and topics see new labels immediately. On disk, a table's definition
+ * includes a copy of the type, so that the table can be read even after the type has been dropped.
+ * A domain never changes in place: ALTER DOMAIN replaces the definitions of the tables whose
+ * columns have the domain.
  */
 import {
   type Collation,
@@ -21,11 +21,14 @@ import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
 
-/** The type to which a name defined by CREATE TYPE or CREATE DOMAIN refers. */
+/** The type denoted by a name that CREATE TYPE, CREATE DOMAIN or CREATE COLLATION defined. */
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;
-  /** The collation of a name that CREATE COLLATION defined; `type` is then text with it. */
+  /**
+   * The collation, if the name was defined by CREATE COLLATION; `type` is then text with this
+   * collation.
+   */
   readonly collation?: Collation;
 }
 
@@ -38,7 +41,7 @@ export class DefinedTypes {
 
   /**
    * Reads or copies the defined types.
-   * @param from Types that are copied; absent if they are read from the file.
+   * @param from The types to copy; absent to read them from the file.
    */
   constructor(file: SealedFile, from?: DefinedTypes) {
     this.entries = new NamedEntries(file, {
@@ -53,8 +56,8 @@ export class DefinedTypes {
       this.#collations = new Map(from.#collations);
       return;
     }
-    // Types are loaded in an order in which every referenced type precedes the types that refer to
-    // it: enum types and collations first, and then the other types by age.
+    // Every type is loaded after the types to which it refers: first enum types and collations,
+    // then the other types by age.
     const all = [...allSealed<TypeEntry>(file, "types")];
     const others = all.filter((entry) => !isFirst(entry));
     for (const entry of all) if (isFirst(entry)) this.remember(entry);
@@ -110,7 +113,7 @@ export class DefinedTypes {
     }
   }
 
-  /** Returns a column with the current states of its type and its domain. */
+  /** Returns a column with the current definitions of its type and its domain. */
   currentColumn<Column extends Pick<ColumnEntry, "domain" | "type">>(column: Column): Column {
     const { domain, type } = column;
     const current = { ...column, type: this.current(type) };
@@ -118,7 +121,9 @@ export class DefinedTypes {
     return { ...current, domain: this.#domains.get(domain.typeId) ?? domain };
   }
 
-  /** Returns a function with the current states of its types; a view is returned unchanged. */
+  /**
+   * Returns a function with the current definitions of its types. A view is returned unchanged.
+   */
   currentQuery(entry: ViewEntry): ViewEntry {
     const { routine } = entry;
     if (routine === undefined) return entry;
@@ -153,7 +158,7 @@ export class DefinedTypes {
   }
 
   /**
-   * Returns the current form of a type. If the type was dropped, it keeps the form in which it was
+   * Returns the current definition of a type. A dropped type keeps the form in which it was
    * stored.
    */
   current(type: DataType): DataType {
@@ -169,7 +174,7 @@ export class DefinedTypes {
   }
 }
 
-/** Whether a type or a collation refers to no other type. */
+/** Returns whether an entry refers to no other type. */
 function isFirst(entry: TypeEntry): boolean {
   return isEnum(entry) || entry.collation !== undefined;
 }

@@ -39,7 +39,7 @@ import { type Named, pathOf, TableHistory } from "./table_history.ts";
 import { type DefinitionRecord, jsonFromTable } from "./table_records.ts";
 import type { TopicEntry } from "./topic_entries.ts";
 
-/** The parts of the catalog that definitions change. */
+/** The parts of the catalog that changes to definitions affect. */
 export interface DefinitionParts {
   readonly counters: Counters;
   readonly files: Pick<FileList, "forget" | "portions" | "storeWithout">;
@@ -56,22 +56,19 @@ export type IssuedNumbers = Pick<
 export interface DefinitionsOptions extends Omit<DefinitionParts, "numbers"> {
   readonly clock: Clock;
   readonly file: SealedFile;
-  /**
-   * The definitions to copy, and their numbers; absent if the definitions are read from the file.
-   */
+  /** The definitions to copy, and their numbers; absent to read the definitions from the file. */
   readonly from?: { readonly definitions: Definitions; readonly numbers: IssuedNumbers };
 }
 
 /**
- * The number of definitions of dropped tables that each change removes. It exceeds the number that
- * a change can add.
+ * How many definitions of dropped tables each change removes. This is more than a change can add.
  */
 const REMOVED_PER_CHANGE = 16;
 
 export class Definitions {
   #parts: DefinitionParts;
   readonly #file: SealedFile;
-  /** The views and the functions. */
+  /** The views and functions. */
   readonly #views: NamedEntries<ViewEntry>;
   #queries: StoredQueries | undefined;
   readonly #topics: NamedEntries<TopicEntry>;
@@ -136,7 +133,7 @@ export class Definitions {
   }
 
   /**
-   * Turns a copy whose changes have become durable into the catalog's own definitions, which use
+   * Turns a copy whose changes have become durable into the catalog's own definitions, working on
    * the parts of the catalog.
    */
   settle(parts: DefinitionParts): void {
@@ -174,8 +171,8 @@ export class Definitions {
   }
 
   /**
-   * Removes a user as the owner of namespaces, within the current transaction. Once the transaction
-   * is durable, the returned function must be called to update memory.
+   * Removes a user as the owner of namespaces, within the current transaction. The caller must
+   * call the returned function once the transaction is durable, to update memory.
    */
   storeWithoutOwner(userId: string): () => void {
     const left: NamespaceEntry[] = [];
@@ -235,7 +232,7 @@ export class Definitions {
   }
 
   /**
-   * Returns the age in milliseconds at which rows of a table were deleted at a position in commit
+   * Returns the age, in milliseconds, at which rows of a table expired as of a position in commit
    * order; undefined if they did not expire.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined {
@@ -299,8 +296,8 @@ export class Definitions {
     const entry = defined(this.tableById(tableId), "the table to drop must exist");
     const ended = { ...this.#tables.recordOf(tableId), toSeq: seq };
     const outdated = this.#tables.outdatedBy(entry);
-    // Only one portion of files is removed here; the caller removes the others, because reading a
-    // file takes up to 20 µs and removing it takes longer.
+    // Only one portion of files is removed here, because reading an entry takes up to 20 µs and
+    // removing it takes longer. The caller removes the others.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
@@ -343,7 +340,7 @@ export class Definitions {
     return this.#storedQueries().named.get(pathOf({ namespace, name })) ?? [];
   }
 
-  /** Returns the views and the functions, divided once after each change. */
+  /** Returns the views and the functions, separated only once after each change. */
   #storedQueries(): StoredQueries {
     const all = this.#views.all();
     if (this.#queries?.all !== all) {
@@ -516,8 +513,8 @@ export class Definitions {
   }
 
   /**
-   * Returns two functions: the first one writes entries within a transaction, and the second one
-   * updates memory once the transaction is durable.
+   * Returns two functions: the first writes entries within a transaction, and the second updates
+   * memory once the transaction is durable.
    */
   #dependents({
     changedViews = [],
@@ -527,8 +524,8 @@ export class Definitions {
     topics = [],
     views = [],
   }: Dependents): { store: () => void; remember: () => void } {
-    // Unused reserved numbers are returned, so that a sequence with changed options continues after
-    // the last number that was issued.
+    // Unused reserved numbers are returned, so that a sequence with changed options continues
+    // after the last number it issued.
     this.numbers.giveBack(
       sequences.flatMap(({ sequenceId }) => this.#sequences.byId(sequenceId) ?? []),
     );
@@ -568,8 +565,8 @@ export class Definitions {
   }
 
   /**
-   * Records that an id has become durable. It belongs to a table, or to another object whose ids
-   * come from the same counter.
+   * Records that an id has become durable. It belongs to a table, or to another object that gets
+   * its ids from the same counter.
    */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);
@@ -617,7 +614,7 @@ export class Definitions {
     for (const mark of marks) this.numbers.remember(mark);
   }
 
-  /** Runs one durable transaction, and increments the catalog version. */
+  /** Runs a durable transaction, and increments the catalog version. */
   #change(work: () => void, seq = 0): void {
     const version = this.version + 1;
     const orphans = this.#orphans.slice(0, REMOVED_PER_CHANGE);
@@ -652,8 +649,8 @@ export class Definitions {
   }
 
   /**
-   * Refuses a name that is already in use. Tables, views, topics, sequences and types share one set
-   * of names.
+   * Refuses a name already in use. Tables, views, topics, sequences and types share one set of
+   * names.
    */
   #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
     const taken =
@@ -682,7 +679,7 @@ interface StoredQueries {
   readonly all: readonly ViewEntry[];
   readonly views: readonly ViewEntry[];
   readonly functions: readonly FunctionEntry[];
-  /** The functions of one name in one namespace, by {@linkcode pathOf}. */
+  /** The functions with the same namespace and name, by {@linkcode pathOf}. */
   readonly named: ReadonlyMap<string, readonly FunctionEntry[]>;
 }
 

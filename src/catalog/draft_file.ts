@@ -1,7 +1,7 @@
 /**
- * Records the rows that a copy of the definitions would write, instead of writing them. Once the
- * changes are durable, the copy replaces the original, and this object passes all further changes
- * on to the catalog's file.
+ * Records the entries that a copy of the definitions would write, instead of writing them. Once
+ * the changes are durable, the copy replaces the original, and this object passes all further
+ * changes on to the catalog's file.
  */
 import type { SealedChange, SealedFile, SqliteValue } from "./sqlite_file.ts";
 

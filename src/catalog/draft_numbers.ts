@@ -1,19 +1,19 @@
 /**
- * Issues the numbers of sequences within a transaction that has changed definitions. A sequence
- * that the transaction has created or restarted counts in memory until the commit. All other
- * sequences count as they do outside the transaction, so their numbers are not rolled back. They
- * keep the options that they have outside, because others use the same blocks of numbers.
+ * Issues sequence numbers within a transaction that has changed definitions. A sequence that the
+ * transaction has created or restarted counts in memory until the commit. All other sequences
+ * count as they do outside the transaction, so their numbers are not rolled back. They keep the
+ * options that they have outside, because others use the same blocks of numbers.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Whole } from "../types/mod.ts";
 import type { IssuedNumbers } from "./definitions.ts";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 
-/** Access to the numbers of sequences outside the transaction. */
+/** Access to sequence numbers outside the transaction. */
 export interface OutsideNumbers {
   readonly clock: Clock;
   readonly numbers: IssuedNumbers;
-  /** Returns a sequence with its options outside the transaction. */
+  /** Returns a sequence with the options that it has outside the transaction. */
   readonly sequenceById: (sequenceId: number) => CountedSequence | undefined;
 }
 
@@ -25,7 +25,7 @@ export class DraftNumbers implements IssuedNumbers {
 
   /**
    * Creates the sequence numbers of a transaction that changes definitions.
-   * @param from The numbers of an earlier state of the transaction, which are copied.
+   * @param from The numbers of an earlier state of the transaction, to be copied.
    */
   constructor(outside: OutsideNumbers, from?: DraftNumbers) {
     this.#outside = outside;
@@ -34,10 +34,7 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside = new SequenceNumbers({ clock: outside.clock, known, marks: { store() {} } });
   }
 
-  /**
-   * Returns a copy of the numbers. Numbers that are issued from the copy do not affect the
-   * original.
-   */
+  /** Returns a copy. Numbers issued from the copy do not affect the original. */
   copy(): DraftNumbers {
     return new DraftNumbers(this.#outside, this);
   }
@@ -96,7 +93,7 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside.forget(sequenceId);
   }
 
-  /** Returns the numbers that count a sequence, and the options by which they count it. */
+  /** Returns the numbers from which a sequence counts, and the options with which it does so. */
   #counting(sequence: CountedSequence): { numbers: IssuedNumbers; sequence: CountedSequence } {
     const { sequenceId } = sequence;
     if (this.#own.has(sequenceId)) return { numbers: this.#inside, sequence };
@@ -105,7 +102,7 @@ export class DraftNumbers implements IssuedNumbers {
   }
 }
 
-/** Collects changes to sequence numbers, which take effect once the definitions are durable. */
+/** Collects changes to sequence numbers. They take effect once the definitions are durable. */
 export class LaterNumbers implements IssuedNumbers {
   readonly #numbers: IssuedNumbers;
   readonly #later: (() => void)[] = [];
@@ -114,7 +111,7 @@ export class LaterNumbers implements IssuedNumbers {
     this.#numbers = numbers;
   }
 
-  /** Makes the collected changes to sequence numbers. */
+  /** Applies the collected changes to sequence numbers. */
   settle(): void {
     for (const change of this.#later.splice(0)) change();
   }

@@ -16,9 +16,9 @@ import type {
 import type { TriggerEntry } from "./trigger_entries.ts";
 
 /**
- * The kind of a table, which determines the owners of its rows: each row of a USER or STREAM table
- * belongs to a user, and the rows of a SHARED table belong to nobody. A STREAM table with an access
- * level is kept as kind "shared" with the option `ttlSeconds`.
+ * The kind of a table, which determines who owns its rows: each row of a USER or STREAM table
+ * belongs to a user, and the rows of a SHARED table belong to nobody. A STREAM table with an
+ * access level is stored as kind "shared" with the option `ttlSeconds`.
  */
 export type TableKind = "user" | "shared" | "stream";
 
@@ -28,12 +28,12 @@ export type Role = "user" | "service" | "dba" | "system";
 
 export interface NamespaceEntry {
   readonly name: string;
-  /** The id of the user who owns the namespace. */
+  /** The id of the user who owns the namespace; undefined if nobody does. */
   readonly owner: string | undefined;
   /** The position in commit order at which the owner was last changed; absent if it never was. */
   readonly ownerSeq?: number;
   readonly options: Readonly<Record<string, string | number | boolean>>;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdAtMs: number;
 }
@@ -48,10 +48,10 @@ export interface ColumnEntry {
   readonly notNull: boolean;
   /** The DEFAULT as SQL text; absent if the column has none. */
   readonly defaultSql?: string;
-  /** Whether the column is GENERATED ALWAYS, so that an explicit value is refused. */
+  /** Whether the column is GENERATED ALWAYS. If so, an explicit value is refused. */
   readonly generatedAlways: boolean;
   /**
-   * Set for an identity column, whose numbers come from a sequence. The `defaultSql` of the column
+   * Set for an identity column, which gets its numbers from a sequence. The column's `defaultSql`
    * calls nextval.
    */
   readonly identity?: "always" | "by default";
@@ -59,19 +59,19 @@ export interface ColumnEntry {
    * Whether the column is the hidden key of a table without a primary key (see `declared_keys.ts`).
    */
   readonly isHidden?: true;
-  /** The expression of GENERATED ALWAYS AS (…) STORED as SQL text with column names. */
+  /** The expression in GENERATED ALWAYS AS (…) STORED, as SQL text with column names. */
   readonly generatedSql?: string;
   /** The column's value in rows that are older than the column. */
   readonly missing: Value;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
 }
 
 export interface CheckEntry {
   readonly name: string;
-  /** The condition as SQL text with column names. The text is updated when a column is renamed. */
+  /** The condition as SQL text with column names. Renaming a column updates it. */
   readonly sql: string;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
 }
 
@@ -83,7 +83,7 @@ export type IndexEntryState = "building" | "checking" | "ready";
 
 /** A condition on the columns of a table. */
 export interface IndexCondition {
-  /** The SQL text with unqualified column names. The text is updated when a column is renamed. */
+  /** The condition as SQL text with unqualified column names. Renaming a column updates it. */
   readonly sql: string;
   /** The ids of the columns that the condition reads. */
   readonly reads: readonly number[];
@@ -92,48 +92,48 @@ export interface IndexCondition {
 /** An immutable expression over the columns of a table. */
 export interface IndexExpression extends IndexCondition {
   /**
-   * The id of the expression. It comes from the counter of the column ids, so no column has the
+   * The id of the expression. It comes from the same counter as column ids, so no column has the
    * same id.
    */
   readonly columnId: number;
   readonly type: DataType;
-  /** The kind of terms; set only in inverted indexes, whose parts are all expressions. */
+  /** The kind of terms. Set only in inverted indexes, all of whose parts are expressions. */
   readonly terms?: TermKind;
 }
 
 /**
- * A secondary index, or a UNIQUE constraint, which is implemented as an index. A sorted index is in
- * ascending order of all its columns, with NULL last, and can also be read backwards. An inverted
- * index instead lists, for each term of its parts, the rows that contain the term.
+ * A secondary index, or a UNIQUE constraint, which is implemented as an index. A sorted index is
+ * in ascending order of all its columns, with NULL last, and can also be read backwards. An
+ * inverted index instead lists, for each term in its parts, the rows that contain the term.
  */
 export interface IndexEntry {
   /**
-   * The id of the index. It comes from the counter of the column ids, and is never reused within
+   * The id of the index. It comes from the same counter as column ids, and is never reused within
    * the table.
    */
   readonly indexId: number;
-  /** The name, which is unique among the indexes, constraints and keys of the namespace. */
+  /** The name, which is unique among the indexes, constraints and keys in the namespace. */
   readonly name: string;
   /**
    * The ids of the key parts, in key order. Each is the id of a column or of an entry in
    * `expressions`.
    */
   readonly columnIds: readonly number[];
-  /** The parts of the key that are expressions; absent if all parts are columns. */
+  /** The key parts that are expressions; absent if all parts are columns. */
   readonly expressions?: readonly IndexExpression[];
   readonly isUnique: boolean;
   /** Whether a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
   readonly equalNulls?: true;
   /**
    * Whether the index belongs to an EXCLUDE constraint: no two rows may have overlapping ranges in
-   * the last column while their other values are equal.
+   * the last column while all their other values are equal.
    */
   readonly isExclusion?: true;
   /** Whether the index was defined as a UNIQUE or EXCLUDE constraint. */
   readonly isConstraint: boolean;
-  /** Whether the index is the primary key of a table that was created without a primary key. */
+  /** Whether the index is the primary key of a table that was created without one. */
   readonly isPrimary?: true;
-  /** The columns that this primary key made NOT NULL, until its build has succeeded. */
+  /** The columns made NOT NULL by this primary key; kept until the build has succeeded. */
   readonly madeNotNull?: readonly number[];
   /**
    * The condition that determines which rows the index contains; absent if it contains all rows.
@@ -142,16 +142,16 @@ export interface IndexEntry {
   readonly state: IndexEntryState;
   /**
    * Whether a transaction committed the index before the index was built; absent once it is ready.
-   * Nobody can write the table until the build of such a unique index has ended.
+   * If such an index is unique, nobody can write to the table until the build has ended.
    */
   readonly isCommitted?: true;
   /**
    * The seq of the definition that began to refuse duplicates; absent if the index was created
-   * together with the table. Once an exclusion constraint is ready, no two rows that were live at a
-   * later time overlap.
+   * together with the table. Once an exclusion constraint is ready, no two rows that are both live
+   * at this seq or later overlap.
    */
   readonly enforcedSeq?: number;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
 }
 
@@ -160,18 +160,18 @@ export type OnDeleteAction = "cascade" | "no action" | "restrict" | "set default
 /** A foreign key constraint. */
 export interface ForeignKeyEntry {
   readonly name: string;
-  /** The ids of the referring columns of a foreign key. */
+  /** The ids of the referencing columns. */
   readonly columnIds: readonly number[];
   /**
-   * The referenced table. The foreign key refers to this table's primary key, or to a unique index
-   * that is ready.
+   * The referenced table. The foreign key refers to this table's primary key or to one of its
+   * unique indexes that is ready.
    */
   readonly tableId: number;
   /** The ids of the referenced columns, in the order of `columnIds`. */
   readonly referencedIds: readonly number[];
   readonly onDelete: OnDeleteAction;
   /**
-   * The action of ON UPDATE. It has no effect if the referenced key is the primary key, which never
+   * The ON UPDATE action. It has no effect if the referenced key is the primary key, which never
    * changes.
    */
   readonly onUpdate: OnDeleteAction;
@@ -179,31 +179,31 @@ export interface ForeignKeyEntry {
   readonly isFull: boolean;
   readonly isDeferrable: boolean;
   /**
-   * Whether the constraint is checked at the end of the transaction by default. SET CONSTRAINTS may
-   * override this.
+   * Whether the constraint is checked at the end of the transaction by default. SET CONSTRAINTS
+   * may override this.
    */
   readonly isDeferred: boolean;
   /** Whether the rows that are older than the constraint are known to satisfy it. */
   readonly isValidated: boolean;
   /** The position in commit order from which the constraint applies. */
   readonly sinceSeq: number;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
 }
 
-/** The roles whose access to rows depends on policies. Higher roles can access all rows. */
+/** The roles whose access to rows is controlled by policies. Higher roles can access all rows. */
 export type PolicyRole = "user" | "service";
 
 export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
 
 /**
- * A rule of a SHARED table with ACCESS_LEVEL 'RESTRICTED', which determines the rows that its roles
+ * A rule of a SHARED table with ACCESS_LEVEL 'RESTRICTED'. It determines the rows that its roles
  * may read or write. If several policies apply to a command, a row is permitted if at least one of
- * them permits it. The texts contain the names that tables and columns had when the policy was
- * created.
+ * them permits it. The conditions contain the names that tables and columns had when the policy
+ * was created.
  */
 export interface PolicyEntry {
-  /** The name, which is unique among the policies of the table. */
+  /** The name, unique among the table's policies. */
   readonly name: string;
   readonly command: PolicyCommand;
   /** The roles to which the policy applies; absent if it applies to both. */
@@ -212,11 +212,11 @@ export interface PolicyEntry {
   readonly using?: string;
   /** The condition on new rows; absent if `using` also applies to them. */
   readonly check?: string;
-  /** The namespace in which the conditions of a policy look up unqualified names. */
+  /** The namespace in which the policy's conditions look up unqualified names. */
   readonly searchNamespace: string;
   /**
-   * The table itself, followed by the tables that the texts read, with the names that they had when
-   * the policy was created.
+   * The table itself, followed by the tables that the conditions read, with the names that they
+   * had when the policy was created.
    */
   readonly tables: readonly PolicyTable[];
   /** The user with whose rights the policy reads other tables. */
@@ -225,15 +225,15 @@ export interface PolicyEntry {
   readonly updatedAtMs: number;
 }
 
-/** A table to which the texts of a policy refer. */
+/** A table to which a policy's conditions refer. */
 export interface PolicyTable {
   readonly tableId: number;
-  /** The names by which the conditions of a policy refer to the table. */
+  /** The names by which the policy's conditions refer to the table. */
   readonly namespace: string;
   readonly name: string;
   /** All columns that the table had when the policy was created, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns that the conditions of the policy read in this table. */
+  /** The ids of the columns of this table that the policy's conditions read. */
   readonly used: readonly number[];
 }
 
@@ -255,11 +255,11 @@ export interface StorageEntry {
   readonly storageId: string;
   readonly name: string;
   readonly description?: string;
-  /** The absolute path of a storage, which never changes. */
+  /** The absolute path of the storage. It never changes. */
   readonly root: string;
   /**
    * The key in the directory's marker file, by which the directory is recognised; "" until the
-   * marker is written.
+   * marker has been written.
    */
   readonly key: string;
   readonly sharedTemplate: string;
@@ -268,10 +268,10 @@ export interface StorageEntry {
   readonly updatedAtMs: number;
 }
 
-/** How the rows of a table, or of one of its partitions, are divided into partitions. */
+/** How a table, or one of its partitions, is partitioned. */
 export interface Partitioning {
   readonly strategy: "hash" | "list" | "range";
-  /** The keys, of which no type is kept because it follows from the columns. */
+  /** The partition keys. Their types are not stored, because they follow from the columns. */
   readonly keys: readonly PartitioningKey[];
 }
 
@@ -284,39 +284,39 @@ export interface PartitioningKey extends IndexCondition {
 /** The partitioning of a table. */
 export interface TablePartitioning extends Partitioning {
   /**
-   * The condition that some partition takes a row, as SQL text; absent if the partitions take every
-   * row.
+   * A condition, as SQL text, that is true if some partition accepts a row; absent if the
+   * partitions accept every row.
    */
   readonly accepts?: string;
 }
 
-/** A value of a key as text, or the absence of a bound in that direction. */
+/** A key value as text, or "minvalue" or "maxvalue" for no bound in that direction. */
 export type PartitionValue = { readonly text: string } | "maxvalue" | "minvalue";
 
 /** The rows that belong to a partition. */
 export type StoredBounds =
   | { readonly kind: "default" }
-  /** The values as texts; null stands for NULL. */
+  /** The values in text form; null stands for NULL. */
   | { readonly kind: "list"; readonly values: readonly (string | null)[] }
   | {
       readonly kind: "range";
-      /** The lowest key, which belongs to the partition. */
+      /** The lower bound, inclusive. */
       readonly from: readonly PartitionValue[];
-      /** The highest key, which does not. */
+      /** The upper bound, exclusive. */
       readonly to: readonly PartitionValue[];
     }
   | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number };
 
-/** A partition: a name for those rows of a table whose keys are within bounds. */
+/** A partition: a name for the rows of a table whose keys are within certain bounds. */
 export interface PartitionEntry {
   /** The table that contains the rows. */
   readonly tableId: number;
-  /** The viewId of the partition of which this is a part; absent for a part of the table. */
+  /** The viewId of the parent partition; absent if the parent is the table itself. */
   readonly parentId?: number;
   readonly bound: StoredBounds;
-  /** How the partition itself is divided; absent if it is not. */
+  /** How the partition itself is partitioned; absent if it is not. */
   readonly partitioned?: Partitioning;
-  /** The ids of the columns in the order of the partition; absent for the order of the table. */
+  /** The column ids in the partition's own column order; absent if that is the table's order. */
   readonly columnIds?: readonly number[];
 }
 
@@ -325,46 +325,49 @@ export interface TableEntry {
   readonly namespace: string;
   readonly name: string;
   readonly kind: TableKind;
-  /** The columns in the order of their declaration, without dropped columns. */
+  /** The columns in declaration order, without dropped columns. */
   readonly columns: readonly ColumnEntry[];
   /** The ids of the primary key's columns, in key order. */
   readonly primaryKey: readonly number[];
-  /** The name that CONSTRAINT gave to the key; if absent, `keyNameOf` returns the default name. */
+  /** The name given to the key by CONSTRAINT; if absent, `keyNameOf` returns the default name. */
   readonly keyName?: string;
   /** The comment on the primary key; absent if there is none. */
   readonly keyComment?: string | undefined;
   readonly checks: readonly CheckEntry[];
   readonly foreignKeys?: readonly ForeignKeyEntry[];
-  /** The policies in the order in which they were defined. Absent if the table has none. */
+  /** The policies in the order in which they were defined; absent if the table has none. */
   readonly policies?: readonly PolicyEntry[];
   /**
-   * Secondary indexes and UNIQUE constraints, in the order in which they were defined. Absent if
+   * Secondary indexes and UNIQUE constraints, in the order in which they were defined; absent if
    * the table has none.
    */
   readonly indexes?: readonly IndexEntry[];
-  /** Set for a table whose rows are divided into partitions. */
+  /** Set for a partitioned table. */
   readonly partitioned?: TablePartitioning;
-  /** The triggers in the order of their names, in which they fire. Absent if there are none. */
+  /**
+   * The triggers, ordered by name, which is the order in which they fire; absent if there are
+   * none.
+   */
   readonly triggers?: readonly TriggerEntry[];
   readonly options: TableOptions;
   /**
    * The directory of the table's segments within its storage; absent if they are in the data
-   * directory. It is determined when the table is created.
+   * directory. It is chosen when the table is created.
    */
   readonly storageDirectory?: string;
   /**
-   * For a STREAM table whose TTL was changed: the seq up to which rows had expired at that time.
-   * These rows stay expired.
+   * For a STREAM table whose TTL has been changed: the seq up to which rows had expired at that
+   * time. These rows stay expired.
    */
   readonly expiredSeq?: number;
   /**
-   * Whether the table ends with the transaction that created it. Such a table exists only in the
-   * draft of that transaction.
+   * Whether the table is dropped at the end of the transaction that created it. Such a table
+   * exists only in the draft of that transaction.
    */
   readonly isTemporary?: true;
   /** Set for a materialized view, whose rows only REFRESH changes. */
   readonly materialized?: Materialized;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly schemaVersion: number;
   /** The next column id to assign. The ids of dropped columns are never reused. */
@@ -374,26 +377,26 @@ export interface TableEntry {
   readonly updatedAtMs: number;
 }
 
-/** The properties in which a materialized view differs from a SHARED table. */
+/** The properties that a materialized view has in addition to those of a SHARED table. */
 export interface Materialized {
-  /** The `viewId` of the entry that contains the query of the materialized view. */
+  /** The `viewId` of the entry that contains the materialized view's query. */
   readonly queryId: number;
-  /** Whether the table contains a result of the query. Only then may the table be read. */
+  /** Whether the table contains a result of the query. If not, the table cannot be read. */
   readonly isPopulated: boolean;
 }
 
 /**
- * A view: a query with a name. The text contains the names that tables and columns had when the
- * view was created. Columns that were added to a table later do not belong to the view.
+ * A view: a named query. Its SQL contains the names that tables and columns had when the view was
+ * created. Columns added to a table later do not belong to the view.
  */
 export interface ViewEntry {
-  /** The id of the view, which is unique among tables and views. */
+  /** The id of the view, unique among tables and views. */
   readonly viewId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The query of the view, as its author wrote it. */
+  /** The view's query, as its author wrote it. */
   readonly sql: string;
-  /** The namespace in which the text of the view looks up unqualified names. */
+  /** The namespace in which the view's SQL looks up unqualified names. */
   readonly searchNamespace: string;
   readonly columnNames: readonly string[];
   readonly tables: readonly ViewTable[];
@@ -405,7 +408,7 @@ export interface ViewEntry {
   readonly ownRights?: ViewRights | undefined;
   /** WITH CHECK OPTION; absent if the view has none. */
   readonly checkOption?: "cascaded" | "local" | undefined;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -415,49 +418,53 @@ export interface ViewEntry {
   /** Set for a function; absent for a view. */
   readonly routine?: Routine | undefined;
   /**
-   * The id of the table that contains the result; set for the query of a materialized view. Such an
-   * entry has the name that `materializedQueryName` returns, which no view can have.
+   * The id of the table that contains the result; set for the query of a materialized view. Such
+   * an entry has the name returned by `materializedQueryName`, which no view can have.
    */
   readonly resultId?: number | undefined;
-  /** Set for a partition, whose text follows from its bound and from its table. */
+  /** Set for a partition. The SQL of such an entry is derived from its bound and its table. */
   readonly partition?: PartitionEntry | undefined;
 }
 
-/** A partition of a table. It is stored among the views, since it reads some rows of its table. */
+/**
+ * A partition of a table. It is stored among the views, because it reads some of its table's rows.
+ */
 export interface PartitionViewEntry extends ViewEntry {
   readonly partition: PartitionEntry;
 }
 
 /**
  * A function or procedure: a stored query with parameters, or a program. It is stored among the
- * views under a name that includes the types of its parameters, as in "f(integer, text)", which no
- * view can have.
+ * views under a name that includes its parameter types, such as "f(integer, text)", which no view
+ * can have.
  */
 export interface FunctionEntry extends ViewEntry {
   readonly routine: Routine;
 }
 
-/** The properties in which a function differs from a view. */
+/** The properties that a function has in addition to those of a view. */
 export interface Routine {
-  /** The name of the function, without its types. */
+  /** The name of the function, without the parameter types. */
   readonly name: string;
   /** All parameters in the order of the definition, including output parameters. */
   readonly parameters: readonly RoutineParameter[];
   /** The type after RETURNS; absent if output parameters determine the result. */
   readonly returns?: RoutineType | undefined;
-  /** The name of that type. */
+  /** The name of the type after RETURNS. */
   readonly returnsName?: string | undefined;
-  /** Whether the function returns any number of rows. */
+  /** Whether the function returns a set of rows. */
   readonly isSet: boolean;
-  /** Whether the result is NULL, or has no rows, if an argument is NULL. */
+  /** Whether a NULL argument makes the result NULL or, for a set, empty. */
   readonly isStrict: boolean;
-  /** The volatility that the definition declares. The query itself determines how it is planned. */
+  /**
+   * The volatility declared in the definition. How a call is planned depends on the query itself.
+   */
   readonly volatility: "immutable" | "stable" | "volatile";
-  /** The defined types to which the texts of the function refer. */
+  /** The user-defined types to which the function's SQL refers. */
   readonly types: readonly DataType[];
-  /** The language of a body that is a program; absent if the body is one query in SQL. */
+  /** The language of a body that is a program; absent if the body is a single SQL query. */
   readonly program?: "plpgsql" | "sql" | undefined;
-  /** Set for a procedure, which only CALL can call. */
+  /** Set for a procedure, which can only be called with CALL. */
   readonly isProcedure?: true | undefined;
 }
 
@@ -468,55 +475,60 @@ export interface RoutineParameter {
   readonly type: RoutineType;
   /** The name of the type, for lists and messages. */
   readonly typeName: string;
-  /** The SQL text of the default. */
+  /** The SQL text of the default value. */
   readonly defaultSql?: string | undefined;
 }
 
-/** A data type, or the name of a type that the arguments of a call determine. */
+/**
+ * A data type, or the name of a pseudo-type. The arguments of each call determine the actual type
+ * of a polymorphic one.
+ */
 export type RoutineType = DataType | PolymorphicType;
 
-/** "void" is the type of no value, and "trigger" that of the functions of triggers. */
+/**
+ * "void" is the return type of a function without a result, "trigger" that of a trigger function.
+ */
 export type PolymorphicType = "anyelement" | "anyarray" | "record" | "trigger" | "void";
 
-/** The rights of a view that runs with the rights of its owner. */
+/** The rights of a view that runs as its owner. */
 export interface ViewRights {
   /** The user who created the view or last changed its definition or options. */
   readonly owner: string;
-  /** Determines which roles may read the view. */
+  /** Which roles may read the view. */
   readonly accessLevel: ViewLevel;
 }
 
-/** The access levels of views; no policies apply to a view. */
+/** The access levels of views. Policies do not apply to views. */
 export type ViewLevel = Exclude<AccessLevel, "RESTRICTED">;
 
-/** A table to which the text of a view refers. */
+/** A table to which a view's SQL refers. */
 export interface ViewTable {
   readonly tableId: number;
-  /** The table's name in the text of the view; absent if the table still has that name. */
+  /** The table's name in the view's SQL; absent if the table still has that name. */
   readonly renamedFrom?: string;
   /** All columns that the table had when the view was created, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns of this table that the view needs. */
+  /** The ids of the columns of this table that the view reads. */
   readonly used: readonly number[];
 }
 
 /**
- * Another view to which the text of a view refers, and the columns that it had when the referring
- * view was created.
+ * Another view to which a view's SQL refers, with the columns that it had when the referring view
+ * was created.
  */
 interface ViewOfView {
   readonly viewId: number;
-  /** The view's name in the text; absent if the view still has that name. */
+  /** The view's name in the SQL; absent if the view still has that name. */
   readonly renamedFrom?: string;
   readonly columnNames: readonly string[];
 }
 
 /**
- * A sequence. Its numbers are stored as decimal strings, because JSON numbers cannot represent 64
- * bits.
+ * A sequence. Its numbers are stored as decimal strings, because JSON numbers cannot represent all
+ * 64-bit integers.
  */
 export interface SequenceEntry {
-  /** The id, which is unique among tables, views, topics and sequences. */
+  /** The id, unique among tables, views, topics and sequences. */
   readonly sequenceId: number;
   readonly namespace: string;
   readonly name: string;
@@ -526,11 +538,11 @@ export interface SequenceEntry {
   readonly maximum: string;
   readonly start: string;
   readonly cycles: boolean;
-  /** The minimum number of values that are reserved at a time (CACHE). */
+  /** The minimum number of values reserved at a time (CACHE). */
   readonly cache: number;
-  /** The column that owns the sequence. If the column is dropped, so is the sequence. */
+  /** The column that owns the sequence. Dropping the column also drops the sequence. */
   readonly ownedBy?: SequenceOwner;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -538,23 +550,23 @@ export interface SequenceEntry {
 }
 
 /**
- * An enum type, whose values are stored on disk as the positions of their labels; a row type, a
- * domain or a collation.
+ * An enum type, a row type, a domain or a collation. Enum values are stored on disk as the
+ * positions of their labels.
  */
 export interface TypeEntry {
-  /** The id, which is unique among tables, views, topics, sequences and types. */
+  /** The id, unique among tables, views, topics, sequences and types. */
   readonly typeId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The labels of an enum type in order. */
+  /** The labels of an enum type, in order. */
   readonly labels: readonly EnumLabel[];
-  /** The default and the constraints of a domain; absent for other types. */
+  /** The default and the constraints of a domain; absent for anything else. */
   readonly domain?: DomainRules;
-  /** The fields of a row type; absent for other types. */
+  /** The fields of a row type; absent for anything else. */
   readonly fields?: readonly RowField[];
-  /** The rules of a collation, which shares the names of types; absent for types. */
+  /** The rules of a collation; absent for types. Collations and types share one set of names. */
   readonly collation?: CollationRules;
-  /** The text of COMMENT ON; absent if there is none. */
+  /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -567,67 +579,66 @@ export interface SequenceOwner {
 }
 
 export interface UserEntry {
-  /** The id of a user, which is also the login name. */
+  /** The id of the user, which is also a login name. */
   readonly userId: string;
-  /** An additional login name, which a guest chose in order to become a user. */
+  /** An additional login name, which a guest chose on signing up. */
   readonly loginName?: string;
   readonly role: Role;
   readonly email: string | undefined;
-  /** When the user proved that they receive mail at the address; absent if they never did. */
+  /** When the user proved that they receive mail at the address; absent if they never have. */
   readonly emailVerifiedAtMs?: number | undefined;
   /**
    * Whether the user chose the address at sign-up and has not verified it since. Such an address
    * may belong to somebody else. Absent if an administrator set the address.
    */
   readonly isEmailUnproven?: true | undefined;
-  /** A JSON object, as text, with data that administrators can set for the user. */
+  /** A JSON object, as text, with data that administrators can attach to the user. */
   readonly metadata?: string;
   readonly authType: "password" | "oauth" | "internal" | "guest";
   /**
-   * The argon2id hash of the password; absent if no password was ever set. Only authentication
-   * reads it.
+   * The argon2id hash of the password; absent if no password has ever been set. Only
+   * authentication reads it.
    */
   readonly passwordHash: string | undefined;
   /** The token version. Every event that invalidates all tokens of the user increments it. */
   readonly tokenVersion: number;
   /**
    * The link to a provider (OpenID Connect) as JSON text: `provider` and `subject`, or `provider`
-   * and `user` before the first login. Several links are an array. At most one account has a given
-   * link.
+   * and `user` before the first login. Several links form an array. At most one account has a
+   * given link.
    */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
   /**
-   * When a token of the user was last used. The time is stored with a delay of a minute, or more if
-   * there are very many users.
+   * When a token of the user was last used. The time is stored with a delay of a minute, or more
+   * if there are very many users.
    */
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** The time at which DROP USER was executed. */
+  /** When DROP USER was executed. */
   readonly deletedAtMs: number | undefined;
   /**
-   * The time after which the data of a dropped account is erased; absent before the drop and after
-   * the erasure.
+   * The time after which a dropped account's data is erased; absent before the drop and after the
+   * erasure.
    */
   readonly eraseAfterMs?: number | undefined;
 }
 
-/** A kind of access that the scopes of a service token may include. `write` includes `read`. */
+/** A kind of access that a service token's scopes may include. `write` includes `read`. */
 export type TokenRight = "read" | "write" | "define" | "act";
 
 /** A token with which a program acts as a user. */
 export interface ServiceTokenEntry {
   readonly name: string;
   readonly userId: string;
-  /** The SHA-256 of the secret in base64url. */
+  /** The SHA-256 hash of the secret, in base64url. */
   readonly secretHash: string;
   /**
-   * The kinds of access that the token has, within the rights of its user; absent if it has all of
-   * them.
+   * The kinds of access that the token grants, within its user's rights; absent for all of them.
    */
   readonly rights?: readonly TokenRight[];
-  /** The namespaces whose objects the token may be used for; absent for all. */
+  /** The namespaces whose objects the token gives access to; absent for all. */
   readonly namespaces?: readonly string[];
   readonly expiresAtMs?: number;
   readonly createdBy: string;
@@ -642,9 +653,9 @@ export interface ServiceTokenEntry {
 /** A code with which a limited number of people can sign up. */
 export interface InvitationEntry {
   readonly name: string;
-  /** The SHA-256 of the invitation code in base64url. */
+  /** The SHA-256 hash of the invitation code, in base64url. */
   readonly secretHash: string;
-  /** How many accounts may be created with the code; absent for any number. */
+  /** How many accounts may be created with the code; absent if there is no limit. */
   readonly usesMax?: number;
   readonly usedCount: number;
   readonly expiresAtMs?: number;
@@ -652,7 +663,7 @@ export interface InvitationEntry {
   readonly createdAtMs: number;
 }
 
-/** A dropped account that will be erased. */
+/** A dropped account that is due to be erased. */
 export interface Erasure {
   readonly accountId: number;
   readonly userId: string;
@@ -661,13 +672,13 @@ export interface Erasure {
   readonly eraseAfterMs: number;
 }
 
-/** An uploaded file: the location of its bytes, and the row whose FILE cell refers to them. */
+/** An uploaded file: where its bytes are, and the row whose FILE value refers to them. */
 export interface FileEntry {
   readonly fileId: string;
   readonly tableId: number;
   readonly owner: number;
   readonly columnId: number;
-  /** The primary key of the row, in a format that is defined by the layer that lists the file. */
+  /** The primary key of the row, in a format defined by the layer that lists the file. */
   readonly keyJson: string;
   readonly sub: string;
   readonly storedName: string;

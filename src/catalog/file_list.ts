@@ -1,13 +1,13 @@
 /**
  * Manages the list of uploaded files. It is the only part of the catalog that is not kept in
- * memory, because it grows with the data of users. Callers that do not need the whole list
- * read it in portions, or read only the files of one table or owner.
+ * memory, because it grows with users' data. Callers that do not need the entire list read it in
+ * portions, or read only the files of one table or owner.
  *
- * Uploads therefore do not block the event loop with reads of the whole list. The cost is that two
- * indexes are checked at startup.
+ * Uploads therefore do not block the event loop with reads of the entire list. In return, two
+ * indexes have to be checked at startup.
  *
- * - The number of files is in memory (`count`), and each transaction that changes the list updates
- *   it.
+ * - The number of files is kept in memory (`count`), and each transaction that changes the list
+ *   updates it.
  */
 import { assert } from "../base/assert.ts";
 import type { CatalogFiles } from "./catalog.ts";
@@ -16,8 +16,8 @@ import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /**
- * The number of entries that are read at a time. Reading an entry takes up to 20 µs, so reading a
- * portion takes less than a time slice.
+ * The number of entries read at a time. Reading an entry takes up to 20 µs, so reading a portion
+ * takes less than a time slice.
  */
 const PORTION_COUNT = 64;
 

@@ -1,11 +1,11 @@
 /**
- * Describes the indexes of a table and the parts of their keys, which are columns or expressions.
+ * Describes a table's indexes and the parts of their keys, which are columns or expressions.
  */
 import type { DataType, TermKind } from "../types/mod.ts";
 import { keyNameOf } from "./declared_keys.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 
-/** One part of the key of an index: a column or an expression. */
+/** A part of an index key: a column or an expression. */
 export interface IndexPart {
   /** The id of the column, or the id that the index assigned to the expression. */
   readonly columnId: number;
@@ -13,7 +13,7 @@ export interface IndexPart {
   readonly name: string;
   readonly type: DataType;
   readonly isExpression: boolean;
-  /** The kind of terms in an inverted index; undefined in any other index. */
+  /** The kind of terms in an inverted index; undefined for any other index. */
   readonly terms: TermKind | undefined;
 }
 
@@ -39,17 +39,23 @@ const OPERATOR_CLASSES: Readonly<Record<TermKind, string>> = {
   elements: "array_ops",
 };
 
-/** Returns the operator class with which CREATE INDEX specifies a kind of terms. */
+/** Returns the operator class that selects a kind of terms in CREATE INDEX. */
 export function operatorClassOf(terms: TermKind): string {
   return OPERATOR_CLASSES[terms];
 }
 
-/** Whether an index lists the rows that contain each term, rather than sorting rows. */
+/**
+ * Returns whether an index is inverted: it lists the rows that contain each term, instead of
+ * sorting rows.
+ */
 export function isInverted({ expressions = [] }: Pick<IndexEntry, "expressions">): boolean {
   return expressions.some(({ terms }) => terms !== undefined);
 }
 
-/** Whether an index refuses rows, as that of a UNIQUE or EXCLUDE constraint does. */
+/**
+ * Returns whether an index enforces a rule by refusing rows, as the index of a UNIQUE or EXCLUDE
+ * constraint does.
+ */
 export function refusesRows({
   isExclusion,
   isUnique,
@@ -57,7 +63,7 @@ export function refusesRows({
   return isUnique || isExclusion === true;
 }
 
-/** Whether the keys or the selection of rows of an index depend on a column. */
+/** Returns whether an index depends on a column, either for its keys or for selecting its rows. */
 export function dependsOn(
   { columnIds, expressions = [], where }: IndexEntry,
   columnId: number,
@@ -69,24 +75,23 @@ export function dependsOn(
   );
 }
 
-/** Whether the values that an index stores for a column are computed from several columns. */
+/**
+ * Returns whether the values that an index stores for a column are computed from several columns.
+ */
 export function computesFrom(index: IndexEntry, columnId: number): boolean {
   const { columnIds, where } = index;
   return dependsOn(index, columnId) && (where !== undefined || !columnIds.includes(columnId));
 }
 
-/**
- * The id of the index that is ordered by a primary key. It is not the id of any column or other
- * index.
- */
+/** The id of the index in primary key order. No column or other index has this id. */
 export const KEY_INDEX_ID = 0;
 
 const keyIndexes = new WeakMap<TableEntry, IndexEntry | undefined>();
 
 /**
  * Returns the indexes by which rows of a table can be found and sorted: the secondary indexes and,
- * if the primary key has several columns, an index in primary key order, which the catalog does not
- * list.
+ * if the primary key has several columns, an index in primary key order, which the catalog does
+ * not list.
  */
 export function readIndexesOf(table: TableEntry): readonly IndexEntry[] {
   const { indexes = [] } = table;

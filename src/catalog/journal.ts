@@ -1,14 +1,14 @@
 /**
- * Records the rows that each catalog transaction wrote, in order, so that an older copy of the
- * catalog can be brought to any later state. The journal is kept while the log is archived, and its
- * entries are removed once an archive contains them.
+ * Records the rows written by each catalog transaction, in order, so that an older copy of the
+ * catalog can be brought forward to any later state. The journal is kept while the log is
+ * archived, and its entries are removed once an archive contains them.
  *
- * - Every transaction that changes more than the store's own rows is counted, even while no journal
- *   is kept, so that gaps in a journal can be detected. The times at which users were last seen are
- *   not recorded, because users do not make these changes.
+ * - Every transaction that changes more than the store's own rows is counted, even while no
+ *   journal is kept, so that gaps in a journal can be detected. The times at which users were last
+ *   seen are not recorded, because users do not make these changes.
  * - Each entry has a stamp, which is a separate seq: commits below it precede the transaction, and
- *   commits above it follow it. Stamps are in ascending order. A transaction that is made with a
- *   commit of rows has the seq of this commit.
+ *   commits above it follow it. Stamps are in ascending order. The stamp of a transaction
+ *   committed together with rows is the seq of that commit.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -20,16 +20,16 @@ import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
 /** A transaction in the catalog's journal. */
 export interface JournalEntry {
-  /** The number of the transaction; the numbers start at 1 and have no gaps. */
+  /** The number of the transaction. Numbers start at 1 and have no gaps. */
   readonly id: number;
   readonly stamp: number;
-  /** The rows that the transaction wrote. The value of a removed row is absent. */
+  /** The rows written by the transaction. The value of a removed row is absent. */
   readonly changes: readonly SealedChange[];
 }
 
 /**
- * The tables that are not journaled. They describe the store's own files, or their contents would
- * be useless after a restore.
+ * The tables that are not journaled, because they describe the store's own files or would be
+ * useless after a restore.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
@@ -44,7 +44,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 
 export class CatalogJournal {
-  /** Returns the next seq in commit order; undefined before commits have begun. */
+  /** Returns the next seq in commit order; undefined until commits have begun. */
   issueSeq: (() => number) | undefined;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -52,7 +52,10 @@ export class CatalogJournal {
   readonly #isKept: boolean;
   #endBegun: number;
   #stampBegun: number;
-  /** The seq of the commit of rows that is made with the current transaction. */
+  /**
+   * The seq of the row commit to which the current transaction belongs; undefined if it belongs to
+   * none.
+   */
   #commitSeq: number | undefined;
 
   constructor({
@@ -92,7 +95,7 @@ export class CatalogJournal {
   }
 
   /**
-   * Returns the position of a catalog change in commit order; before commits have begun, this is an
+   * Returns the position of a catalog change in commit order. Until commits have begun, this is an
    * estimate.
    */
   newSeq(): number {
@@ -100,13 +103,13 @@ export class CatalogJournal {
     return Math.max(seqFromUnixMs(this.#clock.nowMs()), this.#counters.get("highest_seq"));
   }
 
-  /** Returns the current entries with ids above the given one, in ascending order. */
+  /** Returns the current entries with ids greater than `id`, in ascending order. */
   after(id: number): readonly JournalEntry[] {
     const entries = allSealed<JournalEntry>(this.#file, "journal");
     return entries.filter((entry) => entry.id > id);
   }
 
-  /** Removes the entries up to this id, which have been stored elsewhere. */
+  /** Removes the entries up to and including `upToId`, which have been stored elsewhere. */
   forget(upToId: number): void {
     const gone = allSealed<JournalEntry>(this.#file, "journal").filter(({ id }) => id <= upToId);
     if (gone.length === 0) return;
@@ -115,7 +118,10 @@ export class CatalogJournal {
     });
   }
 
-  /** Runs a transaction that is made with a commit of rows. @param seq Undefined without rows. */
+  /**
+   * Runs a transaction that is committed together with rows.
+   * @param seq The seq of the row commit; undefined if there are no rows.
+   */
   stampedWith(seq: number | undefined, transaction: () => void): void {
     this.#commitSeq = seq;
     try {

@@ -1,7 +1,7 @@
 /**
  * Implements the store's manifest in the catalog database. Publishing a segment is therefore a
- * single SQLite transaction, and there is no separate manifest file that could be inconsistent with
- * the catalog.
+ * single SQLite transaction, and there is no separate manifest file that could be inconsistent
+ * with the catalog.
  *
  * The interface belongs to storage (`storage/contract/manifest.ts`), which is a sibling layer and
  * must not be imported here. This file therefore declares types with the same members, and
@@ -16,7 +16,7 @@ import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SealedFile, SqliteFile } from "./sqlite_file.ts";
 import type { UndoneDefinitions } from "./undone_definitions.ts";
 
-/** One live segment file: a `SegmentEntry` of the storage layer. */
+/** A live segment file: the equivalent of a `SegmentEntry` in the storage layer. */
 export interface SegmentRecord {
   readonly segmentId: number;
   readonly tableId: number;
@@ -44,7 +44,7 @@ export interface TableStateRecord {
   readonly lastFlushedAtMs: number;
 }
 
-/** A change to the manifest, which is applied either completely or not at all. */
+/** A change to the manifest, applied either completely or not at all. */
 export interface ManifestUpdate {
   readonly addSegments?: readonly SegmentRecord[];
   readonly changeSegments?: readonly SegmentRecord[];
@@ -54,19 +54,19 @@ export interface ManifestUpdate {
   readonly firstLogFile?: number;
 }
 
-/** The entries of one table in the manifest. */
+/** A table's entries in the manifest. */
 export interface ListedOfTable {
   readonly segmentIds: readonly number[];
   readonly tableIds: readonly number[];
 }
 
-/** A segment as it is stored, with the field names that the file uses. */
+/** A segment in its stored form, with the field names used in the file. */
 interface StoredSegment extends Omit<SegmentRecord, "isGivenUp"> {
   readonly putAside?: true;
 }
 
 /**
- * The number of ids that are reserved on disk at a time, so that most segments need no additional
+ * The number of ids reserved on disk at a time, so that most segments need no additional
  * transaction.
  */
 const SEGMENT_ID_BLOCK = 64;
@@ -94,7 +94,7 @@ export class ManifestDatabase {
 
   /**
    * Returns every live segment in ascending order of id, the state of every table, and the first
-   * log file that is needed.
+   * log file still needed.
    */
   load(): {
     segments: readonly SegmentRecord[];
@@ -129,7 +129,9 @@ export class ManifestDatabase {
     for (const id of tableIds) this.#tables.delete(id);
   }
 
-  /** Applies a change in one durable transaction: once this returns, a crash does not undo it. */
+  /**
+   * Applies a change in a single durable transaction. Once this returns, a crash does not undo it.
+   */
   publish(change: ManifestUpdate): void {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
     const { tables = [], removeTableIds = [], firstLogFile = 0 } = change;
@@ -194,7 +196,7 @@ export class ManifestDatabase {
     return this.#undone.seqs;
   }
 
-  /** Returns the highest seq that any segment, table state or definition has or has had. */
+  /** Returns the highest seq that any segment, table state or definition has ever had. */
   highestSeq(): Seq {
     const seq = seqFromNumber(this.#counters.get("highest_seq"));
     assert(seq !== undefined, "the highest seq must be in range");
@@ -202,7 +204,7 @@ export class ManifestDatabase {
   }
 }
 
-/** Removes entries of the manifest within the current transaction of a file. */
+/** Removes manifest entries within a file's current transaction. */
 export function removeListed(file: SealedFile, { segmentIds, tableIds }: ListedOfTable): void {
   for (const id of segmentIds) removeSealed(file, "segments", id);
   for (const id of tableIds) removeSealed(file, "table_states", id);

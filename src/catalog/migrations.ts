@@ -2,17 +2,17 @@
  * Defines the format of the catalog database, version by version.
  *
  * Every table has only a key and a sealed body (see `records.ts`), because the checksum would not
- * cover any other column. Indexes over values in the bodies are only used to find rows. If damage
- * to such an index hides an unused file, the next sweep still removes the file, because it does not
- * use the index. A released step must never change; a change to the format adds a step.
+ * cover any other column. Indexes on values in the bodies only serve to find rows. If damage to
+ * such an index hides an unused file, the next sweep still removes the file, because the sweep
+ * does not use the index. A released step must never change; a change to the format adds a step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file is always
  * correct: an older server can read it without opening the log, and refuse the file.
  */
 
 /**
- * The application id "TDMK", which is stored in the header of the file, so that SQLite files of
- * other programs can be recognised.
+ * The application id "TDMK", stored in the header of the file, so that SQLite files from other
+ * programs are not mistaken for a catalog.
  */
 export const APPLICATION_ID = 0x54444d4b;
 
@@ -58,8 +58,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX files_of_tables ON files (table_id);
   CREATE INDEX files_of_owners ON files (owner);
   `,
-  // The new version keeps older servers out, because they would look for segments in other storages
-  // in their data directory.
+  // The version is raised to keep out older servers, which would look in their data directory for
+  // segments in other storages.
   `
   CREATE TABLE storages (storage_id TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
@@ -75,7 +75,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE sequence_marks (sequence_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // The new version keeps older servers out, because they would not update secondary indexes.
+  // The version is raised to keep out older servers, which would not update secondary indexes.
   `
   SELECT 1;
   `,
@@ -89,30 +89,30 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE invitations (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   `,
-  // The new version keeps older servers out, because they would read inverted indexes as sorted
-  // indexes.
+  // The version is raised to keep out older servers, which would read inverted indexes as sorted
+  // ones.
   `
   SELECT 1;
   `,
-  // The new version keeps older servers out, because they would not check the conditions of
+  // The version is raised to keep out older servers, which would not check the conditions of
   // domains.
   `
   SELECT 1;
   `,
-  // The new version keeps older servers out, because they would not apply policies.
+  // The version is raised to keep out older servers, which would not apply policies.
   `
   SELECT 1;
   `,
-  // The new version keeps older servers out, because they cannot read columns of type NUMERIC
-  // without a size.
+  // The version is raised to keep out older servers, which cannot read NUMERIC columns without a
+  // declared precision.
   `
   SELECT 1;
   `,
-  // The new version keeps older servers out, because they would read functions as views.
+  // The version is raised to keep out older servers, which would read functions as views.
   `
   SELECT 1;
   `,
-  // The new version keeps older servers out, because they would not fire triggers.
+  // The version is raised to keep out older servers, which would not fire triggers.
   `
   SELECT 1;
   `,

@@ -2,14 +2,14 @@
  * Finds user names that people would confuse, as RFC 8265 requires for account names: two accounts
  * must not differ only in case, width or look-alike letters.
  *
- * The folded form is only used to decide whether a new name may be chosen. A name itself is
- * compared in Unicode form NFC, and its case matters.
+ * The folded form only serves to decide whether a new name may be chosen. Names themselves are
+ * compared in Unicode form NFC, case-sensitively.
  *
  *     name ──NFKC──► look-alikes of Latin letters ──lower case──► NFC
  *     Аdа (Cyrillic А and а)  ──────────────────────────────────►  ada
  */
 
-/** Letters of other scripts, each followed by the Latin letter that it looks like. */
+/** Letters from other scripts, each followed by the Latin letter that it resembles. */
 const LOOK_ALIKES =
   // Cyrillic letters.
   "АAаaВBЕEеeЅSѕsІIіiЈJјjКKМMНHОOоoРPрpСCсcТTУYуyХXхxҮYүyһhԁdԚQԛqԜWԝwӀl" +
@@ -17,7 +17,7 @@ const LOOK_ALIKES =
   "ΑAαaΒBΕEΖZΗHΙIιiΚKκkΜMΝNνvΟOοoΡPρpΤTΥYυuΧXχxϲcϹCϳj" +
   // Armenian letters.
   "ՕOօoՍUսuՏSոnցgհhզq" +
-  // Latin letters outside the alphabet.
+  // Latin letters outside the basic alphabet.
   "ıiɑaɡgɩiʟLɪiʏYɴNʀRʜHꞲJ";
 
 const LATIN_OF = new Map<string, string>();
@@ -25,7 +25,7 @@ for (let index = 0; index < LOOK_ALIKES.length; index += 2) {
   LATIN_OF.set(LOOK_ALIKES.charAt(index), LOOK_ALIKES.charAt(index + 1));
 }
 
-/** Returns a string that is the same for two names if people would confuse them. */
+/** Returns a string that is equal for two names if people would confuse them. */
 export function foldedUserName(name: string): string {
   const compatible = name.normalize("NFKC");
   const latin = Array.from(compatible, (letter) => LATIN_OF.get(letter) ?? letter).join("");

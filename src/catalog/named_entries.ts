@@ -2,8 +2,8 @@
  * Manages the entries of one kind that have a name in a namespace, such as views: in memory for
  * reading, and in SQLite as one sealed row each.
  *
- * `put` and `remove` must be called within the transaction of a definition, and `remember` and
- * `forget` after it.
+ * `put` and `remove` must be called within the transaction that changes a definition, and
+ * `remember` and `forget` after it.
  */
 import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
@@ -24,8 +24,8 @@ export class NamedEntries<Entry extends NamedEntry> {
 
   /**
    * Reads or copies the entries of one kind.
-   * @param options.table The table of SQLite, whose key is the id of an entry.
-   * @param options.from Entries that are copied; absent if they are read from the file.
+   * @param options.table The SQLite table. Its key is the id of an entry.
+   * @param options.from The entries to copy; absent to read them from the file.
    * @param options.read Completes an entry that has been read from the file.
    */
   constructor(
@@ -96,7 +96,7 @@ export class NamedEntries<Entry extends NamedEntry> {
   }
 }
 
-/** The key is unambiguous, because the name of a namespace contains no dot. */
+/** The key is unambiguous, because namespace names contain no dots. */
 function keyOf(namespace: string, name: string): string {
   return `${namespace}.${name}`;
 }

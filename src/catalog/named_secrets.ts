@@ -12,13 +12,13 @@ import type { SqliteFile } from "./sqlite_file.ts";
 
 interface NamedSecret {
   readonly name: string;
-  /** The SHA-256 of the secret in base64url. */
+  /** The SHA-256 hash of the secret, in base64url. */
   readonly secretHash: string;
 }
 
 /** The interface through which other layers use the entries. */
 export interface SecretEntries<Entry extends NamedSecret> {
-  /** The version of the entries. Every new and every dropped entry increments it. */
+  /** The version of the entries. Creating or dropping an entry increments it. */
   readonly version: number;
   named(name: string): Entry | undefined;
   byHash(secretHash: string): Entry | undefined;
@@ -30,8 +30,8 @@ export interface SecretEntries<Entry extends NamedSecret> {
   change(entry: Entry): void;
   drop(name: string): void;
   /**
-   * Replaces entries in which only informational times have changed. Entries that have been dropped
-   * are skipped.
+   * Replaces entries in which only informational times have changed. Skips entries that have been
+   * dropped.
    */
   note(entries: readonly Entry[]): void;
 }
@@ -107,8 +107,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * Removes entries within the current transaction. Once the transaction is durable, the returned
-   * function must be called.
+   * Removes entries within the current transaction. The caller must call the returned function
+   * once the transaction is durable.
    */
   storeWithout(isGone: (entry: Entry) => boolean): () => void {
     const gone = this.all().filter(isGone);
@@ -123,8 +123,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * After a restore, removes the entries that did not exist in the replaced state, because they had
-   * been dropped there.
+   * After a restore, removes the entries missing from the replaced state, because they had been
+   * dropped there.
    */
   continueFrom(before: readonly Entry[]): void {
     const known = new Set(before.map(({ secretHash }) => secretHash));

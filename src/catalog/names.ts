@@ -3,8 +3,8 @@
  *
  * The names of namespaces, tables, views, topics, webhooks, storages, tokens, invitations and
  * constraints follow the same rule, except that the names of tables and of the objects on them may
- * begin with "_", because Prisma uses such names. Column names may contain other characters if they
- * are quoted. User ids have separate rules, because other systems assign them.
+ * begin with "_", because Prisma uses such names. Quoted column names may contain other
+ * characters. User ids have separate rules, because other systems assign them.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
@@ -49,22 +49,22 @@ const KINDS_BEGINNING_LOW: ReadonlySet<ObjectKind> = new Set<ObjectKind>([
   "trigger",
 ]);
 
-/** Returns whether a namespace must not be created, dropped or altered. Case does not matter. */
+/** Returns whether a namespace must not be created, dropped or altered. Case is ignored. */
 export function isReservedNamespace(name: string): boolean {
   const folded = name.toLowerCase();
   return RESERVED_NAMESPACES.has(folded) || folded.startsWith("pg_");
 }
 
 /**
- * Returns whether a namespace contains only the server's own tables, or no tables at all. Case does
- * not matter.
+ * Returns whether a namespace contains only the server's own tables, or no tables at all. Case is
+ * ignored.
  */
 export function isSystemNamespace(name: string): boolean {
   return isReservedNamespace(name) && name.toLowerCase() !== DEFAULT_NAMESPACE;
 }
 
 /**
- * Requires that a name is valid for an object of this kind.
+ * Requires that a name is valid for an object of the given kind.
  * @throws {DatabaseError} INVALID_NAME; for a namespace, also RESERVED_NAME.
  */
 export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
@@ -87,7 +87,7 @@ export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDe
 }
 
 /**
- * Checks a column name.
+ * Requires that a column name is valid.
  *
  * @param isQuoted True if it was written in double quotes, which permits more characters.
  * @throws {DatabaseError} INVALID_NAME, RESERVED_NAME
@@ -128,9 +128,9 @@ function isUserId(userId: string): boolean {
 }
 
 /**
- * Returns the reason why a string cannot be the id of a new user, as the end of a sentence;
- * undefined if the string is a valid id. Two ids that look alike would make two users
- * indistinguishable.
+ * Returns why a string cannot be the id of a new user, phrased as the end of a sentence; undefined
+ * if the string is a valid id. Characters that cannot be seen are refused, because they would make
+ * two users indistinguishable.
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
@@ -144,7 +144,7 @@ export function newUserIdFault(userId: string): string | undefined {
   return undefined;
 }
 
-/** Requires that a name is valid for a new user. @throws {DatabaseError} INVALID_NAME */
+/** Requires that a string is a valid id for a new user. @throws {DatabaseError} INVALID_NAME */
 export function checkNewUserId(userId: string): void {
   const fault = newUserIdFault(userId);
   if (fault === undefined) return;
@@ -176,23 +176,21 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
 
 const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-// Matches printable characters, that is, neither control, unassigned or private characters nor line
-// breaks. The only format characters that are allowed are the joiners, which some scripts require.
+// Matches printable characters: no control, unassigned or private-use characters, and no line
+// breaks. The only format characters allowed are the joiners, which some scripts require.
 const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
 const USER_ID_RULE = `it must have 1 to ${USER_ID_BYTES_MAX} bytes, and contain no control characters, "/", "\\" or ".."`;
 
 /**
- * Matches zero-width, bidirectional, unassigned and private characters, fillers, and all blanks
- * except U+0020.
+ * Matches zero-width, bidirectional, unassigned and private-use characters, fillers, and all
+ * whitespace except U+0020.
  */
 const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{White_Space}/u;
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/**
- * Returns a name in the form in which messages quote it: shortened, and without control characters.
- */
+/** Returns a name as quoted in messages: shortened, and without control characters. */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

@@ -1,15 +1,14 @@
 /**
- * Interprets the options of tables and topics in `WITH (…)` and `SET (…)`, which the parser has
- * read.
+ * Interprets the parsed options of tables and topics in `WITH (…)` and `SET (…)`.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 
-/** A setting `name = value`, as the parser has read it. */
+/** A parsed setting `name = value`. */
 export interface OptionSetting {
-  /** The name of the option, in any case. */
+  /** The name of the option, in upper or lower case. */
   readonly name: string;
   readonly value: string | number | boolean;
-  /** The offset of the option in the SQL text of the request. */
+  /** The offset of the option in the request's SQL. */
   readonly position?: number;
 }
 
@@ -26,7 +25,7 @@ export function refuseTwice(settings: readonly OptionSetting[]): void {
 }
 
 /**
- * Interprets a setting whose value is one of several words, in any case.
+ * Interprets a setting whose value must be one of several keywords, ignoring case.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wordFrom<Word extends string>(
@@ -45,7 +44,7 @@ export function wordFrom<Word extends string>(
 }
 
 /**
- * Interprets a setting whose value is an integer, which may be written as a string.
+ * Interprets a setting whose value must be an integer, which may be written as a string.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wholeFrom(
@@ -63,7 +62,7 @@ export function wholeFrom(
   );
 }
 
-/** Returns the details of an error that refers to a setting: its position in the SQL text. */
+/** Returns the position of a setting in the SQL, as the details of an error. */
 export function placeOf(setting: { position?: number } | undefined): ErrorDetails {
   return setting?.position === undefined ? {} : { position: setting.position };
 }

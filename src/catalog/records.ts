@@ -1,9 +1,9 @@
 /**
- * Stores each catalog entry in one SQLite row, which consists of the entry's key, its JSON, and a
+ * Stores each catalog entry in a SQLite row, which consists of the entry's key, its JSON, and a
  * checksum over the table name and both.
  *
- * SQLite's pages have no checksums. `quick_check` detects a broken structure; a flipped byte within
- * a row is detected here, when the row is read at startup.
+ * SQLite's pages have no checksums. `quick_check` detects a broken structure; a flipped byte
+ * within a row is detected here, when the row is read at startup.
  */
 import { assert } from "../base/assert.ts";
 import { crc32 } from "../base/checksum.ts";
@@ -38,7 +38,7 @@ export type SealedTable = keyof typeof KEY_COLUMNS;
 
 interface SealedEntry {
   readonly key: string | number;
-  /** The value, which JSON must be able to represent. */
+  /** The value. It must be representable as JSON. */
   readonly value: unknown;
 }
 
@@ -49,8 +49,8 @@ export function putSealed(file: SealedFile, table: SealedTable, entry: SealedEnt
 }
 
 /**
- * Inserts or replaces a row without journaling the change, because the change would be useless
- * after a restore.
+ * Inserts or replaces a row without journaling the change, for changes that would be useless after
+ * a restore.
  */
 export function putUnnoted(file: SealedFile, table: SealedTable, entry: SealedEntry): void {
   const body = JSON.stringify(entry.value);
@@ -62,7 +62,7 @@ export function putUnnoted(file: SealedFile, table: SealedTable, entry: SealedEn
   );
 }
 
-/** Removes one row by its key. */
+/** Removes a row by its key. */
 export function removeSealed(file: SealedFile, table: SealedTable, key: string | number): void {
   file.run(`DELETE FROM ${table} WHERE ${KEY_COLUMNS[table]} = ?1`, key);
   file.noteChange([table, key]);
@@ -74,22 +74,21 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // The cast is safe: the checksum has matched, so this is the value that was passed to
-  // `putSealed`.
+  // The cast is safe: the checksum matched, so this is the value that was passed to `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
-/** Selects the rows of one portion of a sealed table. */
+/** Selects a portion of the rows of a sealed table. */
 export interface RecordRange {
   /** The id after which the portion begins (exclusive). */
   readonly after: string | number;
-  /** An indexed column that the database extracts from the body, and the value to match. */
+  /** An indexed column that the database extracts from the body, and the value it must have. */
   readonly match?: readonly [column: string, value: number] | undefined;
   readonly countMax: number;
 }
 
 /**
- * Returns some of a table's rows, in key order.
+ * Returns a portion of a table's rows, in key order.
  * @throws {CorruptionError} If a row is damaged.
  */
 export function sealedPortion(
@@ -109,7 +108,7 @@ export function sealedPortion(
 }
 
 /**
- * Returns the row with a key, or undefined.
+ * Returns the row with the given key; undefined if there is none.
  * @throws {CorruptionError} If it is damaged.
  */
 export function oneSealed(file: SealedSource, table: SealedTable, key: string | number): unknown {
@@ -121,7 +120,7 @@ export function oneSealed(file: SealedSource, table: SealedTable, key: string | 
   return row === undefined ? undefined : unsealed(table, row, file.path);
 }
 
-/** A SQL value as JSON. A value that JSON cannot represent is an object with a tag. */
+/** A SQL value as JSON. A value that JSON cannot represent is an object with a type tag. */
 export type ValueJson =
   | null
   | boolean

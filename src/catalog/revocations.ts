@@ -1,8 +1,9 @@
 /**
  * Stores revoked token and session ids.
  *
- * An entry is kept until a day after every token that it revokes has expired, because the clock may
- * jump. Whenever an entry is added, a few old entries are removed.
+ * An entry is kept until a day after every token that it revokes has expired, in case the clock
+ * jumps. Whenever an entry is added, a few old entries are checked and removed if they are no
+ * longer needed.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import type { CatalogRevocations, RevokeOptions } from "./catalog.ts";
@@ -13,24 +14,24 @@ export interface RevocationRecord {
   readonly id: string;
   readonly revokedAtMs: number;
   readonly expiresAtMs: number;
-  /** The token whose use retired this one; absent if it was not retired by a successor. */
+  /** The token whose use retired this one; absent if no successor did. */
   readonly successorId?: string;
 }
 
 const KEPT_MS: number = 24 * HOUR_MS;
 
 /**
- * The number of entries that are checked for expiry whenever an entry is added. It exceeds one, so
+ * The number of entries checked for expiry whenever an entry is added. It is greater than one, so
  * that expired entries cannot accumulate.
  */
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations implements CatalogRevocations {
-  /** The version of the revocation list, which every revocation increments. */
+  /** The version of the revocation list. Every revocation increments it. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;
-  /** The entries, ordered by the time of the last check, oldest first. */
+  /** The entries in order of their last expiry check, oldest first. */
   readonly #entries = new Map<string, RevocationRecord>();
   /** The ids of entries that had already expired when the file was opened. */
   readonly #over = new Set<string>();
@@ -54,8 +55,8 @@ export class Revocations implements CatalogRevocations {
   }
 
   /**
-   * Revokes an id. If the id is already revoked, the time and the successor of the first revocation
-   * are kept, unless `isAnew` is set.
+   * Revokes an id. If the id is already revoked, the time and the successor of the first
+   * revocation are kept, unless `isAnew` is set.
    */
   revoke(
     id: string,

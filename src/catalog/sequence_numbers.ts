@@ -1,40 +1,44 @@
 /**
- * Issues the numbers of sequences. A block of numbers is durably reserved before its first number
- * is issued, so no number is issued twice, even if the process is killed: afterwards, numbering
+ * Issues sequence numbers. A block of numbers is durably reserved before its first number is
+ * issued, so no number is issued twice, even if the process is killed: afterwards, numbering
  * continues after the block. Numbers in a block that are never issued form a gap.
  *
  *     reserved durably          1 … 32
  *     handed out from memory    1, 2, 3 ‖ kill          the next start goes on with 33
  *     handed out from memory    1, 2, 3, close          the next start goes on with 4
  *
- * If numbers are requested quickly, blocks become larger, so that a bulk load waits for the disk
- * only a few times. If a transaction fails, the numbers that it received are not issued again.
+ * If numbers are requested in quick succession, blocks become larger, so that a bulk load waits
+ * for the disk only a few times. If a transaction fails, the numbers that it received are not
+ * issued again.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { type Whole, wholeFromBigint } from "../types/mod.ts";
 import type { SequenceEntry } from "./entries.ts";
 
-/** The number of values in the first block that a sequence reserves. */
+/**
+ * The number of values in the first block that a sequence reserves. Later blocks may be larger.
+ */
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
-/** The time within which a block must be used up for the next block to be twice as large. */
+/** If a block is used up within this time, the next block is twice as large. */
 const QUICK_MS = 1000;
 
 /**
- * The number of values to skip after a restore has replaced an unreadable state, because it is
- * unknown how many values that state had issued.
+ * How many values to skip after a restore has replaced an unreadable state, because it is unknown
+ * how many values that state had issued.
  */
 const UNKNOWN_NUMBERS = 1_000_000n;
 
-/** The mark of a sequence, which records the number that the sequence has reached. */
+/** Records which number a sequence has reached. */
 export interface SequenceMark {
   readonly sequenceId: number;
-  /** The number as a decimal string, because JSON numbers cannot represent 64 bits. */
+  /** The number as a decimal string, because JSON numbers cannot represent all 64-bit integers. */
   readonly value: string;
   /**
-   * Whether `value` itself may already have been issued. If not, it is the next number to issue.
+   * Whether `value` itself may already have been issued. If not, it is the next number to be
+   * issued.
    */
   readonly isCalled: boolean;
 }
@@ -45,7 +49,7 @@ export interface SequenceMarks {
   store(marks: readonly SequenceMark[]): void;
 }
 
-/** The options of a sequence on which its numbers depend. */
+/** The options of a sequence that affect its numbers. */
 export type CountedSequence = Pick<
   SequenceEntry,
   | "cache"
@@ -59,7 +63,7 @@ export type CountedSequence = Pick<
   | "start"
 >;
 
-/** A block of reserved numbers, which begins with `first` and continues in steps of `step`. */
+/** A block of reserved numbers, starting at `first` and continuing in steps of `step`. */
 interface NumberBlock {
   readonly first: bigint;
   readonly step: bigint;
@@ -109,15 +113,17 @@ export class SequenceNumbers {
   }
 
   /**
-   * Returns the last number that this process has issued; if it has issued none, returns the number
-   * that `next` will return.
+   * Returns the last number that this process issued; if it has issued none, the number that
+   * `next` will return.
    */
   mark(sequence: CountedSequence): SequenceMark {
     const block = this.#blocks.get(sequence.sequenceId);
     return (block && usedIn(sequence, block)) ?? this.#markOf(sequence);
   }
 
-  /** Sets the number of a sequence. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL … */
+  /**
+   * Sets the current number of a sequence. @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL …
+   */
   set(sequence: CountedSequence, value: Whole, isCalled: boolean): void {
     requireWithin(sequence, BigInt(value));
     const { sequenceId } = sequence;
@@ -126,7 +132,7 @@ export class SequenceNumbers {
   }
 
   /**
-   * Sets a sequence back from `now` to `before`, so that the numbers between them are issued again.
+   * Sets a sequence back from `now` to `before`, so that the numbers in between are issued again.
    * If the sequence is no longer at `now`, because other callers have taken numbers, nothing
    * changes.
    */
@@ -144,7 +150,7 @@ export class SequenceNumbers {
     this.#blocks.delete(sequenceId);
   }
 
-  /** Returns the unused numbers of all blocks, so that later numbers follow without a gap. */
+  /** Gives back the unused numbers of all blocks, so that later numbers follow without a gap. */
   giveBack(sequences: Iterable<CountedSequence>): void {
     const marks: SequenceMark[] = [];
     for (const sequence of sequences) {
@@ -160,7 +166,7 @@ export class SequenceNumbers {
     return [...this.#known.values()];
   }
 
-  /** Adopts the number of a sequence that is already durable. */
+  /** Adopts a sequence number that is already durable. */
   remember(mark: SequenceMark): void {
     this.#known.set(mark.sequenceId, mark);
     this.#blocks.delete(mark.sequenceId);
@@ -207,8 +213,8 @@ export class SequenceNumbers {
 }
 
 /**
- * Returns the mark that is further along: the given mark, or the mark in the state that the restore
- * has replaced.
+ * Returns whichever mark is further along: the given one, or the one in the state that the restore
+ * replaced.
  *
  * @param before Undefined if that state cannot be read.
  */
@@ -222,7 +228,8 @@ export function markAfterRestore(
   const value = BigInt(mark.value);
   const step = BigInt(increment);
   if (before === "unknown") {
-    // At most a quarter of the remaining numbers is skipped, so that the sequence is not used up.
+    // At most a quarter of the remaining numbers is skipped, so that the sequence is not
+    // exhausted.
     const left = ((step > 0n ? BigInt(maximum) : BigInt(minimum)) - value) / step;
     const skipped = left / 4n < UNKNOWN_NUMBERS ? left / 4n : UNKNOWN_NUMBERS;
     return { sequenceId, value: (value + skipped * step).toString(), isCalled: true };
@@ -233,7 +240,7 @@ export function markAfterRestore(
   return isFurther || (other === value && before.isCalled) ? before : own;
 }
 
-/** Returns the mark of a sequence that has used part of a block. */
+/** Returns the mark of a sequence that has used up part of a block. */
 function usedIn(
   { sequenceId }: CountedSequence,
   { first, step, taken }: NumberBlock,
@@ -244,7 +251,8 @@ function usedIn(
 }
 
 /**
- * Returns how many numbers of a block a mark includes; undefined if the mark is before the block.
+ * Returns how many numbers of a block are used up at a mark; undefined if the mark is before the
+ * block.
  */
 function takenAt(
   { first, step, taken }: NumberBlock,
@@ -256,7 +264,7 @@ function takenAt(
 }
 
 /**
- * Returns the number after the current one, or the first number if none was issued.
+ * Returns the number after the current one; the first number if none has been issued.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 function firstAfter(sequence: CountedSequence, { isCalled, value }: SequenceMark): bigint {

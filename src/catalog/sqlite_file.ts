@@ -1,15 +1,17 @@
 /**
- * Opens a SQLite database as the catalog needs it: every transaction is durable when it returns, no
- * other process has access, and damaged files and files of a newer format are refused.
+ * Opens a SQLite database with the guarantees that the catalog needs: every transaction is durable
+ * when it returns, no other process has access, and damaged files and files in a newer format are
+ * refused.
  *
  * Invariants:
- * - A file of a newer format stays unchanged: its version is read directly from the first page.
- *   SQLite itself would first recover the file or, without recovery, refuse the state that a crash
- *   during a checkpoint leaves, in which the first page may count pages that are only in the log.
+ * - A file in a newer format stays unchanged: its version is read directly from the first page.
+ *   SQLite itself would first recover the file. Without recovery, it would refuse the state left
+ *   by a crash during a checkpoint, in which the first page may count pages that are only in the
+ *   log.
  * - After an I/O error, nothing more is written: the contents of the disk are then unknown, and
  *   only a restart, which reads them again, may continue. An I/O error during COMMIT ends the
- *   process. Otherwise a DROP TABLE that was reported as failed could turn out at the next startup
- *   to have succeeded, and rows acknowledged after it would be lost.
+ *   process. Otherwise, a DROP TABLE reported as failed could turn out at the next startup to have
+ *   succeeded, and rows acknowledged after it would be lost.
  */
 import { constants, Database, SQLiteError } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
@@ -21,7 +23,7 @@ import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
 /**
- * The log length in pages at which SQLite runs a checkpoint by itself, which is also SQLite's
+ * The log length in pages at which SQLite runs a checkpoint by itself; equal to SQLite's own
  * default.
  */
 const CHECKPOINT_PAGES = 1000;
@@ -36,8 +38,8 @@ const APPLICATION_OFFSET = 68;
 const HEADER_BYTES = 72;
 
 /**
- * The hint for errors that do not show their cause, because SQLite's own message says neither what
- * is wrong nor where.
+ * The hint for errors that do not reveal their cause, because SQLite's own message says neither
+ * what is wrong nor where.
  */
 const PLACE_HINT =
   "check the file, the files next to it whose names begin with its name, and the disk: each must be a " +
@@ -46,27 +48,27 @@ const PLACE_HINT =
 /** A value that SQLite accepts as a parameter or returns in a row. */
 export type SqliteValue = string | number | null;
 
-/** A row that a transaction wrote. The value is absent if the row was removed. */
+/** A row written by a transaction. The value is absent if the row was removed. */
 export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
 
-/** A table of the catalog whose rows carry checksums. */
+/** Reads the catalog tables, whose rows carry checksums. */
 export interface SealedSource {
   readonly path: string;
   /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
   rows<Row>(sql: string, ...parameters: SqliteValue[]): Row[];
 }
 
-/** The part of a {@linkcode SqliteFile} through which rows with checksums are changed. */
+/** The part of a {@linkcode SqliteFile} needed to change rows that carry checksums. */
 export interface SealedFile extends SealedSource {
   /** Runs a statement that changes rows, within {@linkcode SealedFile.transaction}. */
   run(sql: string, ...parameters: SqliteValue[]): void;
-  /** Runs `work` as one durable transaction. */
+  /** Runs `work` as a single durable transaction. */
   transaction<T>(work: () => T): T;
   /** Records that the current transaction has changed a row. */
   noteChange(change: SealedChange): void;
 }
 
-/** Receives the changes that transactions make. */
+/** Is notified of the changes made by transactions. */
 export interface TransactionListener {
   /** Called as the last step of a transaction that has changed rows. */
   committing(changes: readonly SealedChange[]): void;
@@ -85,7 +87,7 @@ export class SqliteFile implements SealedFile {
   readonly path: string;
   listener: TransactionListener | undefined;
   /**
-   * Called when the disk is full. Returns whether there is space now, so that the change can be
+   * Called when the disk is full. Returns whether space has been freed, so that the change can be
    * retried.
    */
   onFull: () => boolean = () => false;
@@ -104,7 +106,7 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Opens or creates the database at `path`, whose directory must exist.
+   * Opens or creates the database at `path`. Its directory must exist.
    *
    * @throws {CorruptionError} If it is damaged or not a catalog.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
@@ -136,7 +138,7 @@ export class SqliteFile implements SealedFile {
     }
   }
 
-  /** The reason why nothing can be changed before the next startup. */
+  /** Why nothing can be changed before the next startup; undefined if changes are possible. */
   get failure(): DatabaseError | undefined {
     return this.#failure;
   }
@@ -153,9 +155,9 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Runs `work` as one transaction. Once this method returns, a crash does not undo the
-   * transaction. If it throws, nothing has changed. The exception is COMMIT_UNKNOWN, after which
-   * only the next startup shows the outcome.
+   * Runs `work` as a transaction. Once this method returns, a crash does not undo the transaction.
+   * If it throws, nothing has changed. The exception is COMMIT_UNKNOWN: only the next startup then
+   * shows the outcome.
    *
    * @param work Must change nothing except rows, because it may be run again.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; errors of `work`.
@@ -195,7 +197,7 @@ export class SqliteFile implements SealedFile {
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
       }
-      // The outcome is unknown: if only the sync failed, SQLite's log may contain the whole
+      // The outcome is unknown: if only the sync failed, SQLite's log may contain the entire
       // transaction.
       if (isCommitting && isIoError(error)) throw this.#unknown(error);
       throw mapped;
@@ -215,7 +217,7 @@ export class SqliteFile implements SealedFile {
    * function is called. Later commits are written only to SQLite's log.
    *
    * Code that reads the file must not close it while this database is open: closing any descriptor
-   * of a file releases the locks that the process holds on it (fcntl(2), and "How To Corrupt An
+   * for a file releases the locks that the process holds on it (fcntl(2), and "How To Corrupt An
    * SQLite Database File", section 2.2).
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
@@ -236,9 +238,9 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Opens the contents of the file itself. The caller closes the result. While the file is frozen,
-   * these are its contents at the time when it was frozen, whatever changes later. Closing the
-   * result does not release SQLite's locks on this database.
+   * Opens the contents of the file itself, as frozen by {@linkcode hold}; later changes do not
+   * affect them. The caller closes the result. Closing it does not release SQLite's locks on this
+   * database.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -273,16 +275,16 @@ export class SqliteFile implements SealedFile {
 
 /**
  * Checks only the first page, without taking a lock or leaving any trace. A missing file is
- * accepted. This must never be called while this process has the file open, because the locks would
- * be released (see `hold`).
+ * accepted. Must never be called while this process has the file open, because that would release
+ * its locks (see `hold`).
  *
  * @throws {CorruptionError} If it is not a catalog.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be read.
  */
 export function refuseForeign(path: string): void {
   const header = headerOf(path);
-  // A catalog is created in a single transaction, so a catalog that was only partly created is an
-  // empty file.
+  // A catalog is created in a single transaction, so if its creation was interrupted, the file is
+  // empty.
   if (header === undefined || header.length === 0) return;
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
   const magic = new TextDecoder().decode(header.subarray(0, MAGIC.length));
@@ -310,8 +312,8 @@ function headerOf(path: string): Uint8Array | undefined {
   try {
     file = bunDisk.open(path, { readOnly: true });
   } catch (error) {
-    // The file or its directory does not exist. Any other fault is reported when the file is opened
-    // for writing.
+    // The file or its directory does not exist. Any other fault is reported when the file is
+    // opened for writing.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
@@ -369,7 +371,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
 }
 
 /**
- * Returns the faults that SQLite finds in a whole database, which no other process may be using.
+ * Returns the faults that SQLite finds in an entire database. No other process may be using it.
  */
 export function integrityFaults(path: string): string[] {
   try {
@@ -402,7 +404,7 @@ function isIoError(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
 }
 
-/** Converts an error of SQLite to a storage error. Other errors are returned unchanged. */
+/** Converts a SQLite error to a storage error. Returns other errors unchanged. */
 function asStorageError(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) return error;
   const code = error.code ?? "";

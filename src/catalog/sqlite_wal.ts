@@ -8,7 +8,7 @@
  *     frame  24 bytes   page number, pages of the database if this ends a transaction or else 0,
  *                       the header's salt, checksum of everything so far; then the page
  *
- * Frames with a different salt come from an earlier use of the file. See
+ * Frames with a different salt were left over from an earlier use of the file. See
  * https://sqlite.org/walformat.html
  */
 import { CorruptionError } from "../base/errors.ts";
@@ -23,7 +23,10 @@ interface WalChecksum {
   readonly second: number;
 }
 
-/** Returns the first damage to a committed transaction; undefined if no transaction is damaged. */
+/**
+ * Finds the first damage to a committed transaction. Returns undefined if no transaction is
+ * damaged.
+ */
 export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionError | undefined {
   if (bytes.length === 0) return undefined;
   if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
@@ -56,9 +59,9 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 }
 
 /**
- * Interprets an invalid frame. A transaction is synced before the next one begins, so frames after
- * its end prove that the transaction was durable. Without such frames, the last write may simply be
- * incomplete. A transaction without an end frame was never committed.
+ * Decides whether an invalid frame is damage. A transaction is synced before the next one begins,
+ * so frames after its end prove that the transaction was durable. Without such frames, the last
+ * write may simply be incomplete. A transaction without an end frame was never committed.
  */
 function damageAt(
   view: DataView,

@@ -1,7 +1,7 @@
 /**
- * Manages storages: directories outside the data directory in which tables may keep their segments.
- * Storages are in memory for reading, and in SQLite as one sealed row each. `local`, the data
- * directory itself, is not among them.
+ * Manages storages: directories outside the data directory in which tables may keep their
+ * segments. Storages are kept in memory for reading, and in SQLite as one sealed row each.
+ * `local`, the data directory itself, is not among them.
  *
  * Memory changes only after the transaction has become durable.
  */
@@ -58,7 +58,7 @@ export class StorageEntries implements CatalogStorages {
 
   /**
    * After a restore, detaches the storages that did not exist in the replaced state, because
-   * another database may be using their directories.
+   * another database may be using their directories by now.
    */
   continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));
@@ -69,7 +69,7 @@ export class StorageEntries implements CatalogStorages {
     this.#put(others);
   }
 
-  /** Writes entries of storages in one transaction. */
+  /** Writes storage entries in a single transaction. */
   #put(entries: readonly StorageEntry[]): void {
     if (entries.length === 0) return;
     this.#file.transaction(() => {

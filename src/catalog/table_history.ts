@@ -2,7 +2,7 @@
  * Keeps the definitions of tables in memory: the current ones, the earlier versions of existing
  * tables, and what is still needed of dropped tables.
  *
- * `Definitions` writes the records to SQLite, and calls the functions that change this state only
+ * `Definitions` writes the records to SQLite. It calls the functions that change this state only
  * after the transaction is durable.
  */
 import { defined } from "../base/assert.ts";
@@ -17,13 +17,13 @@ export interface Named {
   readonly name: string;
 }
 
-/** The age at which the rows of a table are deleted, and the seq from which it was valid. */
+/** The age at which a table's rows are deleted, and the seq from which this age applied. */
 interface DeletionAge {
   readonly fromSeq: number;
   readonly ageMs: number | undefined;
 }
 
-/** A schema version of a table, and the seq from which it was valid. */
+/** A schema version of a table, and the seq from which it applied. */
 interface TableVersion {
   readonly fromSeq: number;
   readonly table: TableEntry;
@@ -41,15 +41,15 @@ export class TableHistory {
   /** The schema versions of each existing table, in ascending order. */
   readonly #versions: Map<number, readonly TableVersion[]> = new Map();
   /**
-   * The last definition of the table that was dropped most recently under each name, by {@linkcode
-   * pathOf}.
+   * For each name, the last definition of the table dropped most recently under that name, by
+   * {@linkcode pathOf}.
    */
   readonly #dropped: Map<string, DefinitionRecord> = new Map();
   /** For each existing table, the last definition under each of its former names. */
   #formerNames: readonly DefinitionRecord[] = [];
-  /** For each table id, the position that {@linkcode accessSeq} returns. */
+  /** The positions returned by {@linkcode accessSeq}, by table id. */
   readonly #accessSeqs: Map<number, number> = new Map();
-  /** The ages that {@linkcode deletionAgeMs} returns, by table and in ascending order of seq. */
+  /** The ages returned by {@linkcode deletionAgeMs}, by table id and in ascending order of seq. */
   readonly #deletionAges: Map<number, readonly DeletionAge[]> = new Map();
   #sorted: readonly TableEntry[] | undefined;
 
@@ -70,8 +70,8 @@ export class TableHistory {
   }
 
   /**
-   * Adds the definitions that are on disk, in ascending order of id. Returns the ids of those that
-   * are no longer needed.
+   * Adds the definitions stored on disk, in ascending order of id. Returns the ids of those no
+   * longer needed.
    */
   read(records: readonly DefinitionRecord[]): readonly number[] {
     const current = new Set(
@@ -130,7 +130,7 @@ export class TableHistory {
     return defined(this.#records.get(tableId), "a table must have a definition in force");
   }
 
-  /** Returns the ids of the definitions that are no longer needed once a table is dropped. */
+  /** Returns the ids of the definitions no longer needed once a table is dropped. */
   outdatedBy(entry: TableEntry): number[] {
     const { tableId } = entry;
     const kept = new Set(
@@ -145,7 +145,7 @@ export class TableHistory {
     return before === undefined ? outdated : [...outdated, before.definitionId];
   }
 
-  /** Adds a definition, which must be newer than all other definitions of its table. */
+  /** Adds a definition. It must be newer than all other definitions of its table. */
   remember(record: DefinitionRecord): void {
     const entry = tableFromJson(record.table, this.#types);
     const last = this.#records.get(entry.tableId);
@@ -176,7 +176,10 @@ export class TableHistory {
     this.#sorted = undefined;
   }
 
-  /** Removes a table. @param ended Its last definition, with the seq at which the table ended. */
+  /**
+   * Removes a table.
+   * @param ended Its last definition, with the seq at which the table was dropped.
+   */
   forget(entry: TableEntry, ended: DefinitionRecord): void {
     const { tableId } = entry;
     const former = this.#formerNamesOf(tableId);
@@ -189,12 +192,12 @@ export class TableHistory {
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
-    // Records that are no longer needed remain until the next startup removes them.
+    // Records no longer needed stay on disk until the next startup removes them.
     for (const each of former) this.#noteDropped(each);
     this.#sorted = undefined;
   }
 
-  /** Gives the columns of all tables that use a domain the current state of the domain. */
+  /** Updates the columns of all tables that use a domain to the domain's current definition. */
   renewUsersOf(typeId: number): void {
     for (const table of this.#byId.values()) {
       if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;
@@ -224,8 +227,7 @@ export class TableHistory {
   }
 
   /**
-   * Records a definition of a dropped table. Returns the ids of the definitions that are no longer
-   * needed.
+   * Records a definition of a dropped table. Returns the ids of the definitions no longer needed.
    */
   #noteDropped(record: DefinitionRecord): readonly number[] {
     const path = pathOf(record.table);
@@ -240,7 +242,7 @@ export class TableHistory {
 
 /**
  * Returns a key for a namespace and a name. Both are encoded, because they may contain any
- * character and different pairs must not have the same key.
+ * character, and different pairs must not have the same key.
  */
 export function pathOf({ name, namespace }: Named): string {
   return JSON.stringify([namespace, name]);

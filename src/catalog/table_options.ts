@@ -1,9 +1,9 @@
 /**
- * Interprets the options of a table: `WITH (…)`, `SET (…)`, `RESET (…)`, and the text of
+ * Interprets the options of a table: `WITH (…)`, `SET (…)`, `RESET (…)`, and the value of
  * FLUSH_POLICY.
  *
- * No option is ignored: an unknown option, a value outside its range, and an option that the kind
- * of table does not have are refused.
+ * No option is ignored: unknown options, values out of range, and options that the kind of table
+ * does not have are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type { AccessLevel, TableEntry, TableKind, TableOptions } from "./entries.ts";
@@ -16,8 +16,8 @@ import {
 } from "./option_settings.ts";
 
 /**
- * Determines when the buffered row versions of a table are written to a segment. If a part is
- * absent, the server's default applies.
+ * Determines when a table's buffered row versions are written to a segment. If a part is absent,
+ * the server's default applies.
  */
 export interface FlushPolicyOption {
   readonly rows?: number;
@@ -27,7 +27,7 @@ export interface FlushPolicyOption {
 /**
  * Returns the kind and the options of a table that a statement creates.
  *
- * @param prefix The word before TABLE, if any.
+ * @param prefix The kind given before TABLE, if any.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function tableOptionsFrom(
@@ -61,21 +61,19 @@ export function tableOptionsFrom(
 }
 
 /**
- * The kinds whose options a STREAM table with an ACCESS_LEVEL has. The catalog stores such a table
- * as a SHARED table whose rows expire.
+ * A STREAM table with an ACCESS_LEVEL has the options of both these kinds. The catalog stores such
+ * a table as a SHARED table whose rows expire.
  */
 const SHARED_STREAM: readonly TableKind[] = ["shared", "stream"];
 
-/** Returns the kinds of table whose options apply to a table. */
+/** Returns the kinds of table whose options a table has. */
 function kindsOf(table: KindAndOptions): readonly TableKind[] {
   return deletedAfterMs(table) === undefined ? [table.kind] : SHARED_STREAM;
 }
 
 type KindAndOptions = Pick<TableEntry, "kind" | "options">;
 
-/**
- * Returns the word with which CREATE TABLE specifies the kind of a table, or "MATERIALIZED VIEW".
- */
+/** Returns the keyword for the kind of a table in CREATE TABLE, or "MATERIALIZED VIEW". */
 export function shownKindOf({
   kind,
   materialized,
@@ -91,9 +89,9 @@ export function shownKindOf({
 }
 
 /**
- * Returns the age in milliseconds at which the rows of a SHARED table are deleted; undefined if
- * they never expire. The result is also undefined for STREAM tables that are not SHARED, because
- * their expired rows are hidden, not deleted.
+ * Returns the age, in milliseconds, at which the rows of a SHARED table are deleted; undefined if
+ * they never expire. Also returns undefined for STREAM tables that are not SHARED, because their
+ * expired rows are hidden, not deleted.
  */
 export function deletedAfterMs({ kind, options }: KindAndOptions): number | undefined {
   const { ttlSeconds } = options;
@@ -101,7 +99,7 @@ export function deletedAfterMs({ kind, options }: KindAndOptions): number | unde
 }
 
 /**
- * Returns the options after `SET (…)`.
+ * Returns the options of a table after `SET (…)`.
  * @throws {DatabaseError} See {@linkcode tableOptionsFrom}.
  */
 export function changedTableOptions(
@@ -113,8 +111,9 @@ export function changedTableOptions(
 }
 
 /**
- * Matches PostgreSQL's storage parameters. They tune mechanisms that do not exist here, do not
- * affect the contents of a table, and occur in dumps, so they are accepted without any effect.
+ * Matches PostgreSQL's storage parameters. They tune mechanisms that do not exist here and do not
+ * affect the contents of a table, but they occur in dumps, so they are accepted without any
+ * effect.
  */
 const STORAGE_PARAMETER =
   /^(?:toast\.)?(?:fillfactor|(?:log_)?autovacuum_\w+|parallel_workers|toast_tuple_target|user_catalog_table|vacuum_(?:index_cleanup|truncate))$/;
@@ -127,7 +126,7 @@ function isOwn({ name }: Pick<OptionSetting, "name">): boolean {
   return !isStorageParameter(name);
 }
 
-/** Returns the options after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
+/** Returns the options of a table after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
 export function resetTableOptions(
   table: KindAndOptions,
   names: readonly Omit<OptionSetting, "value">[],
@@ -148,7 +147,7 @@ export function resetTableOptions(
 }
 
 /**
- * Interprets `rows:N`, `interval:S`, or both in any order.
+ * Parses `rows:N`, `interval:S`, or both in any order.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -186,7 +185,7 @@ const RETENTION_HOURS_MAX = 8760;
 interface OptionRule {
   readonly key: keyof TableOptions;
   readonly kinds: readonly TableKind[];
-  /** Converts the value of a setting to the table options that it determines. */
+  /** Converts a setting to the table options that it stands for. */
   readonly read: (setting: OptionSetting) => TableOptions;
 }
 
@@ -251,8 +250,8 @@ export function accessLevelOf({ kind, options }: KindAndOptions): AccessLevel | 
 }
 
 /**
- * Returns whether two definitions of a table have the same ACCESS_LEVEL and, if policies decide
- * about its rows, the same policies.
+ * Returns whether two definitions of a table have the same ACCESS_LEVEL and, if policies control
+ * access to its rows, the same policies.
  */
 export function hasSameAccess(before: TableEntry, after: TableEntry): boolean {
   const level = accessLevelOf(after);
@@ -261,7 +260,8 @@ export function hasSameAccess(before: TableEntry, after: TableEntry): boolean {
 }
 
 /**
- * Contents are compared, because each definition that is read from the disk has separate objects.
+ * Contents are compared, not identities, because each definition read from disk consists of
+ * separate objects.
  */
 function haveSamePolicies(
   { policies: before }: TableEntry,

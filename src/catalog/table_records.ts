@@ -1,20 +1,19 @@
 /**
- * Defines how the catalog database stores the definitions of a table: as JSON, with values in the
- * form that `records.ts` defines. When a table is read, references to defined types are replaced by
+ * Defines how the catalog database stores table definitions: as JSON, with values in the form
+ * defined in `records.ts`. When a table is read, references to user-defined types are replaced by
  * the current definitions of these types.
  */
 import type { DefinedTypes } from "./defined_types.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 import { jsonFromValue, type ValueJson, valueFromJson } from "./records.ts";
 
-/** One definition of a table, and the seqs between which it was valid. */
+/** A definition of a table, and the seqs between which it was valid. */
 export interface DefinitionRecord {
   readonly definitionId: number;
   /** The first seq at which the table had this definition. */
   readonly fromSeq: number;
   /**
-   * The seq at which the definition ceased to be valid (exclusive); absent for the current
-   * definition.
+   * The seq at which the definition was superseded (exclusive); absent for the current definition.
    */
   readonly toSeq?: number;
   readonly table: TableJson;

@@ -1,29 +1,25 @@
-/** Defines the entries of topics, with their sources and webhooks. */
+/** Defines topic entries, with their sources and webhooks. */
 
 /** The kind of change that a message describes. */
 export type TopicOperation = "insert" | "update" | "delete";
 
-/**
- * The payload format of a topic's messages: the key, the whole row, or the key and the changed
- * values.
- */
+/** What a topic's messages contain: the key, the entire row, or the key and the changed values. */
 export type TopicPayload = "key" | "full" | "diff";
 
-/** An operation on a table whose changes become messages of a topic. */
+/** One kind of operation on one table. The changes it makes become messages of a topic. */
 export interface TopicSource {
-  /** The id of a topic source, which is unique within the topic. */
+  /** The id of a source, unique within the topic. */
   readonly sourceId: number;
   readonly tableId: number;
   readonly operation: TopicOperation;
   /**
-   * A condition as SQL text with column names, which is evaluated on the new row or, for a delete,
-   * on the last values of the row. The text is updated when a column is renamed. If absent, every
-   * change matches.
+   * A condition as SQL text with column names, evaluated on the new row or, for a delete, on the
+   * last values of the row. Renaming a column updates it. If absent, every change matches.
    */
   readonly where?: string;
   readonly payload: TopicPayload;
   /**
-   * The seq of the definition that added the source (exclusive): only later changes become
+   * The seq of the definition that added the source (exclusive). Only later changes become
    * messages.
    */
   readonly fromSeq: number;
@@ -36,29 +32,29 @@ export interface TopicSource {
 /** Delivers the messages of a topic to a server over HTTP. */
 export interface WebhookEntry {
   /**
-   * The seq of the webhook's definition, which is never reused. The webhook's position in the topic
-   * is stored under it.
+   * The seq of the webhook's definition, which is never reused. It is the key under which the
+   * webhook's position in the topic is stored.
    */
   readonly webhookId: number;
-  /** The name, which is unique among the webhooks of all topics. */
+  /** The name, unique among the webhooks of all topics. */
   readonly name: string;
   readonly url: string;
   /**
    * The key with which requests are signed; absent if they are not signed. Outside the catalog,
-   * only the component that signs requests sees the key; other components see only whether a key
-   * exists.
+   * only the component that signs requests sees the key; all other components see only whether
+   * there is one.
    */
   readonly secret?: string;
   /** Whether a message waits until all earlier messages with the same key have been delivered. */
   readonly isOrdered: boolean;
   /**
-   * The first messages of the webhook: "created" means messages that are committed after its
-   * creation, and "earliest" means the oldest messages that the topic keeps.
+   * Where the webhook begins: "created" means with messages committed after its creation,
+   * "earliest" with the oldest messages that the topic keeps.
    */
   readonly start: "created" | "earliest";
-  /** The time in which the receiver must respond to a request, in seconds. */
+  /** How long the receiver may take to respond to a request, in seconds. */
   readonly timeoutSecs: number;
-  /** The maximum number of requests that a webhook sends at the same time. */
+  /** The maximum number of requests that the webhook sends concurrently. */
   readonly concurrency: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -66,24 +62,24 @@ export interface WebhookEntry {
 
 /** A topic: a work queue whose messages are the changes to its source tables. */
 export interface TopicEntry {
-  /** The id, which is unique among tables, views and topics. */
+  /** The id, unique among tables, views and topics. */
   readonly topicId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The number of partitions of a topic, which never changes. */
+  /** The number of partitions. It never changes. */
   readonly partitions: number;
   readonly retentionHours: number;
   readonly retentionBytes: number;
   /**
-   * The number of unsuccessful deliveries after which a message is moved to the dead-letter topic.
-   * Absent if messages are never moved.
+   * How many unsuccessful deliveries cause a message to be moved to the dead-letter topic; absent
+   * if messages are never moved.
    */
   readonly maxDeliveries?: number;
   /** The dead-letter topic, as "namespace.name". */
   readonly deadLetter?: string;
   readonly createdSeq: number;
   /**
-   * Because of CLEAR TOPIC, changes up to this seq are no longer delivered. Their messages keep
+   * Changes up to this seq are no longer delivered, because of CLEAR TOPIC. Their messages keep
    * their offsets.
    */
   readonly clearedSeq: number;

@@ -1,7 +1,7 @@
 /**
  * Interprets the options of a topic and of its sources in `WITH (…)` and `SET (…)`.
  *
- * No option is ignored: an unknown option and a value outside its range are refused.
+ * No option is ignored: unknown options and values out of range are refused.
  */
 import { DatabaseError } from "../base/errors.ts";
 import {
@@ -13,7 +13,7 @@ import {
 } from "./option_settings.ts";
 import type { TopicEntry, TopicPayload } from "./topic_entries.ts";
 
-/** The properties of a topic that its options determine. */
+/** The properties of a topic set by its options. */
 export type TopicOptions = Pick<
   TopicEntry,
   "deadLetter" | "maxDeliveries" | "retentionBytes" | "retentionHours"
@@ -78,7 +78,7 @@ export function topicOptionsFrom(
 }
 
 /**
- * Returns a source's payload after `WITH (…)`.
+ * Returns the payload format of a source after `WITH (…)`.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function topicPayloadFrom(settings: readonly OptionSetting[]): TopicPayload {

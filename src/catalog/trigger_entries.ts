@@ -1,28 +1,28 @@
-/** Defines the entries of triggers, which belong to the entries of their tables. */
+/** Defines trigger entries, which are part of their tables' entries. */
 
 export type TriggerEvent = "insert" | "update" | "delete" | "truncate";
 
-/** A trigger of a table, which calls a function when rows of the table change. */
+/** A trigger on a table. It calls a function when rows of the table change. */
 export interface TriggerEntry {
-  /** The name, which is unique among the triggers of the table. */
+  /** The name, unique among the table's triggers. */
   readonly name: string;
   readonly timing: "before" | "after" | "instead of";
   readonly events: readonly TriggerEvent[];
   /** The ids of the columns after UPDATE OF; absent if every UPDATE fires the trigger. */
   readonly columnIds?: readonly number[];
   readonly level: "row" | "statement";
-  /** The names of REFERENCING by which the function reads the rows of the statement. */
+  /** The names, set by REFERENCING, under which the function reads the rows of the statement. */
   readonly oldTable?: string;
   readonly newTable?: string;
   /**
-   * The condition of WHEN as SQL text over the columns of `old` and `new`. The text is updated
-   * when a column is renamed.
+   * The WHEN condition as SQL text on the columns of `old` and `new`. Renaming a column updates
+   * it.
    */
   readonly whenSql?: string;
-  /** The id of the function among the views and functions. */
+  /** The id of the function, which is stored among the views and functions. */
   readonly functionId: number;
   readonly arguments: readonly string[];
-  /** Set for a constraint trigger, which may run at the commit. */
+  /** Set for a constraint trigger, which may be deferred until the commit. */
   readonly constraint?: TriggerDeferral;
   /** Set if the trigger is disabled. */
   readonly isDisabled?: true;

@@ -5,8 +5,8 @@
  *     seq listed here ──► rows durable in the log ──► definitions durable, seq no longer listed
  *
  * If the last step fails, or the process is killed before it, the seq stays listed and recovery
- * ignores the rows. The last step is one transaction, so that either the rows and the definitions
- * take effect, or neither of them does.
+ * ignores the rows. The last step is a single transaction, so that either both the rows and the
+ * definitions take effect, or neither does.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { oneSealed, putSealed } from "./records.ts";
@@ -16,8 +16,8 @@ const SETTING = "undone_definitions";
 
 /**
  * The maximum number of listed seqs. At most one seq is added each time the process is killed or a
- * publication is refused. No seq is forgotten, because an archive of the log may contain its rows
- * for any length of time.
+ * publication is refused. No seq is ever removed to make room, because an archive of the log may
+ * keep its rows for any length of time.
  */
 const LISTED_MAX = 1000;
 
@@ -41,7 +41,7 @@ export class UndoneDefinitions {
     return this.#seqs;
   }
 
-  /** Lists a seq durably. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /** Durably lists a seq. @throws {DatabaseError} LIMIT_EXCEEDED */
   add(seq: number): void {
     if (this.#seqs.size >= LISTED_MAX) {
       throw new DatabaseError(

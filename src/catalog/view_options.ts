@@ -1,8 +1,8 @@
 /**
  * Interprets the options of a view in `WITH (…)`, `SET (…)` and `RESET (…)`.
  *
- * The names are those of PostgreSQL, and ACCESS_LEVEL is that of tables. No option is ignored: an
- * unknown option and a value outside its range are refused.
+ * The options are those of PostgreSQL, plus ACCESS_LEVEL, which tables also have. No option is
+ * ignored: unknown options and values out of range are refused.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { ViewLevel, ViewRights } from "./entries.ts";
@@ -10,17 +10,15 @@ import { type OptionSetting, placeOf, refuseTwice, wordFrom } from "./option_set
 
 const LEVELS: readonly ViewLevel[] = ["PUBLIC", "PRIVATE", "DBA"];
 
-/** The access level of a view whose options name none. Tables have the same default. */
+/** The access level of a view whose options do not set one. Tables have the same default. */
 const DEFAULT_LEVEL: ViewLevel = "PRIVATE";
 
 const FLAGS = ["true", "false", "on", "off"] as const;
 
 export interface ViewOptionsPlace {
-  /**
-   * The rights of the view before the change; absent if the view ran with the rights of its reader.
-   */
+  /** The rights of the view before the change; absent if it ran with the rights of its reader. */
   readonly before?: ViewRights | undefined;
-  /** The user who sets the options of a view. */
+  /** The user who is setting the options. */
   readonly owner: string;
 }
 

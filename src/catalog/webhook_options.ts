@@ -1,7 +1,7 @@
 /**
  * Interprets the options and the secret of a webhook.
  *
- * No option is ignored: an unknown option and a value outside its range are refused.
+ * No option is ignored: unknown options and values out of range are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import {
@@ -13,7 +13,7 @@ import {
 } from "./option_settings.ts";
 import type { WebhookEntry } from "./topic_entries.ts";
 
-/** The properties of a webhook that its options determine. */
+/** The properties of a webhook set by its options. */
 export type WebhookOptions = Pick<
   WebhookEntry,
   "concurrency" | "isOrdered" | "start" | "timeoutSecs"

@@ -1,8 +1,8 @@
 /**
  * Defines the operations with which people manage their own accounts: sign-up, guest accounts,
- * password changes, deletion, links sent by mail, logins through providers, and the export of their
- * data. The export is always available. The server refuses each of the other operations until its
- * configuration enables it.
+ * password changes, deletion, links sent by mail, logins through providers, and the export of
+ * their data. The export is always available. Each of the other operations must be enabled in the
+ * server's configuration.
  */
 import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
@@ -10,7 +10,7 @@ import { type ProviderCalls, providerLoginsBy } from "./provider_logins.ts";
 import type { Identity, Session } from "./session.ts";
 
 export interface SignUpFields {
-  /** The login name. Optional if `email` is a login name. */
+  /** The login name; optional if `email` serves as the login name. */
   readonly user?: string;
   readonly password: string;
   readonly email?: string;
@@ -20,38 +20,38 @@ export interface SignUpFields {
 
 export interface AccountCalls extends ProviderCalls {
   /**
-   * Creates an account, or turns the guest account of this session into an account with a login,
-   * and logs in.
+   * Creates an account, or turns the guest account of this session into one with a login name, and
+   * logs in.
    *
-   * @returns Undefined for a sign-up by address alone: before the first login, the user has to
-   *   follow the link that the server sends.
+   * @returns Undefined after a sign-up with only an address: before the first login, the user has
+   *   to follow the link that the server sends.
    * @throws {ServerError} `unauthorized` if the login after the sign-up fails, for example because
    *   the name is taken.
    */
   signUp(fields: SignUpFields): Promise<Identity | undefined>;
   /** Creates a guest account and starts a session for it. */
   beginAsGuest(): Promise<Identity>;
-  /** Changes the password. Ends all other sessions of the user. */
+  /** Changes the password, and ends all other sessions of the user. */
   changePassword(password: string, newPassword: string): Promise<Identity>;
-  /** Deletes the account and ends the session. A guest gives no password. */
+  /** Deletes the account and ends the session. A guest account needs no password. */
   deleteAccount(password?: string): Promise<void>;
   /**
-   * Writes the user's own rows and files into an archive, and returns a URL from which it can be
-   * downloaded. The download needs no Authorization header. The URL is valid for an hour, but no
-   * longer than the session.
+   * Writes the user's own rows and files into an archive, and returns a URL for downloading it.
+   * The download needs no Authorization header. The URL is valid for an hour at most, and only
+   * while the session lasts.
    *
    * @throws {ServerError}
    */
   exportData(): Promise<string>;
-  /** Sends a link for a new password to the address of an account. */
+  /** Sends a password reset link to the address of an account. */
   sendResetLink(user: string): Promise<void>;
   /** Sets a new password, using the token from a link. Does not log in. */
   resetPassword(token: string, password: string): Promise<void>;
-  /** Sends another link for verifying the user's own address. */
+  /** Sends the user another link for verifying their address. */
   sendVerifyLink(): Promise<void>;
   /**
-   * Sends a link to a new address, which replaces the user's own once `verifyEmail` is called with
-   * the token from the link.
+   * Sends a link to a new address. It replaces the user's address once `verifyEmail` is called
+   * with the token from the link.
    */
   changeEmail(password: string, email: string): Promise<void>;
   /** Verifies an address, using the token from a link. */
@@ -117,7 +117,7 @@ export function accountsBy(
   };
 }
 
-/** The server does not reveal whether a name was free, so only the following login can show it. */
+/** The server does not reveal whether the name was free. Only logging in afterwards shows it. */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
   // A guest sends its token with the request, so that it keeps its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);

@@ -1,6 +1,6 @@
 /**
- * Returns the response to SQL text part by part, on demand. Bytes are also read from the connection
- * only on demand, so the server pauses the statements while the caller is not reading.
+ * Returns the response to an SQL request part by part, on demand. Bytes are also read from the
+ * connection only on demand, so the server pauses the statements while the caller is not reading.
  */
 import type { SchemaField, StatementEntry } from "../protocol/mod.ts";
 import { AnswerScanner } from "./answer_scanner.ts";
@@ -10,7 +10,7 @@ import type { RequestAnswer } from "./requests.ts";
 import type { Session } from "./session.ts";
 import { readEntries, type Values } from "./values.ts";
 
-/** One part of the response. `statement` is the index of the statement, counted from 0. */
+/** A part of the response. `statement` is the index of the statement, counted from 0. */
 export type ExecutionPart =
   | {
       readonly kind: "rows";
@@ -62,7 +62,7 @@ export async function* partsOfBody(
       }
     }
   } finally {
-    // Cancelling ends the request, and the server then stops the statements.
+    // Cancelling ends the request, whereupon the server stops the statements.
     reader.cancel().catch(() => undefined);
   }
 }

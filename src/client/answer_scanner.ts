@@ -1,6 +1,6 @@
 /**
- * Parses the response to SQL text as it arrives. Returns each row as soon as it is complete, and
- * each entry when it ends. Rows that have been returned are not kept.
+ * Parses the response to an SQL request as it arrives. Returns each row as soon as it is complete,
+ * and each entry when it ends. Rows already returned are not kept.
  *
  *     {"results":[ {"schema":[…],"rows":[ [row],[row] ],"row_count":2,…}, … ],"status":…}
  *     depth 1     2 3                   4 5
@@ -15,7 +15,7 @@ export type ScannedPart =
     }
   /** An entry has ended. Its rows have already been returned. */
   | { readonly kind: "entry"; readonly entry: StatementEntry }
-  /** The part of a response that follows its results. */
+  /** The part of a response after its results. */
   | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
 
 const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
@@ -27,7 +27,7 @@ const RESULTS_DEPTH = 2;
 const ROWS_DEPTH = 4;
 
 export class AnswerScanner {
-  /** The text that has arrived, from the start of the first unfinished piece. */
+  /** The text that has arrived, starting with the first unfinished part. */
   #text = "";
   #at = 0;
   #depth = 0;
@@ -37,20 +37,20 @@ export class AnswerScanner {
   #isBehindResults = false;
   #isOver = false;
   /**
-   * The start of the current piece: an entry, the part of an entry after its rows, a row, or the
+   * The start of the current part: an entry, the rest of an entry after its rows, a row, or the
    * end.
    */
   #start = 0;
-  /** The range of the complete rows that have not been returned yet. */
+  /** The range of complete rows that have not been returned yet. */
   #rowsStart = -1;
   #rowsEnd = -1;
-  /** The part of a result entry that precedes its rows. */
+  /** The part of a result entry before its rows. */
   #head = "";
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
 
   /**
-   * Scans another piece of a response. Returns the parts that the piece completes.
+   * Scans another piece of a response. Returns the parts that are now complete.
    * @throws {SyntaxError} If the text is not a response to statements.
    */
   push(text: string): ScannedPart[] {
@@ -64,7 +64,7 @@ export class AnswerScanner {
     return this.#parts;
   }
 
-  /** Reads the beginning of the response. @returns Whether the beginning has arrived completely. */
+  /** Reads the beginning of the response. @returns Whether the entire beginning has arrived. */
   #begins(): boolean {
     const { length } = this.#text;
     if (!START.startsWith(this.#text.slice(0, START.length))) {
@@ -142,7 +142,7 @@ export class AnswerScanner {
     return this.#text.indexOf("[", end);
   }
 
-  /** Discards the text of the parts that have been returned. */
+  /** Discards the text of the parts already returned. */
   #forget(): void {
     const isBetween = this.#isInRows || (this.#depth === RESULTS_DEPTH && !this.#isBehindResults);
     const kept = this.#isInRows && this.#rowsStart >= 0 ? this.#rowsStart : this.#start;

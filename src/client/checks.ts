@@ -1,10 +1,10 @@
 /**
- * Checks the arguments of calls. In JavaScript, no compiler does this, so each call reports a wrong
- * value and shows how to write it correctly. Otherwise, a misspelt option would silently have no
+ * Checks the arguments of calls. In JavaScript, no compiler does this, so each call reports an
+ * incorrect value and shows how to write it. Otherwise, a misspelt option would silently have no
  * effect.
  */
 
-/** A requirement on a value: a description of it, and the check. */
+/** A requirement on a value: its description, and the check itself. */
 export interface ValueRule {
   readonly should: string;
   readonly holds: (value: unknown) => boolean;
@@ -12,7 +12,7 @@ export interface ValueRule {
 
 export type FieldRules = Readonly<Record<string, ValueRule>>;
 
-/** The description of a client method in error messages. */
+/** Describes a client method in error messages. */
 export interface Call {
   /** The verb phrase that follows "Cannot" in error messages, such as "log in". */
   readonly doing: string;
@@ -51,7 +51,7 @@ export const SIGNAL: ValueRule = {
   holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
 };
 
-/** The rule for options that are checked elsewhere and have their own messages. */
+/** The rule for options that are checked elsewhere, with their own messages. */
 export const ANYTHING: ValueRule = { should: "anything", holds: () => true };
 
 export function oneOf(...words: readonly string[]): ValueRule {
@@ -68,7 +68,7 @@ export function requireRule(name: string, value: unknown, { holds, should }: Val
 }
 
 /**
- * Checks that the options are an object with known names. An undefined option counts as omitted.
+ * Requires that the options are an object with known names. An undefined option counts as omitted.
  *
  * @throws {TypeError}
  */

@@ -1,10 +1,11 @@
 /**
  * Creates the client, which has one session, sends statements over HTTP, and follows live queries
- * over one WebSocket.
+ * over a single WebSocket.
  *
  *     const db = createClient({ url: "http://127.0.0.1:2900" });
  *     await db.session.login("ada", "correct horse 9");
- *     const rows = await db.query("SELECT id, text FROM chat.messages WHERE room = $1", ["lobby"]);
+ *     const rows = await db.query("SELECT id, text FROM chat.messages WHERE room = $1",
+ *     ["lobby"]);
  *     const live = db.live("SELECT * FROM chat.messages", { onEvent: (event) => show(event) });
  *     live.close();
  */
@@ -50,8 +51,8 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * The place of the refresh token: *memory*; `storage`, so that a session survives a reload
-   * of the page; or a `cookie`, for pages that the server itself delivers.
+   * Where the refresh token is kept: in *memory*; in `storage`, so that a session survives a
+   * reload of the page; or in a `cookie`, for pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
   /** Called when the session has ended without a logout. */
@@ -59,14 +60,15 @@ export interface ClientOptions {
   /** Called whenever the state of the live connection changes. */
   readonly onConnection?: (state: ConnectionState) => void;
   /**
-   * The maximum number of times to resend a request that did not reach the server or was refused
-   * for a temporary reason; *3*. Only reads and requests with an idempotency key are resent.
+   * How many times to resend a request that did not reach the server or was refused for a
+   * temporary reason; *3*. Only reads and requests with an idempotency key are resent.
    */
   readonly maxRetries?: number;
-  /** The time limit for one request; none if left out. */
+  /** The time limit for a request; no limit if omitted. */
   readonly timeout?: Duration;
   /**
-   * The form of returned values, *javascript*: Date, bytes and parsed JSON; or "wire", unconverted.
+   * The form of returned values: *javascript* for Date, bytes and parsed JSON; "wire" for
+   * unconverted values.
    */
   readonly values?: Values;
   /**
@@ -85,7 +87,7 @@ const CREATE: Call = {
 };
 
 const CLIENT_RULES: FieldRules = {
-  // Other modules check these options and have their own messages.
+  // These options are checked in other modules, with their own messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,
@@ -98,33 +100,35 @@ const CLIENT_RULES: FieldRules = {
   environment: OBJECT,
 };
 
-/** A topic, identified by its name, as in "shop.work". */
+/** A topic, identified by its name, for example "shop.work". */
 export interface Topic {
   /**
-   * Runs the handler for each message, as a consumer of a group, and acknowledges the message once
-   * the handler has succeeded. A message whose handler throws is delivered again after a pause. The
-   * consumer continues after lost connections. Once `signal` aborts, running handlers finish and
-   * are acknowledged, and the promise resolves.
+   * Joins a group as a consumer: runs the handler for each message, and acknowledges the message
+   * once the handler has succeeded. A message whose handler throws is delivered again after a
+   * pause. The consumer continues after lost connections. Once `signal` is aborted, running
+   * handlers finish, their messages are acknowledged, and the promise resolves.
    *
-   * @throws {ServerError} If the topic or the right is missing, or after KILL CONSUMER.
+   * @throws {ServerError} If the topic does not exist, if the right is missing, or after KILL
+   *   CONSUMER.
    */
   consume(options: ConsumeOptions, handler: MessageHandler): Promise<void>;
 }
 
 export interface Client extends Statements, Copies {
   readonly session: Session;
-  /** The operations of people on their own accounts, if the server permits them. */
+  /** The operations that people perform on their own accounts, if the server permits them. */
   readonly account: AccountCalls;
   readonly files: Files;
   /**
-   * Runs `work` in a transaction, and commits it if `work` succeeds. If `work` throws, everything
-   * is undone, and the error is thrown. If another transaction changed the same rows first, `work`
-   * runs again in a new transaction, up to `maxRetries` times, so it should change nothing but the
-   * database.
+   * Runs `work` in a transaction, and commits the transaction if `work` succeeds. If `work`
+   * throws, everything is undone, and the error is rethrown. If another transaction changed the
+   * same rows first, `work` runs again in a new transaction, up to `maxRetries` times, so it
+   * should change nothing but the database.
    *
    *     const left = await db.transaction(async (tx) => {
    *       const [{ stock }] = await tx.query("SELECT stock FROM shop.items WHERE id = $1", [7]);
-   *       await tx.execute("UPDATE shop.items SET stock = $1 WHERE id = 7", { params: [stock - 1] });
+   *       await tx.execute("UPDATE shop.items SET stock = $1 WHERE id = 7", { params: [stock - 1]
+   *       });
    *       return stock - 1;
    *     });
    *
@@ -136,30 +140,34 @@ export interface Client extends Statements, Copies {
     options?: TransactionSettings,
   ): Promise<Result>;
   /**
-   * Follows a query: delivers its current rows, then every change, even across lost connections. A
-   * logout ends it. If another user logs in, it starts again with that user's rows.
+   * Follows a query: delivers its current rows, then every change, even across lost connections.
+   * Logging out ends the live query. If another user logs in, it starts over with that user's
+   * rows.
    */
   live<Row extends object = CellObject>(sql: string, options: LiveOptions<Row>): LiveQuery<Row>;
   /**
-   * Enters a room, and tells who else is in it. A room consists of the rows of a STREAM table that
-   * contain its name. If a tab is closed or loses its connection, it leaves the room when its row
-   * expires.
+   * Enters a room, and reports who else is in it. A room consists of the rows of a STREAM table
+   * that contain its name. A tab that is closed or loses its connection leaves the room when its
+   * row expires.
    *
    *     const presence = db.presence("lobby", { table: "chat.presence", onChange: show });
    *     presence.set({ typing: true });
    */
   presence<State = unknown>(room: string, options: PresenceOptions<State>): Presence<State>;
-  /** Returns a topic, whose messages `consume` processes. */
+  /** Returns a topic. Its `consume` method processes the topic's messages. */
   topic(name: string): Topic;
-  /** Interrupts the live connection for a while, to demonstrate a resume. */
+  /** Interrupts the live connection for a while, to demonstrate how live queries resume. */
   interrupt(durationMs: number): void;
-  /** Ends the live queries and their connection, and leaves the rooms. The user stays logged in. */
+  /**
+   * Ends the live queries, closes their connection, and leaves the rooms. The user stays logged
+   * in.
+   */
   close(): void;
 }
 
 /**
- * Creates a client of one server.
- * @throws {TypeError} If an option has an unknown name or an unusable value.
+ * Creates a client for a server.
+ * @throws {TypeError} If an option has an unknown name or an invalid value.
  */
 export function createClient(options: ClientOptions): Client {
   requireOptions(CREATE, options, CLIENT_RULES);
@@ -209,11 +217,11 @@ export function createClient(options: ClientOptions): Client {
     transaction: (work, given = {}) => runTransaction(work, given, { session, values, retries }),
     live<Row extends object>(sql: string, given: LiveOptions<Row>) {
       requireText(sql);
-      // The cast is needed because only the caller declares the type of the rows.
+      // The cast is needed because only the caller knows the type of the rows.
       return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
     },
     presence<State>(room: string, given: PresenceOptions<State>) {
-      // The cast is needed because only the caller declares the type of the states.
+      // The cast is needed because only the caller knows the type of the states.
       return rooms.enter(room, given as PresenceOptions) as Presence<State>;
     },
     topic(name) {

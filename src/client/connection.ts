@@ -1,10 +1,10 @@
 /**
- * Manages the single WebSocket of a client, which all its live queries share. It opens with the
- * first query, closes after the last one, and reconnects after every loss; each query then resumes
- * from its own position.
+ * Manages a client's single WebSocket, which all its live queries share. It opens with the first
+ * query, closes after the last one, and reconnects after every loss; each query then resumes from
+ * its own position.
  *
- * Every callback of a socket first checks whether that socket is still the current one, so that a
- * late event of an old socket changes nothing.
+ * Every socket callback first checks whether its socket is still the current one, so that a late
+ * event from an old socket has no effect.
  */
 import type {
   ClientMessage,
@@ -41,17 +41,14 @@ export interface LiveConnectionOptions {
 
 type Pong = Extract<ServerMessage, { type: "pong" }>;
 
-/** The time after which a socket that has neither opened nor been refused counts as failed. */
+/** How long a socket may take to open or be refused before it counts as failed. */
 const CONNECT_MS_MAX = 20_000;
 
 const HEARTBEAT_MS = 20_000;
-/**
- * The time after a ping within which a message must arrive. Otherwise, the connection counts as
- * dead.
- */
+/** How soon after a ping a message must arrive. Otherwise, the connection is considered dead. */
 const PONG_MS_MAX = 10_000;
 
-/** The close code with which the server refuses the client's token. */
+/** The close code with which the server rejects the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
 /** How long to wait after a refusal that specifies no time. */
@@ -70,22 +67,19 @@ export class LiveConnection {
   #state: ConnectionState = "closed";
   #nextId = 1;
   #failures = 0;
-  /**
-   * The number of sockets that have been abandoned so far. Work that was started for an earlier
-   * socket has no effect.
-   */
+  /** The number of sockets abandoned so far. Work started for an earlier socket has no effect. */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
-  /** Functions that cancel the timers of queries that were refused because a limit was reached. */
+  /** Cancel the timers of queries that were refused because a limit was reached. */
   readonly #cancelWaits = new Set<() => void>();
   #cancelBack: (() => void) | undefined;
   /** Cancels the timer that detects a dead connection. */
   #cancelWatch: (() => void) | undefined;
   /** Cancels the timer that renews the token of the connection. */
   #cancelRenewal: (() => void) | undefined;
-  /** The token with which the WebSocket has authenticated. */
+  /** The token with which the WebSocket was authenticated. */
   #token: string | undefined;
-  /** The number of consecutive attempts that have not produced a newer token. */
+  /** The number of consecutive renewals that did not produce a newer token. */
   #renewalFailures = 0;
   /** Whether any message has arrived since the last ping. */
   #hasHeard = false;
@@ -99,7 +93,7 @@ export class LiveConnection {
     });
   }
 
-  /** Starts a live query. @throws {TypeError} If an argument cannot be used. */
+  /** Starts a live query. @throws {TypeError} If an argument is invalid. */
   open(sql: string, options: LiveOptions): LiveQuery {
     requireLiveOptions(options);
     const { environment, session, storage, values } = this.#options;
@@ -122,7 +116,7 @@ export class LiveConnection {
 
   /**
    * Consumes a topic until the consumer stops.
-   * @throws {TypeError} If an argument cannot be used.
+   * @throws {TypeError} If an argument is invalid.
    */
   consume(topic: string, options: ConsumeOptions, handler: MessageHandler): Promise<void> {
     requireConsume(options, handler);
@@ -156,7 +150,7 @@ export class LiveConnection {
     this.#retryAfter(durationMs);
   }
 
-  /** Ends every query, because no user is logged in any more. */
+  /** Ends every query, because nobody is logged in any more. */
   signedOut(why: ServerError = ended()): void {
     this.#endAll(why, false);
   }
@@ -176,7 +170,7 @@ export class LiveConnection {
     for (const consumer of this.#consumers.values()) consumer.failed(why);
   }
 
-  /** Restarts every query for another user, without the rows of the previous one. */
+  /** Restarts every query for a different user, without the rows of the previous one. */
   startAnew(): void {
     this.#drop();
     for (const subscription of this.#subscriptions.values()) subscription.reset();
@@ -219,7 +213,8 @@ export class LiveConnection {
 
   #connect(): void {
     this.#become("connecting");
-    // The server closes a socket that does not authenticate in time.
+    // Authentication comes before the socket, because the server closes a socket that does not
+    // authenticate in time.
     if (this.#options.session.mustLogIn) void this.#logIn();
     else this.#openSocket();
   }
@@ -263,7 +258,7 @@ export class LiveConnection {
     const token = this.#options.session.accessToken;
     if (token === undefined) return this.signedOut(unauthorized("Nobody is logged in"));
     this.#token = token;
-    // Without compression, the browser need not decompress anything.
+    // Without compression, the browser has nothing to decompress.
     const protocol = { serialization: "json", compression: "none" };
     this.#send({ type: "authenticate", method: "jwt", token, protocol });
   }
@@ -301,7 +296,8 @@ export class LiveConnection {
   #authenticated(): void {
     this.#renewalFailures = 0;
     this.#scheduleRenewal();
-    // On an open connection, only the token was renewed, which does not affect subscriptions.
+    // If the connection was already open, only the token was renewed, which does not affect
+    // subscriptions.
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#failures = 0;
@@ -313,8 +309,8 @@ export class LiveConnection {
   }
 
   /**
-   * Schedules the renewal of the token before it expires, because the server ends the connection
-   * with its token.
+   * Schedules the renewal of the token before it expires, because the server closes the connection
+   * when its token expires.
    */
   #scheduleRenewal(): void {
     this.#cancelRenewal?.();
@@ -337,7 +333,7 @@ export class LiveConnection {
       } catch (error) {
         if (epoch !== this.#epoch) return;
         if (isRefusal(error) && session.accessToken === undefined) return this.signedOut(error);
-        // The server could not be reached. Another attempt follows later and reports any refusal.
+        // The server could not be reached. A later attempt follows, and reports any refusal.
       }
     }
     if (epoch !== this.#epoch) return;
@@ -352,8 +348,8 @@ export class LiveConnection {
     this.#scheduleHeartbeat();
     for (const [followed, position] of Object.entries(positions)) {
       const subscription = this.#subscriptions.get(followed);
-      // The server still follows a query that has ended here, so it probably did not process the
-      // `unsubscribe`. Sending it twice does no harm.
+      // The server is still following a query that has ended here, so it probably did not process
+      // the `unsubscribe`. Sending it twice does no harm.
       if (subscription === undefined) this.#outgoing.ask({ type: "unsubscribe", id: followed });
       else subscription.reached(position);
     }
@@ -362,8 +358,8 @@ export class LiveConnection {
 
   #failed(message: ErrorMessage): void {
     const { code, retry_after_ms: retryAfterMs = REFUSED_MS, subscription_id: id } = message;
-    // The refusal does not say which message was refused, so a query may still be waiting for its
-    // response.
+    // The refusal does not say which message was refused, so any query may still be waiting for
+    // its response.
     if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
     const subscription = this.#subscriptions.get(id);
     const action = subscription?.error(message);
@@ -385,7 +381,7 @@ export class LiveConnection {
     this.#cancelWaits.add(cancel);
   }
 
-  /** Handles the loss of the connection: informs the queries and schedules a new attempt. */
+  /** Handles the loss of the connection: informs the queries and schedules the next attempt. */
   #lost(needsToken: boolean, why?: unknown): void {
     this.#drop();
     if (!this.#isUsed) return this.#become("closed");
@@ -509,13 +505,13 @@ function isRefusal(error: unknown): error is ServerError {
   return error instanceof ServerError && error.status === 401;
 }
 
-/** Returns for how many milliseconds a refusal asks the client to wait. */
+/** Returns how many milliseconds an error asks the client to wait. */
 function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }
 
 /**
- * Parses a message of the server.
+ * Parses a message from the server.
  * @returns Undefined if the text is not a message of the protocol.
  */
 function messageFrom(text: string): ServerMessage | undefined {

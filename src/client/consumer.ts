@@ -1,14 +1,15 @@
 /**
- * Implements one consumer of a topic: it runs a handler for each message, and acknowledges the
+ * Implements a consumer of a topic: it runs a handler for each message, and acknowledges the
  * messages whose handlers succeed.
  *
  *     connecting → open → draining → ended      a lost connection leads back to connecting
  *
- * - A message uses one credit from its arrival until it is acknowledged or refused, so no more than
- *   `concurrency` handlers run at once.
+ * - A message uses up a credit from its arrival until it is acknowledged or refused, so no more
+ *   than `concurrency` handlers run at once.
  * - When the connection is lost, the server may deliver unacknowledged messages again. Messages
- *   that succeeded in the meantime are therefore acknowledged before new ones are requested, and a
- *   message whose handler is running or has succeeded is not handled a second time.
+ *   whose handlers have succeeded in the meantime are therefore acknowledged before new ones are
+ *   requested, and a message whose handler is running or has succeeded is not handled a second
+ *   time.
  */
 import type {
   TopicControlMessage,
@@ -32,7 +33,7 @@ import type { ClientEnvironment } from "./environment.ts";
 import { ServerError } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 
-/** A message of a topic, which describes one change to a row. */
+/** A message of a topic. It describes a change to a row. */
 export interface ConsumedMessage<Payload extends object = Record<string, unknown>> {
   readonly topic: string;
   readonly partition: number;
@@ -42,7 +43,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
   readonly payload: Payload;
   readonly op: "Insert" | "Update" | "Delete";
   readonly timestampMs: number;
-  /** The owner of the row. Absent for a SHARED table. */
+  /** The owner of the row; absent for a SHARED table. */
   readonly user?: string;
   /** How many times the message has been delivered to the group, including this time. */
   readonly deliveries: number;
@@ -52,21 +53,28 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
 
 export interface ConsumeOptions {
   readonly group: string;
-  /** The number of messages handled at a time, *1*. */
+  /** The number of messages handled concurrently, *1*. */
   readonly concurrency?: number;
-  /** The start of a new group: the *latest* message, the earliest one, an offset or a time. */
+  /**
+   * Where a new group starts: after the *latest* message, at the earliest one, at an offset or at
+   * a time.
+   */
   readonly from?:
     | "earliest"
     | "latest"
     | { readonly offset: number }
     | { readonly timestampMs: number };
   /**
-   * Whether a message waits until all earlier messages with the same key are acknowledged, *false*.
+   * Whether a message waits until all earlier messages with the same key have been acknowledged,
+   * *false*.
    */
   readonly ordered?: boolean;
   /** The partition to consume; all partitions if omitted. */
   readonly partition?: number;
-  /** Stops the consumer gracefully: running handlers finish and are acknowledged. */
+  /**
+   * When aborted, stops the consumer gracefully: running handlers finish, and their messages are
+   * acknowledged.
+   */
   readonly signal?: AbortSignal;
   /** Called when a handler has failed. Its message is delivered again after a pause. */
   readonly onError?: (error: unknown, message: ConsumedMessage) => void;
@@ -90,8 +98,8 @@ const CONSUME_RULES: FieldRules = {
 };
 
 /**
- * How long to wait before a message whose handler failed is delivered again; doubled after each
- * further failure.
+ * How long to wait before a message whose handler failed is delivered again. The time doubles
+ * after each further failure.
  */
 const PAUSE_MS_MIN = 1000;
 const PAUSE_MS_MAX = 300_000;
@@ -129,7 +137,7 @@ export class TopicConsumer {
   readonly #stopping = new AbortController();
   readonly #running = new Set<string>();
   /**
-   * The messages whose handlers have succeeded, kept until the server confirms their
+   * The messages whose handlers have succeeded. They are kept until the server confirms their
    * acknowledgement.
    */
   readonly #succeeded = new Map<string, Place>();
@@ -165,7 +173,7 @@ export class TopicConsumer {
   }
 
   /**
-   * Returns the message that opens the consumer. It grants no credit, because pending
+   * Returns the message that starts the consumer. It grants no credit, because pending
    * acknowledgements must be sent first.
    */
   opening(): TopicRequestMessage {
@@ -204,10 +212,10 @@ export class TopicConsumer {
         return;
       case "topic_error": {
         const error = new ServerError(message.code, message.message);
-        // The socket is about to close, and the consumer will continue on another one.
+        // The socket is about to close, and the consumer will continue on a new one.
         if (message.code === "SHUTTING_DOWN") this.lost();
         else if (message.ended) this.failed(error);
-        // A refused acknowledgement is not repeated: the claim expires by itself, and the server
+        // A refused acknowledgement is not sent again: the claim expires by itself, and the server
         // then delivers the message again if necessary.
         else if (message.request_id !== undefined) this.#acknowledged(message.request_id);
         return;
@@ -216,7 +224,7 @@ export class TopicConsumer {
   }
 
   /**
-   * Ends the consumer with an error. Handlers that are running continue, but their messages are not
+   * Ends the consumer with an error. Running handlers continue, but their messages are not
    * acknowledged.
    */
   failed(error: ServerError): void {

@@ -1,6 +1,6 @@
 /**
- * Copies many rows into and out of the server. Data of any size is streamed, and never kept in
- * memory.
+ * Copies large numbers of rows into and out of the server. Data of any size is streamed, and never
+ * held in memory.
  */
 import { type Call, type FieldRules, kindOf, requireOptions, SIGNAL, TEXT } from "./checks.ts";
 import type { BodyData, BodyStream } from "./environment.ts";
@@ -22,12 +22,12 @@ export interface CopyResult {
   readonly notices: readonly string[];
 }
 
-/** The methods of the client that copy rows. */
+/** The client methods that copy rows. */
 export interface Copies {
   /**
    * Runs `COPY … FROM STDIN` with the given rows. A copy is a single commit: if it fails, no rows
    * are stored. Not every runtime can send a stream while it is being produced: Firefox and Safari
-   * cannot send a stream, but they can send a file.
+   * can send a file, but not a stream.
    *
    *     await db.copyFrom("COPY shop.items FROM STDIN (FORMAT csv, HEADER)", file);
    *
@@ -81,7 +81,7 @@ function pathOf(sql: string, { namespace }: CopyCallOptions): string {
   return `/v1/api/copy?${query.toString()}`;
 }
 
-/** Requires data that a request can send. @throws {TypeError} */
+/** Requires that `data` can be sent in a request. @throws {TypeError} */
 function requireData(data: unknown): void {
   const isObject = typeof data === "object" && data !== null;
   const isBody = isObject && (ArrayBuffer.isView(data) || "stream" in data || "getReader" in data);

@@ -6,8 +6,8 @@ import { type Call, FILLED_TEXT, kindOf, OBJECT, requireOptions, TEXT } from "./
 import { ServerError } from "./errors.ts";
 
 /**
- * Returns an access token. The client calls it again when the server no longer accepts the previous
- * token.
+ * Returns an access token. The client calls this function again when the server no longer accepts
+ * the previous token.
  */
 export type TokenFunction = () => string | Promise<string>;
 
@@ -22,8 +22,8 @@ const CALL: Call = {
 };
 
 /**
- * Requires that a value has the form of credentials.
- * @throws {TypeError} If the value does not have one of the three forms.
+ * Requires that a value has one of the three forms of credentials.
+ * @throws {TypeError}
  */
 export function requireCredentials(given: unknown): asserts given is Credentials {
   if (typeof given === "function") return;
@@ -42,8 +42,9 @@ export function requireCredentials(given: unknown): asserts given is Credentials
 }
 
 /**
- * Calls the application's function for a token, and checks the result.
- * @throws {ServerError} If the function returns no token. Errors of the function pass through.
+ * Calls the application's token function, and checks the result.
+ * @throws {ServerError} If the function returns no token. Errors thrown by the function pass
+ *   through.
  */
 export async function tokenFrom(give: TokenFunction): Promise<string> {
   const token: unknown = await give();

@@ -3,7 +3,7 @@
  * numbers. Browsers, Bun, Deno and Node provide all of them as globals; tests supply their own.
  */
 
-/** The body of a response, whose bytes are read on demand. */
+/** The body of a response. Its bytes are read on demand. */
 export interface BodyStream {
   getReader(): {
     read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
@@ -12,7 +12,7 @@ export interface BodyStream {
 }
 
 /**
- * A body that is sent unchanged. A stream is sent while it is being produced, if the runtime
+ * A body to be sent unchanged. A stream is sent while it is being produced, if the runtime
  * supports that.
  */
 export type BodyData =
@@ -27,11 +27,11 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
   /**
-   * The body, in runtimes that support streams. If it is absent, the client reads the whole
+   * The body, in runtimes that support streams. If it is absent, the client reads the entire
    * response at once.
    */
   readonly body?: BodyStream | null;
-  /** Fails with a SyntaxError if the body is not JSON. */
+  /** Rejects with a SyntaxError if the body is not JSON. */
   json(): Promise<unknown>;
 }
 
@@ -39,7 +39,7 @@ export interface HttpRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** The body of a copy, or a form with files. If this is set, `body` is absent. */
+  /** The data of a copy, or a form with files. If this is set, `body` is absent. */
   readonly data?: BodyData | FormData;
   /** The signal that aborts the request; absent if the caller cannot abort it. */
   readonly signal?: AbortSignal;
@@ -54,7 +54,7 @@ export interface Socket {
 export interface SocketHandlers {
   readonly onOpen: () => void;
   readonly onText: (text: string) => void;
-  /** Called when the connection has closed, and also if it could not be opened. */
+  /** Called when the connection has closed, or if it could not be opened. */
   readonly onClose: (code: number) => void;
 }
 
@@ -62,7 +62,7 @@ export interface ClientEnvironment {
   fetch(url: string, request: HttpRequest): Promise<HttpResponse>;
   /**
    * Requires that the runtime has WebSockets.
-   * @throws {Error} If this runtime has no WebSocket; the message says which versions have one.
+   * @throws {Error} If it has none; the message says which versions do.
    */
   requireSockets?(): void;
   connect(url: string, handlers: SocketHandlers): Socket;
@@ -70,12 +70,12 @@ export interface ClientEnvironment {
   after(delayMs: number, callback: () => void): () => void;
   /**
    * Runs `callback` when the runtime reports that the network is available again, so that the
-   * client need not wait any longer. Returns a function that cancels this.
+   * client need not wait any longer. Returns a function that removes the callback.
    */
   whenOnline?(callback: () => void): () => void;
   /**
    * Runs `callback` whenever the network is back or the page becomes visible again, because the
-   * socket may have died unnoticed in the meantime. Returns a function that cancels this.
+   * socket may have died unnoticed in the meantime. Returns a function that removes the callback.
    */
   whenBack?(callback: () => void): () => void;
   /** Returns a random number in [0, 1). */
@@ -84,12 +84,12 @@ export interface ClientEnvironment {
   now?(): number;
 }
 
-/** The environment of a client in which the clock is always present. */
+/** A client environment that always has a clock. */
 export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
 
-/** The global functions for page events, which some runtimes do not have. */
+/** The global functions for page events, which not every runtime has. */
 interface Listening {
   addEventListener?(type: string, listener: () => void): void;
   removeEventListener?(type: string, listener: () => void): void;
@@ -101,12 +101,12 @@ interface BrowserGlobals extends Listening {
 }
 
 /**
- * The maximum delay of a timer. Runtimes store delays in 32 bits, so that a timer with a longer
- * delay would fire immediately.
+ * The maximum delay of a timer. Runtimes store delays in 32 bits, so a timer with a longer delay
+ * would fire immediately.
  */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** The option of fetch that runtimes require if the body is a stream. */
+/** The option that fetch requires if the body is a stream. */
 const HALF_DUPLEX = { duplex: "half" } as const;
 
 /** The global objects of the JavaScript runtime. */
@@ -154,7 +154,7 @@ function listen(target: Listening, type: string, callback: () => void): () => vo
 /**
  * A WebSocket that opens at the end of the tick that requests it, and closes only once it is open.
  * Browsers warn if a socket is closed earlier, and a component that React mounts, unmounts and
- * mounts again should open only one socket.
+ * mounts again should open only a single socket.
  */
 class LazySocket implements Socket {
   readonly #handlers: SocketHandlers;

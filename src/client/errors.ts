@@ -1,27 +1,27 @@
 /**
  * Defines the errors of the client: either the server refused a request, or it could not be
- * reached. Both can be tested with `instanceof`, and both have messages that can be shown to
+ * reached. Both can be tested with `instanceof`, and both have messages suitable for display to
  * people.
  */
 import type { StatementEntry } from "../protocol/mod.ts";
 
-/** The properties of a refusal, apart from its code and message. */
+/** The properties of an error from the server, apart from its code and message. */
 export interface RefusalDetails {
-  /** The HTTP status of the response; 0 for a refusal over WebSocket. */
+  /** The HTTP status of the response; 0 for an error received over the WebSocket. */
   readonly status?: number;
   readonly position?: number | undefined;
   readonly hint?: string | undefined;
   /** The index of the statement that failed, counted from 0. */
   readonly statement?: number | undefined;
   readonly reason?: string | undefined;
-  /** The field of the form that the server refused. */
+  /** The form field that the server refused. */
   readonly field?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** The entries of the earlier statements, which remain in effect. */
+  /** The entries of the earlier statements, whose effects remain. */
   readonly results?: readonly StatementEntry[];
 }
 
-/** An error that the server has returned. */
+/** An error returned by the server. */
 export class ServerError extends Error {
   readonly code: string;
   readonly status: number;
@@ -57,7 +57,9 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The maximum number of causes to follow, because a chain of causes may be cyclic. */
+/**
+ * The maximum number of causes to follow. It is limited because a chain of causes may be cyclic.
+ */
 const CAUSES_MAX = 5;
 
 /**
@@ -78,7 +80,7 @@ export function textOfCauses(error: unknown): string {
  * Reads the body of a failed response, in either shape that the server uses. If the body has
  * neither shape, for example because it comes from a proxy, the error contains only the status.
  *
- * @param told Details from the headers. They are used if the body does not contain them.
+ * @param told Details from the headers, used if the body does not contain them.
  */
 export function errorFromBody(
   body: unknown,
@@ -87,7 +89,7 @@ export function errorFromBody(
 ): ServerError {
   const fields = isObject(body) ? body : {};
   const { error } = fields;
-  // Shape B: the error is an object beside the results.
+  // Shape B: the error is an object next to the results.
   const inner = isObject(error) ? error : fields;
   const code = textIn(isObject(error) ? error["code"] : error);
   const message = textIn(inner["message"]);
@@ -108,7 +110,7 @@ export function errorFromBody(
   });
 }
 
-/** Returns a copy of an error with other results. */
+/** Returns a copy of an error with different results. */
 export function withResults(error: ServerError, results: readonly StatementEntry[]): ServerError {
   const { code, field, hint, message, position, reason, retryAfterSeconds, statement, status } =
     error;
@@ -116,7 +118,7 @@ export function withResults(error: ServerError, results: readonly StatementEntry
   return new ServerError(code, message, { ...details, results });
 }
 
-/** Returns the results of a response, or undefined if the value is not a list of results. */
+/** Returns `value` if it is a list of results; otherwise undefined. */
 export function entriesIn(value: unknown): readonly StatementEntry[] | undefined {
   return Array.isArray(value) && value.every(isEntry) ? value : undefined;
 }

@@ -7,7 +7,7 @@ import { ServerError } from "./errors.ts";
 import { pause } from "./repeats.ts";
 import type { RowObject, Statements } from "./statements.ts";
 
-/** The interval at which the client checks an export that takes longer than its statement. */
+/** The interval at which the client checks on an export that takes longer than its statement. */
 const LOOK_MS = 1000;
 
 /** The states of an export that is still in progress. */
@@ -21,7 +21,7 @@ interface ExportRow extends RowObject {
 }
 
 /**
- * Exports the data of the user, and returns the archive.
+ * Exports the user's data, and returns the URL of the archive.
  * @param url The address of the server, without a trailing slash.
  */
 export async function exportData(
@@ -29,7 +29,7 @@ export async function exportData(
   { query }: Pick<Statements, "query">,
   environment: WholeEnvironment,
 ): Promise<string> {
-  // If an export is already in progress, the returned row contains the id of that export.
+  // If an export is already in progress, the returned row contains its id.
   const [begun] = await query<ExportRow>("EXPORT USER DATA");
   for (;;) {
     const rows = await query<ExportRow>("SHOW EXPORT");

@@ -1,4 +1,4 @@
-/** Creates URLs of files for the elements of a page, which cannot send headers. */
+/** Creates file URLs for the elements of a page, which cannot send headers. */
 import {
   type Call,
   type FieldRules,
@@ -12,13 +12,13 @@ import type { RowObject, Statements } from "./statements.ts";
 export interface FileUrlOptions {
   /** How long the URL is valid, *3600*. The server allows no more than a week. */
   readonly seconds?: number;
-  /** Whether a browser saves the file instead of showing it, *false*. */
+  /** Whether a browser saves the file instead of displaying it, *false*. */
   readonly download?: boolean;
 }
 
 export interface Files {
   /**
-   * Returns a URL under which a page can show a file that the user may read. The URL becomes
+   * Returns a URL with which a page can display a file that the user may read. The URL becomes
    * invalid when the user's session ends, or as soon as the user may no longer read the row.
    *
    *     image.src = await db.files.url(row.picture);
@@ -56,8 +56,7 @@ export function filesBy(url: string, { query }: Pick<Statements, "query">): File
       const text = typeof file === "string" ? file : JSON.stringify(file);
       const sql = "SELECT FILE_URL($1::TEXT, $2::DOUBLE) AS url";
       const [row] = await query<RowObject & { url: string }>(sql, [text, given.seconds ?? 3600]);
-      // The base path is removed from the path, because the address of the server already ends with
-      // it.
+      // The base path is removed from the path, because the server's address already ends with it.
       const path = row?.url.slice(row.url.lastIndexOf("/v1/files/")) ?? "";
       return `${url}${path}${given.download === true ? "&download=1" : ""}`;
     },

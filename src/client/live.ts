@@ -1,12 +1,13 @@
 /**
- * Implements one live query: the state of its stream, and the callbacks of the application.
+ * Implements a live query: the state of its stream, and the application's callbacks.
  *
- *     connecting → loading → ready        a lost connection leads to offline and, with the position
+ *     connecting → loading → ready        a lost connection leads to offline and, with the
+ *     position
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
  * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
- * received is counted and dropped, so that a resume repeats nothing. The messages of a materialised
- * query are buffered until its state is complete.
+ * received is counted and dropped, so that a resume repeats nothing. For a materialised query,
+ * messages are buffered until its state is complete.
  */
 import type {
   ChangeMessage,
@@ -38,33 +39,33 @@ export interface LiveQuery<Row extends object = CellObject> {
   readonly rows: readonly Row[];
   /** The `_seq` up to which the live query has received everything. */
   readonly position: number | undefined;
-  /** The number of rows and changes that arrived a second time and were dropped. */
+  /** How many rows and changes arrived a second time and were dropped. */
   readonly doubled: number;
   /** Ends the query. No handler is called afterwards. */
   close(): void;
 }
 
-/** Errors that end the connection, after which the query continues on another one. */
+/** Errors after which the server closes the connection, and the query continues on a new one. */
 const RECONNECTS: ReadonlySet<string> = new Set([
   "SHUTTING_DOWN",
   "TOKEN_EXPIRED",
   "TOKEN_REVOKED",
 ]);
 
-/** Errors after which the same query may be started again from the beginning. */
+/** Errors after which the same query may be started over. */
 const RESTARTS: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",
   "SCHEMA_CHANGED",
 ]);
 
-/** How the connection must react to an error of a subscription. */
+/** How the connection must respond to an error in a subscription. */
 export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remove";
 
 export interface SubscriptionSettings {
   readonly environment: ClientEnvironment;
   readonly values: Values;
-  /** The storage of positions; the runtime's own storage if omitted. */
+  /** The storage for positions; the runtime's own storage if omitted. */
   readonly storage: PositionStorage | undefined;
   /** The user for whom the live query runs, if known. */
   readonly userId: () => string | undefined;
@@ -78,9 +79,7 @@ interface SubscriptionParts {
   readonly settings: SubscriptionSettings;
 }
 
-/**
- * Functions that call the application's handlers. An error of a handler does not stop the client.
- */
+/** Call the application's handlers. An error in a handler does not stop the client. */
 interface Tell {
   readonly event: (event: LiveEvent) => void;
   readonly rows: (list: () => readonly CellObject[]) => void;
@@ -99,16 +98,16 @@ export class FollowedQuery implements LiveQuery {
   readonly #keepPosition: (position: number | undefined) => void;
   #mayRestore = true;
   /**
-   * The messages since the last complete state of a materialised query. Undefined
-   * for other queries, whose messages are applied one by one.
+   * For a materialised query, the messages since its last complete state. Undefined for other
+   * queries, whose messages are applied one by one.
    */
   #held: (ChangeMessage | InitialDataBatch)[] | undefined;
-  /** The rows that `onRows` received last. */
+  /** The rows most recently passed to `onRows`. */
   #told: readonly CellObject[] | undefined;
   #read: RowReader | undefined;
   #status: LiveStatus = "connecting";
   #position: number | undefined;
-  /** The claims that a resume has to return, if the query reads claims of the token. */
+  /** The claims to send back on a resume, if the query reads the token's claims. */
   #claims: string | undefined;
   #resumedFrom: number | undefined;
   #doubled = 0;
@@ -116,7 +115,7 @@ export class FollowedQuery implements LiveQuery {
   #refusals = 0;
 
   /**
-   * Creates a live query, which is not sent yet.
+   * Creates a live query without sending it.
    * @throws {TypeError} If the parameters, the order or the storage cannot be used.
    */
   constructor(id: string, sql: string, { options, settings }: SubscriptionParts) {
@@ -156,7 +155,7 @@ export class FollowedQuery implements LiveQuery {
     return this.#doubled;
   }
 
-  /** The number of consecutive times that the query was refused because a limit was reached. */
+  /** How many consecutive times the query was refused because a limit was reached. */
   get refusals(): number {
     return this.#refusals;
   }
@@ -254,8 +253,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
-   * Called when the server has sent everything up to a position. A query on a table without changes
-   * can then also resume from that position.
+   * Called when the server has sent everything up to a position. This lets a query on a table
+   * without changes resume from that position, too.
    */
   reached(position: number): void {
     if (this.#status !== "ready") return;
@@ -264,13 +263,13 @@ export class FollowedQuery implements LiveQuery {
   }
 
   lost(): void {
-    // The messages of an incomplete state are dropped, because after a resume the server sends
-    // their changes again.
+    // The messages of an incomplete state are dropped, because the server sends their changes
+    // again after a resume.
     if (this.#held !== undefined) this.#held = [];
     if (this.#status !== "ended") this.#become("offline");
   }
 
-  /** Discards all rows and the position, so that the query starts from the beginning. */
+  /** Discards all rows and the position, so that the query starts over. */
   reset(): void {
     this.#position = undefined;
     this.#mayRestore = true;
@@ -281,7 +280,8 @@ export class FollowedQuery implements LiveQuery {
 
   /**
    * Ends the live query with an error.
-   * @param isAskedFor Whether the application logged out, which ends every query without an error.
+   * @param isAskedFor Whether the application logged out. A logout ends every query without an
+   *   error.
    */
   failed(error: ServerError, { isAskedFor = false }: { isAskedFor?: boolean } = {}): void {
     if (this.#status === "ended") return;
@@ -293,7 +293,7 @@ export class FollowedQuery implements LiveQuery {
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return "nothing";
     if (RECONNECTS.has(message.code)) return "reconnect";
-    // The limit is temporary, because the server may still be counting the subscription of the lost
+    // The limit is temporary: the server may still be counting the subscription on the lost
     // connection.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
       this.#refusals += 1;
@@ -313,7 +313,7 @@ export class FollowedQuery implements LiveQuery {
 
   /**
    * Applies all the messages that lead to one state together, so that the application always sees
-   * the rows of the query at a single seq.
+   * the rows of the query as of a single seq.
    */
   #takeHeld(held: (ChangeMessage | InitialDataBatch)[], seq: number): void {
     const isReplay = this.#resumedFrom !== undefined && this.#status === "loading";
@@ -353,7 +353,7 @@ export class FollowedQuery implements LiveQuery {
     })(undefined);
   }
 
-  /** Applies arrived rows. @returns The rows as the application sees them. */
+  /** Applies rows that have arrived. @returns The rows as the application sees them. */
   #put(rows: readonly WireRow[]): readonly CellObject[] {
     const read = this.#readAll(rows);
     if (this.#options.keepRows === false) return read;
@@ -392,8 +392,8 @@ export class FollowedQuery implements LiveQuery {
 function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEnvironment): Tell {
   return {
     event: guarded(environment, (event) => onEvent?.(event)),
-    // The list is created inside the guarded call, because sorting the rows may call a function of
-    // the application.
+    // The list is created inside the guarded call, because sorting the rows may call an
+    // application function.
     rows: guarded(environment, (list) => onRows?.(list())),
     error: guarded(environment, (error) => {
       if (onError !== undefined) onError(error);

@@ -21,14 +21,13 @@ export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended
 
 export type LiveEvent<Row extends object = CellObject> =
   /**
-   * The server accepted the query. If there is no position to resume from, the rows start from the
-   * beginning.
+   * The server accepted the query. If there is no position to resume from, the rows start over.
    */
   | {
       readonly type: "start";
       readonly schema: readonly SchemaField[];
       readonly resumedFrom: number | undefined;
-      /** The order that the query defines, if it has ORDER BY and is materialised. */
+      /** The order defined by the query, if it has ORDER BY and is materialised. */
       readonly sort?: readonly SortTerm[];
     }
   /** Rows of the snapshot or of a replay. Each row replaces the row with the same key. */
@@ -40,14 +39,14 @@ export type LiveEvent<Row extends object = CellObject> =
 export interface LiveOptions<Row extends object = CellObject> {
   readonly params?: readonly Parameter[];
   readonly namespace?: string;
-  /** The number of newest rows to start with; all rows if omitted. */
+  /** How many of the newest rows to start with; all rows if omitted. */
   readonly lastRows?: number;
   readonly batchSize?: number;
   /** Resumes after this `_seq`: only later changes are delivered. */
   readonly from?: number;
   /**
-   * Resumes from the last position of the same query of the same user, which is stored under this
-   * key in the client's storage. The caller must have kept the earlier rows.
+   * Resumes from the last position of the same query of the same user, stored under this key in
+   * the client's storage. The caller must have kept the earlier rows.
    */
   readonly resumeKey?: string;
   /**
@@ -55,14 +54,14 @@ export interface LiveOptions<Row extends object = CellObject> {
    * omitted.
    */
   readonly orderBy?: string | ((left: Row, right: Row) => number);
-  /** Whether `rows` are kept, *true*; `false` saves memory for a query with many rows. */
+  /** Whether `rows` are kept, *true*. `false` saves memory for a query with many rows. */
   readonly keepRows?: boolean;
   /** Called with the current rows: first when they are complete, and then after each change. */
   readonly onRows?: (rows: readonly Row[]) => void;
   /** Called with each event of the live query. */
   readonly onEvent?: (event: LiveEvent<Row>) => void;
   /**
-   * Called with the reason if the query ends before it is closed. If both this handler and
+   * Called with the reason if the query ends without having been closed. If both this handler and
    * `onEvent` are absent, the error is thrown in a separate tick.
    */
   readonly onError?: (error: ServerError) => void;
@@ -74,7 +73,7 @@ const CALL: Call = {
 };
 
 const RULES: FieldRules = {
-  // These options are checked elsewhere and have their own messages.
+  // These options are checked elsewhere, with their own messages.
   params: ANYTHING,
   namespace: TEXT,
   lastRows: COUNT,
@@ -108,7 +107,7 @@ export function requireLiveOptions(given: LiveOptions): void {
 }
 
 /**
- * Returns the order of the rows that the options request.
+ * Returns the row order requested by the options.
  * @throws {TypeError} If the text does not name columns.
  */
 export function orderOf<Row extends object>({ orderBy }: LiveOptions<Row>): Order<Row> {

@@ -6,14 +6,14 @@
 import type { SchemaField, SortTerm, WireRow } from "../protocol/mod.ts";
 import { type CompareRows, comparerOf, keyOrder, type OrderTerm } from "./row_order.ts";
 
-/** The terms of ORDER BY, or a comparison function; undefined to order by key. */
+/** ORDER BY terms or a comparison function; undefined to order by key. */
 export type Order<Row> = readonly OrderTerm[] | ((left: Row, right: Row) => number) | undefined;
 
 interface RowsStart {
-  /** Whether the rows received so far are discarded. */
+  /** Whether to discard the rows received so far. */
   readonly isAnew: boolean;
   /**
-   * The order that the query defines, which applies unless the application specifies another order.
+   * The order defined by the query. It applies unless the application specifies a different order.
    */
   readonly sort?: readonly SortTerm[] | undefined;
 }
@@ -78,7 +78,7 @@ export class LiveQueryRows<Row extends object> {
 
   #sorted(): Row[] {
     const order = this.#order;
-    // The compile targets of applications may lack toSorted.
+    // toSorted is not used, because applications may be compiled for targets that lack it.
     // oxlint-disable-next-line unicorn/no-array-sort -- the list is a new one
     const held = [...this.#held.values()].sort((left, right) => {
       const chosen = typeof order === "function" ? order(left.row, right.row) : 0;
@@ -89,7 +89,7 @@ export class LiveQueryRows<Row extends object> {
 
   /**
    * Returns the key of a row as text. In a STREAM table without a primary key, each row is
-   * distinct.
+   * distinct, so its `_seq` is used.
    */
   #keyOf(row: WireRow): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
@@ -97,8 +97,8 @@ export class LiveQueryRows<Row extends object> {
   }
 
   /**
-   * Finds the row to delete if the table has no key. A deletion then identifies its row by content,
-   * and the oldest row with this content is removed.
+   * Finds the row to delete if the table has no key. A deletion then identifies its row by
+   * content, and the oldest row with this content is removed.
    */
   #keyByContent(row: WireRow): string | undefined {
     const wanted = this.#contentOf(row);

@@ -1,20 +1,20 @@
 /**
  * Schedules the requests on the client's socket. Requests are sent immediately until the server
- * refuses one, and then at a pace that the server accepts.
+ * refuses one, and from then on at a pace that the server accepts.
  *
  *     flowing ──refused──► paused ──its time is over──► paced ──nothing left──► flowing
  *                            ▲                            │
  *                            └──────────refused───────────┘
  *
- * A refusal does not say which message was refused. If only one message is unanswered, that message
- * was refused. If several are unanswered, a ping follows them: the server answers in order, so all
- * the messages that are still unanswered when the pong arrives were refused. Only these are sent
- * again, because a second `subscribe` would restart the query. After a refusal, a window limits the
- * number of unanswered messages: it grows by one each time a full window has been answered, and
- * each refusal halves it.
+ * A refusal does not say which message was refused. If only one message is unanswered, it must be
+ * that one. If several are unanswered, a ping follows them: the server answers in order, so all
+ * messages that are still unanswered when the pong arrives were refused. Only these are sent
+ * again, because a second `subscribe` would restart the query. After a refusal, a window limits
+ * the number of unanswered messages: it grows by one each time a full window has been answered,
+ * and each refusal halves it.
  *
  * An `unsubscribe` has no response, so if several messages are unanswered, it is not sent again:
- * the heartbeat shows which queries the server still follows.
+ * the heartbeat shows which queries the server is still following.
  */
 import type { ClientMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";
@@ -27,12 +27,12 @@ export interface SentRequest {
 
 export interface OutgoingOptions {
   readonly environment: Pick<ClientEnvironment, "after">;
-  /** Returns the message for a request, or undefined if the request is no longer needed. */
+  /** Returns the message for a request; undefined if the request is no longer needed. */
   readonly messageOf: (asked: SentRequest) => ClientMessage | undefined;
   readonly send: (message: ClientMessage) => void;
 }
 
-/** The ping that is sent after a refusal if several messages are unanswered. */
+/** The ping sent after a refusal if several messages are unanswered. */
 const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {
@@ -40,8 +40,8 @@ export class Outgoing {
   /** The requests to send, by key, so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
   /**
-   * The messages that have been sent but not answered, in order of sending. Messages that precede
-   * an answered message are not included.
+   * The messages sent but not answered yet, in order of sending. Messages sent before an answered
+   * one are not included.
    */
   readonly #sent = new Map<string, SentRequest>();
   #isPaused = false;
@@ -57,7 +57,7 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /** Records that a message has been answered, or that its answer is no longer expected. */
+  /** Records that a message has been answered, or that no answer is expected any more. */
   answered(asked: SentRequest): void {
     const key = keyOf(asked);
     if (!this.#sent.has(key)) return;
@@ -70,7 +70,7 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /** Handles the response to a ping, which arrives after the responses to all earlier messages. */
+  /** Handles a pong, which arrives after the responses to all earlier messages. */
   pong(id: string): void {
     const key = keyOf({ type: "ping", id });
     if (!this.#sent.has(key)) return;

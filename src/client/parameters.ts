@@ -1,6 +1,6 @@
 /**
- * Converts the values of `$1`, `$2`, … for sending: JSON cannot express integers beyond 2^53, dates
- * or bytes.
+ * Converts the values of `$1`, `$2`, … for sending, because JSON cannot express integers beyond
+ * 2^53, dates or bytes.
  *
  *     bigint        a number, or its digits beyond 2^53
  *     Date          ISO text, which the server reads as TIMESTAMP, DATETIME, DATE or TIME
@@ -12,8 +12,8 @@
 import { kindOf } from "./checks.ts";
 
 /**
- * A parameter value. Pass an integer beyond 2^53 as a bigint or as its decimal digits. An object
- * must be a Date, bytes, a list or a plain object.
+ * A parameter value. Integers beyond 2^53 must be passed as a bigint or as decimal digits. An
+ * object must be a Date, bytes, a list or a plain object.
  */
 export type Parameter = null | boolean | number | bigint | string | object;
 
@@ -32,7 +32,7 @@ const SHOULD =
   "null, a boolean, a finite number, a bigint, a string, a Date, bytes (Uint8Array), a list or a plain object";
 
 /**
- * Converts parameters to the form in which a statement is sent.
+ * Converts parameters to the form in which they are sent.
  *
  * @throws {TypeError} If `params` is not a list, or a value cannot be sent. Values that JSON would
  *   turn into null, such as undefined, or NaN in a list, are also refused, because the NULL would
@@ -46,14 +46,14 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     );
   }
   const places = new ParameterPlaces(sql);
-  // Array.from is used because it also visits the holes of a sparse list.
+  // `Array.from` is used because it also visits the holes in a sparse list.
   return Array.from(params, (each: unknown, index) => {
     const number = index + 1;
     if (Array.isArray(each) && places.isAloneInList(number)) throw noList(number);
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
-    // The number is sent as a string of digits: the server refuses such a string for a date, but
+    // The number is sent as a string of digits: the server refuses such a string as a date, but
     // accepts it for every numeric type.
     if (isLikeMoment(each) && places.isStored(number)) return String(each);
     return sentParameter(each, `parameter ${number}`);
@@ -62,7 +62,7 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
 
 /**
  * Converts a parameter to the form in which it is sent.
- * @param depth The number of lists and objects around the value.
+ * @param depth The number of lists and objects that enclose the value.
  */
 function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   if (value === null || typeof value === "boolean" || typeof value === "string") return value;
@@ -70,7 +70,7 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
     return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   }
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  // JSON cannot express NaN and infinity, which the server accepts as strings.
+  // JSON cannot express NaN and infinity, but the server accepts them as strings.
   if (typeof value === "number" && depth === 0) return String(value);
   if (value instanceof Date) {
     if (!Number.isNaN(value.getTime())) return value.toISOString();
@@ -89,14 +89,14 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, but must be ${SHOULD}`);
 }
 
-/** Converts the items of a list. `Array.from` also visits the holes of a sparse list. */
+/** Converts the items of a list. `Array.from` also visits the holes in a sparse list. */
 function sentList(list: readonly unknown[], name: string, depth: number): SentParameter {
   return Array.from(list, (item, index) =>
     sentParameter(item, `item ${index + 1} of ${name}`, depth),
   );
 }
 
-/** Converts the members of an object. Undefined members are omitted, as in JSON.stringify. */
+/** Converts the members of an object. Undefined members are omitted, as JSON.stringify does. */
 function sentObject(object: object, name: string, depth: number): SentParameter {
   const members = Object.entries(object).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -122,7 +122,7 @@ function bytesText(bytes: Uint8Array): string {
   return text;
 }
 
-/** Whether a value is an object without a class, even if it comes from another realm. */
+/** Returns whether a value is an object without a class, even if it comes from another realm. */
 function isPlain(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -130,8 +130,8 @@ function isPlain(value: unknown): value is object {
 }
 
 /**
- * Returns whether JSON turns the value, such as a URL or an instant, into a string, which is then
- * sent.
+ * Returns whether JSON would turn the value, such as a URL or an instant, into a string. If so,
+ * that string is sent.
  */
 function hasText(value: unknown): value is { toJSON(): string } {
   if (typeof value !== "object" || value === null || !("toJSON" in value)) return false;
@@ -145,8 +145,8 @@ function noTime(number: number, type: string): TypeError {
 }
 
 /**
- * Matches results of Date.now(), which a TIMESTAMP would interpret as microseconds, and so as a
- * moment in January 1970.
+ * Returns whether a value looks like a result of Date.now(). A TIMESTAMP would interpret such a
+ * value as microseconds, and so as a moment in January 1970.
  */
 function isLikeMoment(value: unknown): boolean {
   if (typeof value !== "number" && typeof value !== "bigint") return false;
@@ -160,7 +160,7 @@ function noList(number: number): TypeError {
   );
 }
 
-/** Matches strings, quoted names and comments of SQL, in which `$1` is not a parameter. */
+/** Matches SQL strings, quoted identifiers and comments, in which `$1` is not a parameter. */
 const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
 /** Matches the beginning of a cast: `$1::` or `CAST($1 AS`. */
@@ -170,15 +170,17 @@ const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\
 
 const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
 
-/** Matches `$1` between commas and brackets, and the tokens that determine its nesting depth. */
+/**
+ * Matches `$1` between commas and parentheses, and the tokens that determine its nesting depth.
+ */
 const ROW_PART = /\bvalues\b|[()]|(?<=[(,] ?)\$(\d+)(?= ?[,)])/gi;
 
 const SET_VALUE = /(?:\bset|,) ?[\w.]* ?= ?\$(\d+) ?(?=,|;|$|\b(?:where|from|returning)\b)/gi;
 
 /**
- * Finds out how a statement uses its parameters, as far as its text reveals that. Only the server
- * knows their types, but it interprets lists, and numbers that stand for dates, differently from
- * JavaScript. The text is parsed on first use.
+ * Determines how a statement uses its parameters, to the extent that its SQL reveals this. Only
+ * the server knows the parameter types, and it interprets lists, and numbers that represent dates,
+ * differently from JavaScript. The SQL is parsed on first use.
  */
 class ParameterPlaces {
   readonly #sql: string;
@@ -191,19 +193,22 @@ class ParameterPlaces {
     this.#sql = sql;
   }
 
-  /** Whether the parameter is the only item of an IN list. */
+  /** Returns whether the parameter is the only item of an IN list. */
   isAloneInList(number: number): boolean {
     this.#alone ??= new Set(this.#find(IN_ALONE).map(numberOf));
     return this.#alone.has(number);
   }
 
-  /** Whether the parameter is stored directly, as an item of VALUES or as the value in a SET. */
+  /**
+   * Returns whether the parameter is stored directly, as an item of VALUES or as the value in a
+   * SET.
+   */
   isStored(number: number): boolean {
     this.#stored ??= new Set([...this.#items(), ...this.#find(SET_VALUE)].map(numberOf));
     return this.#stored.has(number);
   }
 
-  /** The date or time type to which a parameter is cast. */
+  /** Returns the date or time type to which a parameter is cast; undefined if there is none. */
   timeOf(number: number): string | undefined {
     this.#times ??= new Map(
       this.#find(TIME_CAST).map((found) => [numberOf(found), (found[3] ?? "").toUpperCase()]),
@@ -211,7 +216,7 @@ class ParameterPlaces {
     return this.#times.get(number);
   }
 
-  /** Parameters that are whole items of VALUES rows. */
+  /** Returns the parameters that are entire items of VALUES rows. */
   #items(): RegExpMatchArray[] {
     const found: RegExpMatchArray[] = [];
     let depth = 0;
@@ -230,7 +235,7 @@ class ParameterPlaces {
   }
 }
 
-/** Returns the number of the parameter that a pattern matched. */
+/** Returns the parameter number that a pattern matched. */
 function numberOf([, first, second]: RegExpMatchArray): number {
   return Number(first ?? second);
 }

@@ -1,13 +1,13 @@
 /**
- * Stores the positions of live queries so that they outlive the program: a page that is reloaded,
- * or a script that is restarted, continues after the last change that it received.
+ * Stores the positions of live queries so that they outlive the program: a reloaded page or a
+ * restarted script continues after the last change that it received.
  *
- * A position belongs to one query of one user. Another query or user under the same key finds no
- * position and starts from the beginning.
+ * A position belongs to one query of one user. A different query or user finds no position under
+ * the same key and starts from the beginning.
  */
 import { kindOf, type ValueRule } from "./checks.ts";
 
-/** The methods of `localStorage` that the client uses; a script can supply its own object. */
+/** The methods of `localStorage` that the client uses. A script can supply its own object. */
 export interface PositionStorage {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
@@ -26,7 +26,7 @@ export const STORAGE: ValueRule = {
 
 /**
  * Returns the storage for positions.
- * @param option The option that needs the storage, for the message.
+ * @param option The option that requires the storage, for the message.
  * @throws {TypeError} If no storage is given and the runtime has none.
  */
 export function storageFor(given: PositionStorage | undefined, option: string): PositionStorage {
@@ -41,13 +41,13 @@ export function storageFor(given: PositionStorage | undefined, option: string): 
 export interface PositionOptions {
   readonly storage: PositionStorage;
   readonly key: string;
-  /** A text that identifies the query. Different queries have different texts. */
+  /** A string that identifies the query. Different queries have different strings. */
   readonly query: string;
 }
 
 /**
- * A stored position, and the claims that a resume has to return if the query reads claims of the
- * token.
+ * A stored position, and the claims to send back on a resume if the query reads the token's
+ * claims.
  */
 export interface KeptPlace {
   readonly seq: number;
@@ -88,8 +88,8 @@ export class KeptPosition {
 }
 
 /**
- * Returns two hashes in the style of FNV-1a as one text. Hashes are stored because the original
- * texts may be long; they are not meant to keep the texts secret.
+ * Returns two FNV-1a-style hashes as a single string. Hashes are stored because the original
+ * strings may be long, not to keep the strings secret.
  */
 function hashOf(text: string): string {
   let [low, high] = [0x811c9dc5, 0x01000193];

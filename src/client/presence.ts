@@ -33,42 +33,43 @@ import type { CellObject, Values } from "./values.ts";
 /** A person who is in a room. */
 export interface Person<State = unknown> {
   readonly person: string;
-  /** The state that each of the person's tabs has published. */
+  /** The states published by each of the person's tabs. */
   readonly states: readonly State[];
 }
 
 export interface PresenceOptions<State = unknown> {
   /**
    * The name of the table, such as "chat.presence". It must have the columns `room`, `tab`,
-   * `person`, `state` and `beat`, which the client guide describes.
+   * `person`, `state` and `beat`, as described in the client guide.
    */
   readonly table: string;
   /**
-   * The state of this tab, which other people in the room see. It must be representable as JSON;
+   * The state of this tab, as seen by other people in the room. It must be representable as JSON;
    * null by default.
    */
   readonly state?: State;
   /** Called with all people in the room once they are known, and after each change. */
   readonly onChange: (people: readonly Person<State>[]) => void;
   /**
-   * Called when a heartbeat is refused, but not again until a heartbeat has succeeded. It is also
-   * called when the live query ends with an error, which ends the presence. Without this handler,
-   * the error is thrown in a separate tick.
+   * Called when a heartbeat is refused, and not again until one has succeeded. Also called when
+   * the live query ends with an error, which ends the presence. Without this handler, the error is
+   * thrown in a separate tick.
    */
   readonly onError?: (error: ServerError) => void;
   /**
-   * The time between two heartbeats, *2s*. It should be at most a third of the table's TTL_SECONDS.
+   * The interval between heartbeats, *2s*. It should be at most a third of the table's
+   * TTL_SECONDS.
    */
   readonly beat?: Duration;
 }
 
 export interface Presence<State = unknown> {
   /**
-   * All people in the room, sorted by name. While the connection is lost, these are the last known
-   * ones.
+   * All people in the room, sorted by name. While the connection is lost, these are the people
+   * last known to be there.
    */
   readonly people: readonly Person<State>[];
-  /** The status of the live query behind the list of people. */
+  /** The status of the live query that provides the list of people. */
   readonly status: LiveStatus;
   /** Immediately changes the state that others see. */
   set(state: State): void;
@@ -81,7 +82,7 @@ const CALL: Call = {
   example: 'presence("lobby", { table: "chat.presence", onChange: (people) => show(people) })',
 };
 
-/** Matches a name that needs no quotes, and that may be qualified by its namespace. */
+/** Matches a table name that needs no quotes, optionally qualified by its namespace. */
 const TABLE: ValueRule = {
   should: 'the name of a table, like "chat.presence"',
   holds: (value) => typeof value === "string" && /^[a-z_]\w*(?:\.[a-z_]\w*)?$/i.test(value),
@@ -92,13 +93,13 @@ const RULES: FieldRules = {
   state: ANYTHING,
   onChange: HANDLER,
   onError: HANDLER,
-  // The duration is checked elsewhere and has its own message.
+  // The duration is checked elsewhere, with its own message.
   beat: ANYTHING,
 };
 
 const BEAT: Duration = "2s";
 
-/** The functions of the client that presence uses. */
+/** The client functions that presence uses. */
 export interface PresenceParts {
   readonly environment: WholeEnvironment;
   readonly statements: Pick<Statements, "execute">;
@@ -155,7 +156,7 @@ class RoomPresence implements Presence {
   #people: readonly Person[] = [];
   #state: unknown;
   #tab: string;
-  /** The user to whom the row of the tab belongs, once it is known. */
+  /** The user who owns this tab's row, once known. */
   #userId: string | undefined;
   #beatCount = 0;
   /** The heartbeat that has been sent but not answered yet. */
@@ -190,7 +191,7 @@ class RoomPresence implements Presence {
 
   begin(): void {
     const { options, room } = this.#given;
-    // ORDER BY makes the query materialised. A heartbeat that changes only `beat` then causes no
+    // ORDER BY makes the query materialised, so a heartbeat that changes only `beat` causes no
     // message.
     const sql = `SELECT tab, person, state FROM ${options.table} WHERE room = $1 ORDER BY person, tab`;
     this.#live = this.#parts.live(sql, {
@@ -263,7 +264,7 @@ class RoomPresence implements Presence {
   async #send(): Promise<void> {
     const { options, room } = this.#given;
     const { session, statements } = this.#parts;
-    // A new user needs another row, because the user may not change the row of the previous user.
+    // A new user needs a new row, because they may not change the row of the previous user.
     if (this.#userId !== undefined && this.#userId !== session.userId) this.#tab = this.#newTab();
     this.#userId = session.userId;
     this.#beatCount += 1;

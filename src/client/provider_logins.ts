@@ -1,7 +1,9 @@
 /**
- * Implements logins through a provider (OpenID Connect) for pages that the server does not deliver.
+ * Implements logins through a provider (OpenID Connect) for pages that the server does not
+ * deliver.
  *
- *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──► page
+ *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──►
+ *     page
  *     page ──finishProviderLogin: code and verifier──► session, or link of the account
  *
  * The verifier stays in the page until the login ends, so a code that somebody else sends or
@@ -24,13 +26,13 @@ import type { Identity, Session } from "./session.ts";
 /** A provider through which the server offers logins. */
 export interface ProviderChoice {
   readonly name: string;
-  /** The text of the button that begins the login. */
+  /** The label of the button that starts the login. */
   readonly label: string;
 }
 
 export interface BeginOptions {
   /**
-   * The page to which the login returns. The server must list the origin of the page in
+   * The page to which the login returns. The server must list the page's origin in
    * `security.cors.allowed_origins`. By default, it is the current page, without its fragment.
    */
   readonly returnTo?: string;
@@ -52,34 +54,35 @@ export interface LinkOptions extends EndedLoginOptions {
   /** The password of the account, if it has one. */
   readonly password?: string;
   /**
-   * A login that is already linked to the account, needed if the account has no password and is not
-   * a guest account: the address to which that login returned, and its verifier. The code in the
-   * address is valid for a minute.
+   * A login that is already linked to the account; required if the account has no password and is
+   * not a guest account. It consists of the address to which that login returned, and its
+   * verifier. The code in the address is valid for a minute.
    */
   readonly own?: { readonly url: string; readonly verifier: string };
 }
 
-/** A login at a provider that is linked to the account of this session. */
+/** A login at a provider linked to the account of this session. */
 export interface ProviderLink {
   /** The name of the provider. */
   readonly provider: string;
-  /** The id that the provider gives the person. */
+  /** The person's id at the provider. */
   readonly subject: string;
-  /** The text of the provider's button. */
+  /** The label of the provider's button. */
   readonly label: string;
 }
 
 export interface ProviderCalls {
-  /** Returns the providers for the buttons of a login page. */
+  /** Returns the providers for which a login page should show buttons. */
   providers(): Promise<readonly ProviderChoice[]>;
-  /** Starts a login. The page then navigates to the returned address: `location.href = url`. */
+  /**
+   * Starts a login. The page must then navigate to the returned address: `location.href = url`.
+   */
   beginProviderLogin(provider: string, options?: BeginOptions): Promise<BegunProviderLogin>;
   /**
-   * Finishes a login and starts the session, if the address of the page contains the result of a
-   * login.
+   * Finishes a login and starts the session, if the page's address contains the result of a login.
    *
-   * @param url The address with the result; by default, the address of the page. @returns Undefined
-   *   if the address contains no result.
+   * @param url The address with the result; by default, the address of the page.
+   * @returns Undefined if the address contains no result.
    * @throws {ServerError} If the login failed: `denied`, `unknown_user`, `invalid_code` …
    */
   finishProviderLogin(url?: string, options?: EndedLoginOptions): Promise<Identity | undefined>;
@@ -89,10 +92,10 @@ export interface ProviderCalls {
    * @returns Whether the address contained the result of a login.
    */
   linkProviderLogin(url?: string, options?: LinkOptions): Promise<boolean>;
-  /** Returns the logins at providers that are linked to the account of this session. */
+  /** Returns the provider logins linked to the account of this session. */
   providerLinks(): Promise<readonly ProviderLink[]>;
   /**
-   * Removes a link of the account, and ends the sessions that began with it.
+   * Removes a link from the account, and ends the sessions that began with it.
    *
    * @param password The password of the account, if it has one.
    * @throws {ServerError} `forbidden` if the link is the only way to log in to the account.
@@ -112,7 +115,7 @@ export interface ProviderCalls {
 
 const API = "/v1/api/auth/oidc";
 
-/** The key under which `sessionStorage` contains the verifier. */
+/** The key under which `sessionStorage` stores the verifier. */
 const VERIFIER_KEY = "tidemark provider login";
 
 const BEGIN: Call = {
@@ -228,8 +231,8 @@ function codeIn(url: string | undefined): string | undefined {
 /**
  * Returns the verifier of the login that this page started, and removes it.
  *
- * @throws {ServerError} If the page has not started a login, because somebody else may have sent
- * the address.
+ * @throws {ServerError} If the page has not started a login. Somebody else may then have sent the
+ *   address.
  */
 function takenVerifier(given: string | undefined): string {
   const kept = storage();
@@ -258,7 +261,7 @@ function pageAddress({ doing, example }: Call): string {
 }
 
 /**
- * Returns the PKCE challenge of a verifier.
+ * Returns the PKCE challenge for a verifier.
  * @throws {TypeError} If the page was delivered neither over https nor from localhost.
  */
 async function challengeOf(verifier: string): Promise<string> {

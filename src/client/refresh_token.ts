@@ -1,6 +1,6 @@
 /**
- * The places where a client keeps the refresh token between requests, which determine how long a
- * session lasts:
+ * Defines where a client can keep the refresh token between requests. The place determines how
+ * long a session lasts:
  *
  *     memory    until the page is reloaded or the program ends
  *     storage   until a logout, across reloads, in all tabs that share the storage
@@ -15,22 +15,22 @@ export type SessionPlace = "cookie" | "memory" | "storage";
 export interface RefreshTokenPlace {
   /**
    * Reads the stored refresh token.
-   * @returns Undefined if there is no token. For a cookie, the result is always undefined, because
-   *   only the browser reads it.
+   * @returns Undefined if there is no token. For a cookie, always undefined, because scripts
+   *   cannot read it.
    */
   read(): string | undefined;
   write(token: string | undefined): void;
 }
 
 interface PlaceOptions {
-  /** The address of the server. The storage of an origin may contain tokens of several servers. */
+  /** The address of the server. An origin's storage may contain tokens for several servers. */
   readonly url: string;
   readonly storage: PositionStorage | undefined;
 }
 
 /**
  * Returns the place where the refresh token is kept.
- * @throws {TypeError} If the token has to be kept in a storage, and the runtime has none.
+ * @throws {TypeError} If that is a storage, and the runtime has none.
  */
 export function refreshTokenPlace(
   kind: SessionPlace,

@@ -1,7 +1,7 @@
 /**
- * Decides whether and when to resend a request. A request is resent if its failure is temporary and
- * repeating it is safe: reads are always safe, and other requests need an idempotency key, by which
- * the server recognises them.
+ * Decides whether and when to resend a request. A request is resent if its failure is temporary
+ * and repeating it is safe: reads are always safe, and other requests need an idempotency key, by
+ * which the server recognises them.
  */
 import type { ClientEnvironment } from "./environment.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
@@ -13,7 +13,7 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_00
 
 /**
  * The statuses of temporary failures: too many requests, a proxy that cannot reach the server or
- * receives no response in time, and a server that is not ready.
+ * gets no response in time, and a server that is not ready.
  */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
@@ -30,7 +30,9 @@ export interface RepeatRules {
   readonly onFailure?: (() => void) | undefined;
 }
 
-/** Sends a request, and resends it while it fails for a temporary reason and retries remain. */
+/**
+ * Sends a request, resending it for as long as it fails for a temporary reason and retries remain.
+ */
 export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules): Promise<T> {
   for (let failureCount = 0; ; failureCount += 1) {
     try {
@@ -47,8 +49,8 @@ export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules)
 }
 
 /**
- * Returns the delay before the next attempt in milliseconds. Half of the delay is random, so that
- * the clients do not all reconnect at once after a restart.
+ * Returns the delay before the next attempt, in milliseconds. Half of the delay is random, so that
+ * clients do not all reconnect at once after a restart.
  */
 export function backoffMs(
   { random }: Pick<ClientEnvironment, "random">,
@@ -62,7 +64,7 @@ const CONFLICT_MS_MIN = 10;
 const CONFLICT_MS_MAX = 2000;
 
 /**
- * Returns the pause before a transaction is repeated, in milliseconds. Half of the pause is random,
+ * Returns the pause before a transaction is retried, in milliseconds. Half of the pause is random,
  * so that conflicting transactions do not collide again.
  */
 export function conflictPauseMs(
@@ -74,13 +76,13 @@ export function conflictPauseMs(
 }
 
 /**
- * Matches white space and comments before a statement. A nested comment does not match, because
- * finding its end requires counting. A text that begins with a nested comment therefore does not
- * count as a read.
+ * Matches whitespace and comments before a statement. It does not match nested comments, because
+ * finding the end of one requires counting. SQL that begins with a nested comment is therefore not
+ * treated as a read.
  */
 const COMMENTS = /^(?:\s|--[^\n]*\n|\/\*[^*/]*(?:(?:\*(?!\/)|\/(?!\*))[^*/]*)*\*\/)+/;
 
-/** Returns whether the text is a single query and nothing else; returns false if in doubt. */
+/** Returns whether `sql` is a single query and nothing else. Returns false if in doubt. */
 export function isRead(sql: string): boolean {
   const text = sql.replace(COMMENTS, "");
   const isQuery = /^(?:with|select|values|table|show|describe|desc)\b/i.test(text);
@@ -102,7 +104,9 @@ export function isPassing(error: unknown): boolean {
   return PASSING_STATUSES.has(error.status) || error.code === "COMMIT_UNKNOWN";
 }
 
-/** Waits for a delay; the caller's signal ends the wait early. @throws The reason of the signal. */
+/**
+ * Waits for a delay. The caller's signal ends the wait early. @throws The reason of the signal.
+ */
 export function pause(delayMs: number, { environment, signal }: RepeatRules): Promise<void> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {

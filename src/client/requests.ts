@@ -1,6 +1,6 @@
 /**
- * Sends one HTTP request and reads the response, with a deadline. A proxy may answer in place of
- * the server, with a page, an empty body or other JSON. Then only the status is known, and the
+ * Sends an HTTP request and reads the response, with a deadline. A proxy may answer in place of
+ * the server, with a page, an empty body or other JSON. Only the status is then known, and the
  * error contains it.
  */
 import type { BodyData, BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
@@ -8,10 +8,10 @@ import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } f
 import { shownUrl } from "./server_url.ts";
 
 export interface RequestsOptions {
-  /** The base URL, without a slash at the end. */
+  /** The base URL, without a trailing slash. */
   readonly url: string;
   readonly environment: WholeEnvironment;
-  /** The time by which a request must be answered; undefined for no limit. */
+  /** How long a request may take, in milliseconds; undefined for no limit. */
   readonly timeoutMs: number | undefined;
 }
 
@@ -30,7 +30,7 @@ export class RequestData {
 }
 
 export interface CallOptions {
-  /** The fields of a JSON body, or other data. */
+  /** The fields of a JSON body, or a body in some other format. */
   readonly body?: object | RequestData;
   readonly signal?: AbortSignal;
   readonly token?: string;
@@ -51,7 +51,7 @@ export interface RequestAnswer {
 
 interface Deadline {
   readonly signal: AbortSignal;
-  /** The error that is thrown when a request exceeds its deadline. */
+  /** The error thrown when a request exceeds its deadline. */
   readonly failure: ConnectionError;
   cancel(): void;
 }
@@ -107,7 +107,7 @@ export class Requests {
     });
   }
 
-  /** Returns the error for a response that breaks off. */
+  /** Returns the error for a response that was cut off. */
   broken(cause: unknown): ConnectionError {
     return unanswered(this.#options.url, cause);
   }
@@ -134,7 +134,7 @@ export class Requests {
   }
 }
 
-/** Returns the body in the form in which it is sent, and its content type. */
+/** Returns the body as it is sent, and its content type. */
 function sentBody(body: CallOptions["body"]): {
   readonly type?: string;
   readonly body?: string;
@@ -143,7 +143,7 @@ function sentBody(body: CallOptions["body"]): {
   if (body === undefined) return {};
   if (body instanceof RequestData) {
     const { data } = body;
-    // The content type of a form is not set, because it contains the boundary, which the runtime
+    // No content type is set for a form, because it has to contain the boundary, which the runtime
     // chooses.
     return data instanceof FormData ? { data } : { type: "application/octet-stream", data };
   }
@@ -159,7 +159,8 @@ async function bodyOf(response: HttpResponse): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    // Compares names, because an error from another realm is not an instance of this realm's class.
+    // Names are compared, because an error from another realm is not an instance of this realm's
+    // class.
     if (error instanceof Error && error.name === "SyntaxError") return undefined;
     throw error;
   }
@@ -175,7 +176,7 @@ function kindOfBody({ headers }: HttpResponse, answer: unknown): string {
 
 /**
  * Reads how long to wait from `Retry-After`: a number of seconds, or an HTTP date in one of three
- * forms (RFC 9110, 5.6.7). The third form is in GMT, although its text does not contain the zone.
+ * formats (RFC 9110, 5.6.7). The third format is in GMT, although it does not say so.
  */
 export function secondsFromRetryAfter(
   header: string | null | undefined,

@@ -1,7 +1,7 @@
 /**
  * Orders the rows of a live query by key, or by the ORDER BY terms that the application specifies.
- * Cells are compared in the form in which the server sent them, without loss of precision. Nulls
- * come last, or first in descending order, as in PostgreSQL.
+ * Cells are compared as the server sent them, without loss of precision. Nulls come last, or first
+ * in descending order, as in PostgreSQL.
  */
 import type { DataTypeWord, SchemaField, SortCollation, WireRow } from "../protocol/mod.ts";
 
@@ -9,7 +9,7 @@ export interface OrderTerm {
   readonly name: string;
   readonly isDescending: boolean;
   readonly areNullsFirst: boolean;
-  /** The order of text, if it is not that of code points. */
+  /** The collation for text; absent to compare by code point. */
   readonly collation?: SortCollation | undefined;
 }
 
@@ -36,7 +36,7 @@ export function orderFrom(text: string): OrderTerm[] {
   });
 }
 
-/** Returns the key columns of the rows, which define the default order. */
+/** Returns the key columns, which define the default order. */
 export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
   return [...keys.map(({ name }) => name), "_seq"].map((name) => ({
@@ -46,7 +46,7 @@ export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   }));
 }
 
-/** Returns the column that a term names, or undefined if the rows have no such column. */
+/** Returns the column named by a term; undefined if the rows have no such column. */
 export function columnOf(
   { name }: OrderTerm,
   schema: readonly SchemaField[],
@@ -59,7 +59,7 @@ export function columnOf(
 
 /**
  * Returns a function that compares two rows by the given terms.
- * @param terms Terms whose columns the schema has.
+ * @param terms The schema must have all their columns.
  */
 export function comparerOf(
   terms: readonly OrderTerm[],
@@ -164,8 +164,8 @@ function fractionOf(text: string): string {
 }
 
 /**
- * Returns a decimal number, multiplied by a power of ten, as an integer. Integers with the same
- * scale can be compared. A text that is not a decimal number yields 0.
+ * Returns a decimal number multiplied by 10 to the power of `scale`, as an integer. Integers with
+ * the same scale can be compared. Text that is not a decimal number yields 0.
  */
 function unscaledOf(text: string, scale: number): bigint {
   if (!/^-?\d+(?:\.\d+)?$/.test(text)) return 0n;
@@ -192,7 +192,7 @@ function codePointRank(text: string, at: number): number {
   return unit <= 0xdfff ? unit + 0x2000 : unit - 0x800;
 }
 
-/** Compares text by the rules of a language, and then by code point. */
+/** Compares text by the rules of a language, and breaks ties by code point. */
 function collatedComparer({
   deterministic,
   ignore_punctuation: ignorePunctuation,

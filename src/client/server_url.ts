@@ -1,11 +1,12 @@
 /**
- * Checks the address of a server, and formats it for messages.
+ * Validates the address of a server, and formats it for messages.
  */
 
 /**
- * Returns the canonical form of an address, without a slash at the end.
+ * Returns the canonical form of an address, without a trailing slash.
  *
- * @throws {TypeError} If it is not an HTTP address: the first request would fail without a reason.
+ * @throws {TypeError} If it is not an HTTP address. Otherwise, the first request would fail
+ *   without giving a reason.
  */
 export function serverUrlFrom(given: unknown): string {
   // JavaScript callers may pass any value, or none.
@@ -20,7 +21,7 @@ export function serverUrlFrom(given: unknown): string {
   );
 }
 
-/** Returns the address without name and password. */
+/** Returns the address without the user name and password. */
 export function shownUrl(serverUrl: string): string {
   const url = new URL(serverUrl);
   url.username = "";

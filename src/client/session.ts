@@ -1,16 +1,16 @@
 /**
- * Manages the session of the client: its user, its tokens, and the requests that need a token.
+ * Manages the client's session: its user, its tokens, and the requests that need a token.
  *
  * The access token is kept only in memory. The refresh token is kept in the browser's HttpOnly
- * cookie, or in the place that the application chooses (`refresh_token.ts`). With credentials, the
- * first request that needs a token logs in, and so does any later request that finds no token. A
- * request that the server refuses because its token has expired or is no longer accepted is
- * repeated once with a new token; concurrent requests share one renewal. If no new token can be
- * obtained, the session ends.
+ * cookie, or in the place that the application chooses (`refresh_token.ts`). If credentials are
+ * configured, the first request that needs a token logs in, and so does any later request that
+ * finds no token. A request that the server refuses because its token has expired or is no longer
+ * accepted is repeated once with a new token; concurrent requests share a single renewal. If no
+ * new token can be obtained, the session ends.
  *
  * If several logins are requested, the last successful one determines the user. A late response to
- * an earlier login, or a response that arrives after a logout, is discarded, and no request of one
- * user is repeated as another.
+ * an earlier login, or a response that arrives after a logout, is discarded, and no request made
+ * by one user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
@@ -23,7 +23,7 @@ import { type CallOptions, type RequestAnswer, RequestData, Requests } from "./r
 import { claimsOf, renewalDelayMs } from "./token_claims.ts";
 
 export interface SessionOptions {
-  /** The address of the server, without a slash at the end. */
+  /** The address of the server, without a trailing slash. */
   readonly url: string;
   /** Whether the browser keeps the refresh token in a cookie and sends the cookie automatically. */
   readonly hasCookie: boolean;
@@ -37,9 +37,9 @@ export interface SessionOptions {
   readonly timeoutMs: number | undefined;
   /** Called when the session has ended without a logout. */
   readonly onSignedOut: () => void;
-  /** Called at a logout, before the request is sent to the server. */
+  /** Called on logout, before the request is sent to the server. */
   readonly onLogout: () => void;
-  /** Called when a session of another user replaces the current one. */
+  /** Called when another user's session replaces the current one. */
   readonly onOtherUser: () => void;
 }
 
@@ -76,25 +76,25 @@ export class Session {
    */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
   /**
-   * The error with which the server refused the name and password. They are not tried again,
-   * because failures can lock the account.
+   * The error with which the server rejected the name and password. They are not tried again,
+   * because repeated failures can lock the account.
    */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
-  /** The time at which the access token was received, on the client's clock. */
+  /** When the access token was received, on the client's clock. */
   #receivedMs = 0;
   #renewing: Promise<Identity | undefined> | undefined;
-  /** The user who has logged in most recently. */
+  /** The user who logged in most recently. */
   #userId: string | undefined;
   /** The number of requested logins and logouts so far. */
   #attempt = 0;
-  /** The number of the login attempt that determined the current user. */
+  /** The number of the login attempt that produced the current user. */
   #attemptTaken = 0;
   /** Settles when the last requested login has been answered. Never rejects. */
   #loggingIn: Promise<unknown> = Promise.resolve();
   /** Settles when the last sign-up, which may replace the session, has ended. Never rejects. */
   #replacing: Promise<unknown> = Promise.resolve();
-  /** The number of times that a session has ended or has been replaced. */
+  /** How many times a session has ended or been replaced. */
   #epoch = 0;
 
   /** Creates a session without a user. @internal */
@@ -114,7 +114,7 @@ export class Session {
     return this.#accessToken;
   }
 
-  /** The user whom the access token names, if known. */
+  /** The user named in the access token, if known. */
   get userId(): string | undefined {
     return this.#userId;
   }
@@ -125,8 +125,8 @@ export class Session {
   }
 
   /**
-   * Returns how long the access token can still be used before it should be renewed; undefined if
-   * it does not expire or cannot be renewed. @internal
+   * Returns how long the access token can still be used before it should be renewed, in
+   * milliseconds; undefined if it does not expire or cannot be renewed. @internal
    */
   renewalDelayMs(): number | undefined {
     const token = this.#accessToken;
@@ -164,7 +164,7 @@ export class Session {
     return await this.loginBy("/v1/api/auth/login", { user, password });
   }
 
-  /** Begins the session that an endpoint returns. @internal */
+  /** Starts the session returned by an endpoint. @internal */
   async loginBy(
     path: string,
     body: object,
@@ -177,8 +177,8 @@ export class Session {
   }
 
   /**
-   * Prevents renewals of the connection's token while the session may be replaced, because the
-   * server ends the old session first.
+   * Runs `work` while preventing renewals of the connection's token. `work` may replace the
+   * session, and the server ends the old session first.
    *
    * @internal
    */
@@ -208,7 +208,7 @@ export class Session {
   }
 
   /**
-   * Continues the session of the stored refresh token, or logs in with the credentials.
+   * Resumes the session of the stored refresh token, or logs in with the credentials.
    *
    * @throws {ServerError} unauthorized
    */
@@ -224,7 +224,7 @@ export class Session {
 
   /**
    * Renews the access token, without fetching the identity as `refresh` does. If a login is in
-   * progress, it provides the new token.
+   * progress, that login provides the new token.
    */
   async renew(): Promise<void> {
     const token = this.#accessToken;
@@ -252,8 +252,8 @@ export class Session {
   }
 
   /**
-   * Waits until no other request that sets cookies is running. A browser keeps the cookie that it
-   * receives last, so these requests run one at a time.
+   * Waits until no other request that sets cookies is running. Such requests run one at a time,
+   * because a browser keeps whichever cookie it receives last.
    */
   async #cookiesSet(): Promise<void> {
     if (!this.#options.hasCookie) return;
@@ -281,7 +281,7 @@ export class Session {
     await this.#requests.call("POST", path, { body });
   }
 
-  /** Ends the session at the client, because the server has ended it. @internal */
+  /** Ends the session on the client, because the server has ended it. @internal */
   ended(): void {
     this.#attempt += 1;
     this.#attemptTaken = this.#attempt;
@@ -320,13 +320,13 @@ export class Session {
     return this.#requests.foreign(answer);
   }
 
-  /** Returns the error for a connection that was lost while a response was read. @internal */
+  /** Returns the error for a connection lost while a response was being read. @internal */
   broken(cause: unknown): ConnectionError {
     return this.#requests.broken(cause);
   }
 
   /**
-   * Sends a request with the current access token, and renews the token if necessary.
+   * Sends a request with the current access token, renewing the token if necessary.
    * @param options.isReplacing Whether the request itself replaces the session.
    */
   async #send(
@@ -342,7 +342,7 @@ export class Session {
       return await this.#authorized(path, options);
     } catch (error) {
       if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
-      // The request waits for logins, sign-ups and password changes in progress, because these
+      // The request waits for any logins, sign-ups and password changes in progress, because these
       // replace the session.
       if (!isReplacing) await Promise.all([this.#loggingIn, this.#replacing]);
       if (epoch === this.#epoch) {
@@ -366,8 +366,8 @@ export class Session {
 
   /**
    * Renews the access token.
-   * @returns Undefined if only a token was obtained, because a token alone does not contain the
-   *   user's rights.
+   * @returns Undefined if only a token was obtained, because a token does not reveal the user's
+   *   rights.
    */
   async #renew(): Promise<Identity | undefined> {
     const credentials = this.#credentials;
@@ -458,8 +458,8 @@ export class Session {
   }
 
   /**
-   * Records the user. A renewal can also change the user, if another page in the same browser has
-   * logged in.
+   * Records the user. A renewal can also change the user, if someone has logged in on another page
+   * in the same browser.
    */
   #become(userId: string | undefined): void {
     const before = this.#userId;
@@ -469,7 +469,7 @@ export class Session {
     this.#options.onOtherUser();
   }
 
-  /** Begins another session. Requests in progress belong to the previous session. */
+  /** Starts a new session. Requests in progress belong to the previous one. */
   #begin(): void {
     this.#epoch += 1;
     this.#renewing = undefined;

@@ -1,4 +1,4 @@
-/** Sends SQL text and reads the responses, on its own or within an open transaction. */
+/** Sends SQL and reads the responses, on its own or within an open transaction. */
 import type { StatementEntry } from "../protocol/mod.ts";
 import { type ExecutionPart, partsOfBody, partsOfWhole } from "./answer_parts.ts";
 import {
@@ -44,20 +44,21 @@ export interface ExecuteOptions {
   /** The namespace in which unqualified names are looked up. */
   readonly namespace?: string;
   /**
-   * A key of 1 to 128 printable ASCII characters. Use a new key for each request. A request with
-   * this key runs at most once, no matter how often it is sent.
+   * A key of 1 to 128 printable ASCII characters. Use a new key for each request. A request with a
+   * key runs at most once, no matter how often it is sent.
    */
   readonly idempotencyKey?: string;
   /**
-   * Files to upload with the statement, by the names with which the statement refers to them.
+   * Files to upload with the statement, by the names by which the statement refers to them.
    *
-   *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: { photo } });
+   *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: {
+   *     photo } });
    */
   readonly files?: Readonly<Record<string, Blob>>;
   readonly signal?: AbortSignal;
 }
 
-/** The response to SQL text of one or more statements, all of which succeeded. */
+/** The response to a request of one or more statements, all of which succeeded. */
 export interface Execution {
   readonly results: readonly StatementEntry[];
   readonly tookMs: number;
@@ -65,19 +66,19 @@ export interface Execution {
 
 export type RowObject = CellObject;
 
-/** The methods of the client that run statements. */
+/** The client methods that run statements. */
 export interface Statements {
   /**
    * Runs statements. All methods throw a `TypeError` if an argument has the wrong JavaScript type.
    *
    * @throws {ServerError} If a statement fails. The error contains the entries of the statements
-   *   that precede it.
+   *   before it.
    */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /**
    * Runs statements and returns the response part by part, on demand. If the caller stops reading,
    * the statements pause, and the server ends them after a minute. Leaving the loop ends them at
-   * once. `timeout` limits the time until the response begins.
+   * once. `timeout` limits only the time until the response begins.
    *
    *     for await (const part of db.stream(sql)) if (part.kind === "rows") show(part.rows);
    *
@@ -85,8 +86,8 @@ export interface Statements {
    */
   stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
   /**
-   * Runs statements and returns the rows of the last one as objects, indexed by column name. The
-   * caller declares the type of the rows, which the client does not check.
+   * Runs statements and returns the rows of the last one as objects with a property for each
+   * column. The caller declares the type of the rows, but the client does not check it.
    */
   query<Row extends object = RowObject>(
     sql: string,
@@ -95,7 +96,7 @@ export interface Statements {
   ): Promise<Row[]>;
 }
 
-/** The functions and settings with which a client sends statements. */
+/** What a client needs for sending statements. */
 export interface Sending {
   readonly session: Session;
   readonly values: Values;
@@ -124,7 +125,7 @@ export function statementsBy(sending: Sending): Statements {
   };
 }
 
-/** Sends SQL text. @param given The caller's unchecked argument. */
+/** Sends SQL. @param given The caller's argument, not yet checked. */
 async function send(
   { headers, session }: Sending,
   sql: string,
@@ -149,7 +150,7 @@ async function send(
   });
 }
 
-/** Returns a form with the fields of a request and its files. */
+/** Returns a form that contains the fields of a request and its files. */
 function formOf(fields: object, files: Readonly<Record<string, Blob>>): RequestData {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) {
@@ -163,7 +164,7 @@ function isFile(value: unknown): boolean {
   return typeof value === "object" && value !== null && "size" in value && "stream" in value;
 }
 
-/** Sends SQL text and reads the results. */
+/** Returns a function that sends SQL and reads the results. */
 function executeBy(sending: Sending): Statements["execute"] {
   const { session, values } = sending;
   return async (sql: string, given: ExecuteOptions = {}): Promise<Execution> => {
@@ -176,7 +177,7 @@ function executeBy(sending: Sending): Statements["execute"] {
   };
 }
 
-/** Sends SQL text and reads the response as it arrives. */
+/** Returns a function that sends SQL and reads the response as it arrives. */
 function streamBy(sending: Sending): Statements["stream"] {
   const { session, values } = sending;
   return async function* (sql: string, given: ExecuteOptions = {}) {
@@ -202,7 +203,7 @@ function withCellsRead(error: unknown, values: Values): unknown {
   return withResults(error, readEntries(error.results, values));
 }
 
-/** Requires that the SQL text is a string. @throws {TypeError} */
+/** Requires that the SQL is a string. @throws {TypeError} */
 export function requireText(sql: unknown): void {
   if (typeof sql === "string") return;
   throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but must be a string`);

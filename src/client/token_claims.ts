@@ -1,6 +1,6 @@
 /**
- * Reads the claims of an access token that the client uses: the user and the lifetime. For a token
- * that cannot be read, both are unknown. Only the server decides whether a token is valid.
+ * Reads the two things that the client needs from an access token: the user and the lifetime. For
+ * a token that cannot be read, both are unknown. Only the server decides whether a token is valid.
  */
 import { isObject } from "./errors.ts";
 
@@ -13,10 +13,10 @@ interface ReadClaims {
   readonly lifetime: { readonly issuedMs: number; readonly endMs: number } | undefined;
 }
 
-/** The fraction of its lifetime that a token still has when it is renewed. */
+/** A token is renewed when at most this fraction of its lifetime is left. */
 const LEAD = 0.1;
 
-/** The maximum time that a token still has when it is renewed. */
+/** A token is renewed no earlier than this long before it expires. */
 const LEAD_MS_MAX = 5 * 60_000;
 
 export function claimsOf(token: string): ReadClaims {
@@ -29,10 +29,11 @@ export function claimsOf(token: string): ReadClaims {
 }
 
 /**
- * Returns how long after its receipt a token should be renewed; undefined if it does not expire.
+ * Returns how long after its receipt a token should be renewed, in milliseconds; undefined if it
+ * does not expire.
  *
- * The client's clock may differ from the server's. A token is therefore assumed to have been issued
- * when it was received, unless it expires sooner by the client's clock.
+ * The client's clock may differ from the server's. A token is therefore assumed to have been
+ * issued when it was received, unless it expires sooner by the client's clock.
  */
 export function renewalDelayMs(token: string, receivedMs: number): number | undefined {
   const { lifetime } = claimsOf(token);
@@ -51,7 +52,7 @@ function parsedClaims(token: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
     return isObject(value) ? value : {};
   } catch {
-    // The token is not a JWT, for example a service token.
+    // The token is not a JWT. It may be a service token, for example.
     return {};
   }
 }

@@ -30,9 +30,9 @@ import type { Session } from "./session.ts";
 import { type Statements, statementsBy } from "./statements.ts";
 import type { Values } from "./values.ts";
 
-/** An open transaction, which `transaction` passes to its function. */
+/** An open transaction, as passed to the function given to `transaction`. */
 export interface TransactionClient extends Statements {
-  /** The id of the transaction, as `system.transactions` shows it. */
+  /** The id of the transaction, as shown in `system.transactions`. */
   readonly id: string;
 }
 
@@ -44,19 +44,19 @@ export interface TransactionSettings {
   /** How long the transaction may stay open; the server's limit if omitted. */
   readonly timeout?: Duration;
   /**
-   * The maximum number of times that the transaction is repeated after conflicts; *the client's
+   * How many times the transaction is repeated after conflicts, at most; *the client's
    * `maxRetries`, 3*.
    */
   readonly maxRetries?: number;
   /**
-   * An idempotency key that is stored with the commit, so that the outcome is known even after the
-   * server restarts.
+   * An idempotency key stored with the commit, so that the outcome is known even after the server
+   * restarts.
    */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
 }
 
-/** The functions and settings of the client that a transaction uses. */
+/** What a transaction needs from the client. */
 export interface RunningParts {
   readonly session: Session;
   readonly values: Values;
@@ -80,8 +80,8 @@ const RULES: FieldRules = {
 const PATH = "/v1/api/transactions";
 
 /**
- * Runs a function within a transaction, and commits the transaction when the function ends.
- * @throws {ServerError | ConnectionError} It also throws any error that `work` throws.
+ * Runs a function within a transaction, and commits the transaction when the function finishes.
+ * @throws {ServerError | ConnectionError} Also rethrows any error thrown by `work`.
  */
 export async function runTransaction<Result>(
   work: (tx: TransactionClient) => Promise<Result>,
@@ -114,8 +114,8 @@ async function runOnce<Result>(
     ...(readOnly === undefined ? {} : { read_only: readOnly }),
     ...(timeout === undefined ? {} : { timeout_ms: msFromDuration(timeout) }),
   };
-  // The request may be repeated: if its response is lost, the transaction that it opened ends by
-  // itself.
+  // The request may be repeated: if its response is lost, the server ends the unused transaction
+  // by itself.
   const opened = await session.call(PATH, opening, { signal, isRepeatable: true });
   const id = opened.fields["transaction_id"];
   if (typeof id !== "string") throw session.foreign(opened);
@@ -151,7 +151,7 @@ async function commit(session: Session, path: string, body: object): Promise<voi
     await session.call(path, body, { isRepeatable: true, onFailure });
   } catch (error) {
     const isGone = error instanceof ServerError && error.code === "TRANSACTION_NOT_FOUND";
-    // If an earlier attempt got no response, it may have committed the transaction.
+    // An earlier attempt that got no response may have committed the transaction.
     if (!isGone || failureCount < 2) throw error;
     throw new ServerError(
       "COMMIT_UNKNOWN",
@@ -164,7 +164,7 @@ async function commit(session: Session, path: string, body: object): Promise<voi
 }
 
 /**
- * Rolls back a transaction that has failed. If the rollback fails too, the server ends the idle
+ * Rolls back a failed transaction. If the rollback fails as well, the server ends the idle
  * transaction.
  */
 async function undo(session: Session, id: string): Promise<void> {

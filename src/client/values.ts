@@ -1,5 +1,5 @@
 /**
- * Converts cells of the wire to JavaScript values:
+ * Converts cells from their wire form to JavaScript values:
  *
  *     TIMESTAMP, DATETIME   Date in UTC; microseconds are truncated to milliseconds
  *     DATE                  Date, at midnight UTC
@@ -22,15 +22,15 @@ import type {
 
 /**
  * A converted cell. Its type is unknown, because a JSON column may contain any value. Callers
- * declare the type that they expect.
+ * declare the type they expect.
  */
 export type Cell = unknown;
 
 export type CellObject = Readonly<Record<string, Cell>>;
 
 /**
- * The old values in a change. If the caller has declared no columns, any column may be absent
- * anyway.
+ * The old values in a change. Only some columns are present, so a declared row type becomes
+ * partial.
  */
 type OldValues<Row> = string extends keyof Row ? Row : Partial<Row>;
 
@@ -149,8 +149,8 @@ function infinityOf(cell: unknown): number | undefined {
 }
 
 /**
- * Converts microseconds since 1970 to a Date. Times far from the present exceed the exact range of
- * a number and arrive as strings of digits.
+ * Converts microseconds since 1970 to a Date. Times far from the present exceed the range of exact
+ * numbers and arrive as strings of digits.
  */
 function dateFromMicroseconds(cell: unknown): Date | number {
   const infinity = infinityOf(cell);

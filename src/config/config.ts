@@ -2,8 +2,8 @@
  * Reads the configuration from a TOML file and then the environment, checks it as a whole, and
  * freezes it.
  *
- * Nothing is guessed or ignored: unknown keys, wrong types and values out of range are refused. All
- * faults are reported together, each with its position. The keys are in `keys.ts`.
+ * Nothing is guessed or ignored: unknown keys, wrong types and values out of range are refused.
+ * All faults are reported together, each with its position. The keys are defined in `keys.ts`.
  *
  *     file ────parse──check──┐
  *                            ├──► rules between keys ──► Config and warnings
@@ -33,7 +33,7 @@ import { nearestKey } from "./names.ts";
 import { type KeyPosition, keyPositions, pathOf } from "./positions.ts";
 import { checkedFromToml } from "./values.ts";
 
-/** Contains every fault of a configuration, one per line. */
+/** Reports every fault of a configuration, one per line. */
 export class ConfigError extends Error {
   readonly faults: readonly string[];
 
@@ -50,16 +50,16 @@ export interface ParsedConfig {
   readonly warnings: readonly string[];
 }
 
-/** The inputs of the configuration other than its file. */
+/** The inputs to the configuration other than its file. */
 export interface Surroundings {
   readonly env?: Environment;
-  /** Reads the file that a `…_FILE` variable names. */
+  /** Reads the file named by a `…_FILE` variable. */
   readonly readFile?: ReadFile;
   /** The memory that the process may use; unlimited if absent. */
   readonly memory?: MemoryLimit;
 }
 
-/** One row of `system.settings`. */
+/** A row of `system.settings`. */
 export interface Setting {
   readonly name: string;
   readonly value: string;
@@ -70,9 +70,9 @@ export interface Setting {
 }
 
 /**
- * Reads a configuration.
+ * Parses and checks a configuration.
  *
- * @param fileName The file name that messages show.
+ * @param fileName The file name used in messages.
  * @throws {ConfigError}
  */
 export function parseConfig(
@@ -137,7 +137,7 @@ export function changedKeys(before: Config, after: Config): readonly string[] {
     .map(({ path }) => path);
 }
 
-/** Returns the auth settings. `jwtSecret` is the configured secret, or the stored one. */
+/** Returns the auth settings. `jwtSecret` is either the configured secret or the stored one. */
 export function authSettingsFrom(
   { auth, limits, oidc, security, server }: Config,
   jwtSecret: Uint8Array,
@@ -192,7 +192,7 @@ function oidcSettingsFrom(
   };
 }
 
-/** Reads the file: the values, indexed by the paths of their keys, and the faults. */
+/** Reads the file. Collects the values, by the paths of their keys, and the faults. */
 class FileReader {
   readonly values = new Map<string, { value: unknown; place: string }>();
   readonly faults: string[] = [];
@@ -283,7 +283,7 @@ class FileReader {
   }
 }
 
-/** Arranges values in the shape of Config. Keys without a value get their defaults. */
+/** Arranges values in the shape of Config, filling in the defaults of all other keys. */
 function configFrom(
   values: ReadonlyMap<string, unknown>,
   {
@@ -304,8 +304,8 @@ function configFrom(
     if (inner === undefined) config[name] = section;
     else config[outer] = Object.freeze({ ...sections.get(outer), [inner]: section });
   }
-  // The cast is safe, because every key of every section exists, with a value that satisfies the
-  // rule of the key.
+  // The cast is safe: every key of every section is present, with a value that satisfies the key's
+  // rule.
   return Object.freeze(config) as unknown as Config;
 }
 
@@ -406,7 +406,7 @@ interface FindingParts {
   readonly warnings: string[];
 }
 
-/** Checks the sections of providers. */
+/** Checks the provider sections. */
 function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: FindingParts): void {
   const nameOfIssuer = new Map<string, string>();
   for (const [name, provider] of Object.entries(oidc.providers)) {
@@ -441,7 +441,7 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
   }
 }
 
-/** Checks that links can be sent if any feature requires them. */
+/** If any feature sends links, checks that they can be delivered. */
 function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: FindingParts): void {
   const isDelivered = auth.notice_url !== undefined || auth.notices_in_log;
   for (const [path, isOn] of [

@@ -4,8 +4,8 @@
  *
  * Short names take precedence over long ones. An empty variable counts as unset. A variable that
  * names an empty file also counts as unset, but causes a warning, because it was probably meant to
- * set a value. A variable that matches no key causes a warning, because it may be meant for another
- * program.
+ * set a value. A variable that matches no key also causes a warning, not an error, because it may
+ * be meant for another program.
  *
  * The provider `my-idp` has the variables `TIDEMARK_OIDC_PROVIDERS_MY_IDP_<KEY>`.
  */
@@ -25,7 +25,7 @@ import { checkedFromText } from "./values.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the text of a file.
+ * Reads a text file.
  * @throws {Error} If it cannot be read.
  */
 export type ReadFile = (path: string) => string;
@@ -99,7 +99,7 @@ const PROVIDER_VARIABLE = new RegExp(
   `^${PREFIX}OIDC_PROVIDERS_([A-Z0-9_]+)_(${PROVIDER_KEY_NAMES.map((name) => name.toUpperCase()).join("|")})$`,
 );
 
-/** Returns the key that a variable sets; undefined if it sets no key. */
+/** Returns the key that a variable sets; undefined if it does not set one. */
 function namedBy(
   variable: string,
 ): { readonly path: string; readonly isShort: boolean } | undefined {

@@ -1,12 +1,12 @@
-/** Defines the rule for the values of one configuration key, and the functions that make rules. */
+/** Defines the rule for the values of a configuration key, and the functions that create rules. */
 import type { LogLevel } from "../base/log.ts";
 
-/** The form that a string must have, and a description of this form. */
+/** The form that a string must have, with a description of it. */
 export interface TextForm {
   readonly pattern: RegExp;
   /**
-   * Checks requirements that the pattern cannot express. It is called only for strings that match
-   * the pattern.
+   * Checks requirements that the pattern cannot express. Called only for strings that match the
+   * pattern.
    */
   readonly isFitting?: (text: string) => boolean;
   /** The description of the form, which follows "must be" in error messages. */
@@ -15,7 +15,7 @@ export interface TextForm {
 
 type RuleType = "text" | "whole" | "number" | "boolean" | "list" | "levels";
 
-/** The rule that the values of a key have to follow. */
+/** The rule for the values of a key. */
 export interface KeyRule<Value = unknown> {
   readonly type: RuleType;
   readonly initial: Value;
@@ -32,15 +32,15 @@ export interface KeyRule<Value = unknown> {
   readonly words?: readonly string[];
   /** The form that a string, or each item of a list, must have. */
   readonly form?: TextForm;
-  /** True if the value is a secret, which is shown neither in messages nor in `system.settings`. */
+  /** True if the value is a secret, which appears neither in messages nor in `system.settings`. */
   readonly isSecret?: boolean;
-  /** Whether the feature does not exist yet, so that only the default is accepted. */
+  /** Whether the feature does not exist yet. If so, only the default is accepted. */
   readonly isUnavailable?: boolean;
-  /** The name of the short environment variable, which exists in addition to the long name. */
+  /** The short name of the environment variable, which exists in addition to the long name. */
   readonly environment?: string;
 }
 
-/** The form of a string that must not be empty. */
+/** Requires a non-empty string. */
 export const FILLED: TextForm = { pattern: /\S/, expected: "a non-empty string" };
 
 /** The optional parts of a rule. */
@@ -50,7 +50,7 @@ export function text(initial: string, description: string, extra: Extra = {}): K
   return { type: "text", initial, description, ...extra };
 }
 
-/** Returns the rule for a string that may be absent. */
+/** Returns the rule for an optional string. */
 export function maybe(description: string, extra: Extra = {}): KeyRule<string | undefined> {
   return { type: "text", initial: undefined, description, form: FILLED, ...extra };
 }
@@ -65,8 +65,8 @@ export function word<Word extends string>(
 }
 
 /**
- * Returns the rule for a whole number. Without an upper bound, the number may be as high as the
- * highest integer that can be represented exactly.
+ * Returns the rule for a whole number. Without an upper bound, any integer that can be represented
+ * exactly is allowed.
  */
 export function whole(
   initial: number,

@@ -1,9 +1,9 @@
 /**
- * Defines every key of the configuration: its type, default, range and meaning, in the order of the
- * file. The type of the configuration is derived from these definitions.
+ * Defines every configuration key: its type, default, range and meaning, in the order of the file.
+ * The type of the configuration is derived from these definitions.
  *
- * A key whose feature does not exist yet accepts only its default, because accepting another value
- * would be a false promise.
+ * A key whose feature does not exist yet accepts only its default, because accepting any other
+ * value would be a false promise.
  */
 import { isIPv6 } from "node:net";
 import { isIssuer } from "../auth/mod.ts";
@@ -99,7 +99,7 @@ const KEPT_CLAIM: TextForm = {
 };
 const SCOPE: TextForm = { pattern: /^[!#-[\]-~]{1,128}$/, expected: "a scope like profile" };
 
-/** The claims of this server's own tokens, which no provider may set. */
+/** The claims that this server's own tokens contain. No provider may set them. */
 const OWN_CLAIMS: ReadonlySet<string> = new Set(["iss", "sub", "role", "email"]);
 
 const LATER: { readonly isUnavailable: true } = { isUnavailable: true };
@@ -539,7 +539,7 @@ const RULES = {
   },
 };
 
-/** The keys of each section `oidc.providers.<name>`. */
+/** The keys of each `oidc.providers.<name>` section. */
 const PROVIDER_RULES = {
   issuer: maybe("Issuer of the provider's tokens; required", { form: ISSUER }),
   client_id: maybe("Id that the provider has given to this server; turns on browser logins"),
@@ -559,31 +559,30 @@ type ValuesOf<Section> = {
   readonly [Name in keyof Section]: Section[Name] extends KeyRule<infer Value> ? Value : never;
 };
 
-/**
- * The frozen configuration of a server, in which sections and keys have the same names as in the
- * file.
- */
+/** The frozen configuration of a server. Sections and keys have the same names as in the file. */
 export type Config = {
   readonly [Name in Exclude<keyof typeof RULES, "oidc" | "security" | "security.cors">]: ValuesOf<
     (typeof RULES)[Name]
   >;
 } & {
   readonly oidc: ValuesOf<typeof RULES.oidc> & {
-    /** The sections `oidc.providers.<name>` by their names. */
+    /** The `oidc.providers.<name>` sections, by name. */
     readonly providers: Readonly<Record<string, ValuesOf<typeof PROVIDER_RULES>>>;
   };
   readonly security: ValuesOf<typeof RULES.security> & {
     readonly cors: ValuesOf<(typeof RULES)["security.cors"]>;
   };
-  /** The source of each key ("server.port") whose value is not the default. */
+  /**
+   * For each key whose value is not the default, such as "server.port", where the value came from.
+   */
   readonly sources: ReadonlyMap<string, "file" | "environment">;
 };
 
 /** A configuration key and the rule for its values. */
 export interface ConfigKey {
-  /** The path of the key, such as "server.port". */
+  /** The path of the key, for example "server.port". */
   readonly path: string;
-  /** The section, such as "server", or "security.cors" for the nested one. */
+  /** The section, for example "server", or "security.cors" for the nested one. */
   readonly section: string;
   readonly name: string;
   readonly rule: KeyRule;
@@ -609,8 +608,8 @@ export function providerSection(name: string): string | undefined {
 }
 
 /**
- * Returns the name of the provider that a section configures; undefined for a section of any other
- * kind.
+ * Returns the name of the provider configured by a section; undefined if it is not a provider
+ * section.
  */
 export function providerOfSection(section: string): string | undefined {
   return section.startsWith(PROVIDER_SECTION) ? section.slice(PROVIDER_SECTION.length) : undefined;
@@ -620,8 +619,8 @@ export function providerOfSection(section: string): string | undefined {
 export const PROVIDER_KEY_NAMES: readonly string[] = Object.keys(PROVIDER_RULES);
 
 /**
- * Returns the keys of a provider. @param name The name of the provider, or a placeholder for the
- * name.
+ * Returns the keys of a provider section.
+ * @param name The name of the provider, or a placeholder for it.
  */
 export function providerKeys(name: string): readonly ConfigKey[] {
   const section = PROVIDER_SECTION + name;
@@ -633,14 +632,14 @@ export function providerKeys(name: string): readonly ConfigKey[] {
   }));
 }
 
-/** Returns the key with a given path, which may belong to a fixed section or to a provider. */
+/** Returns the key with the given path. It may belong to a fixed section or to a provider. */
 export function keyAt(path: string): ConfigKey | undefined {
   const provider = providerOfSection(path.slice(0, path.lastIndexOf(".")));
   if (provider === undefined) return KEYS.get(path);
   return providerKeys(provider).find((key) => key.path === path);
 }
 
-/** The names of the sections of the configuration. */
+/** The names of the configuration sections. */
 export const SECTIONS: readonly string[] = Object.keys(RULES);
 
 /** Alternative names of sections. */

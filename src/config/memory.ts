@@ -7,8 +7,8 @@
  * without a key (`layer_limits.ts`), and the heaps of threads add up to about nine tenths of that
  * memory. The remaining tenth is for garbage. The parts are rarely all full at the same time.
  *
- * In a checked configuration the key is never 0. A server that could not even start within its
- * limit is refused here, before the system would kill it.
+ * In a checked configuration, the key is never 0. A limit within which the server could not even
+ * start is refused here, before the system would kill the server.
  */
 import type { MemoryLimit } from "../base/memory_limit.ts";
 import type { KeyRule } from "./key_rule.ts";
@@ -16,27 +16,27 @@ import type { Config } from "./keys.ts";
 
 const MIB = 2 ** 20;
 
-/** The path of the configuration key for the memory of the process. */
+/** The path of the configuration key for the process's memory. */
 export const MEMORY_KEY = "performance.memory_bytes";
 
 /**
- * The minimum memory with which a server starts and works. A server run from source takes up to 123
- * MiB to start, and a reader thread needs at least 25 more. With 192 MiB, a server in a control
- * group could load, group and sort 60,000 rows (2026-11-29). A statement may then use 12 MiB, which
- * an UPDATE of all these rows exceeds.
+ * The minimum memory with which a server starts and works. A server running from source needs up
+ * to 123 MiB to start, and a reader thread needs at least 25 more. With 192 MiB, a server in a
+ * control group could load, group and sort 60,000 rows (2026-11-29). At that size, a statement may
+ * use 12 MiB, which an UPDATE of all these rows exceeds.
  */
 export const MEMORY_BYTES_MIN: number = 192 * MIB;
 
-/** The memory that the runtime and the server's code use just after starting from source. */
+/** The memory used by the runtime and the server's code just after starting from source. */
 const RUNTIME_BYTES: number = 96 * MIB;
 
-/** The memory of a reader thread after its first statement, half of which is garbage. */
+/** The memory used by a reader thread after its first statement. Half of it is garbage. */
 const READER_BYTES: number = 48 * MIB;
 
 /** The fraction of the memory limit that all reader threads together may use. */
 const READERS_SHARE: number = 1 / 4;
 
-/** The memory limit that applies if no limit was detected. */
+/** The memory limit to assume if none was detected. */
 export const PLENTY: MemoryLimit = { bytes: 64 * 1024 * MIB, source: "no limit" };
 
 /**
@@ -51,13 +51,13 @@ const ADDED_KEYS = [
   "server.workers",
 ] as const;
 
-/** Returns a fraction of the memory that the runtime leaves, in whole MiB. */
+/** Returns a fraction of the memory that the runtime leaves, in bytes, rounded to whole MiB. */
 export function shareOf(memoryBytes: number, share: number): number {
   const bytes = Math.max(0, memoryBytes - RUNTIME_BYTES) * share;
   return Math.max(MIB, Math.floor(bytes / MIB) * MIB);
 }
 
-/** Returns the number of reader threads if the configuration does not set it. */
+/** Returns the number of reader threads to use if the configuration does not set it. */
 export function readerCountMax(memoryBytes: number): number {
   return Math.max(1, Math.floor(((memoryBytes - RUNTIME_BYTES) * READERS_SHARE) / READER_BYTES));
 }
@@ -69,7 +69,7 @@ export function defaultOf({ initial, min = 0, share }: KeyRule, memoryBytes: num
 }
 
 /**
- * Returns the sentence that says how the default of a key depends on the available memory. It is
+ * Returns the sentence that describes how a key's default depends on the available memory. It is
  * appended to the description of the key.
  */
 export function shareText({ initial, share }: KeyRule): string {
@@ -79,7 +79,7 @@ export function shareText({ initial, share }: KeyRule): string {
 }
 
 /**
- * Returns what is wrong with the memory limit, as a message without a position, or undefined if the
+ * Returns what is wrong with the memory limit, as a message without a position; undefined if the
  * limit is valid.
  */
 export function memoryFault({ performance }: Config, found: MemoryLimit): string | undefined {

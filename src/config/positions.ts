@@ -1,7 +1,7 @@
 /**
- * Finds the position of each key in a TOML text, because the parser does not report positions.
+ * Finds the position of each key in a TOML file, because the parser does not report positions.
  *
- * It understands only as much TOML as it needs to find keys: the text has already been parsed, so
+ * It understands only as much TOML as it needs to find keys: the file has already been parsed, so
  * it is valid.
  */
 
@@ -12,8 +12,8 @@ export interface KeyPosition {
 }
 
 /**
- * Returns the position of every section and key by its dotted path; for a repeated key, returns the
- * first position.
+ * Returns the position of every section and key by its dotted path; for a repeated key, the first
+ * position.
  */
 export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   const scanner = new KeyScanner(toml);
@@ -21,7 +21,7 @@ export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   return scanner.positions;
 }
 
-/** Joins names to a dotted path, which is unambiguous even if a name contains a dot. */
+/** Joins names to a dotted path. A name that itself contains a dot makes the path ambiguous. */
 export function pathOf(names: readonly string[]): string {
   return names.join(".");
 }
@@ -66,8 +66,8 @@ class KeyScanner {
       path.push(nameFrom(name));
       const key = pathOf(path);
       if (!this.positions.has(key)) this.positions.set(key, this.#positionOf(start));
-      // If the text is not valid TOML after all, the scan ends here, because it would otherwise
-      // loop forever.
+      // If the text is not valid TOML after all, the scan ends here. Otherwise, it would loop
+      // forever.
       if (name === "") this.#offset = this.#text.length;
     } while (/^[ \t]*\./.test(this.#text.slice(this.#offset, this.#offset + 64)));
     return path;
@@ -108,8 +108,8 @@ class KeyScanner {
   }
 
   /**
-   * Consumes the text that a sticky pattern matches at the current offset; returns an empty string
-   * if nothing matches.
+   * Consumes and returns the text that a sticky pattern matches at the current offset; returns an
+   * empty string if nothing matches.
    */
   #take(pattern: RegExp): string {
     pattern.lastIndex = this.#offset;
@@ -133,8 +133,8 @@ function nameFrom(written: string): string {
     try {
       return String(JSON.parse(written));
     } catch {
-      // The name contains an escape that TOML has but JSON does not have. No known key has such a
-      // name.
+      // The name contains an escape sequence that TOML has but JSON does not. No known key has
+      // such a name.
       return written;
     }
   }

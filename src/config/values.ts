@@ -1,12 +1,12 @@
 /**
- * Checks a single value of the configuration, from the file or from the environment: its type, and
- * the range of its key.
+ * Checks a single configuration value, from the file or from the environment: its type, and
+ * whether it is within the key's range.
  */
 import type { LogLevel } from "../base/log.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { LEVELS } from "./keys.ts";
 
-/** Either the value of a key, or a description of the fault, as the end of a sentence. */
+/** Either the value of a key, or a description of the fault, phrased as the end of a sentence. */
 export type Checked = { readonly value: unknown } | { readonly fault: string };
 
 /** Checks a value that a TOML parser read. */
@@ -31,7 +31,7 @@ function shown(rule: KeyRule, value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** Returns a description of the allowed values, which follows "must be" in messages. */
+/** Returns a description of the allowed values to follow "must be" in messages. */
 function expectedOf(rule: KeyRule): string {
   switch (rule.type) {
     case "text":
@@ -67,8 +67,8 @@ const TYPE_TESTS: Readonly<Record<KeyRule["type"], (value: unknown) => boolean>>
 };
 
 /**
- * Checks whether a value of the right type is in the range, among the allowed words, and in the
- * required form.
+ * Checks whether a value of the correct type is within the range, among the allowed words, and in
+ * the required form.
  */
 function inRange(rule: KeyRule, value: unknown): Checked {
   const isFitting =

@@ -1,13 +1,13 @@
 /**
- * Reviews a group after a definition has changed: the query of each subscriber is planned again, as
- * if the subscriber had just subscribed. A subscription ends if its user may no longer read the
+ * Reviews a group after a definition has changed: the query of each subscriber is planned again,
+ * as if the subscriber had just subscribed. A subscription ends if its user may no longer read the
  * table, if the table is gone, or if its rows would look different. All other subscriptions
- * continue and notice nothing.
+ * continue without noticing.
  *
  * The review runs in slices, because reviewing 5,000 queries in one go would block the event loop
- * for more than half a second. A feed reads nothing until all of its groups are reviewed, so that
- * no subscriber receives a row written after the change that ends its subscription. The cost is
- * that changes to the table wait during the review, and that a client which subscribes during the
+ * for more than half a second. A feed reads nothing until all of its groups have been reviewed, so
+ * that no subscriber receives a row written after the change that ends its subscription. In
+ * return, changes to the table wait during the review, and a client that subscribes during the
  * review gets a separate group.
  */
 import type { Principal } from "../auth/mod.ts";
@@ -28,13 +28,13 @@ import type { Subscription } from "./subscription/subscription.ts";
 type Planner = (principal: Principal, spec: SubscriptionSpec) => LivePlan;
 
 /**
- * The costs of planning a query and of ending or keeping a subscriber, in units of about 1 µs:
- * planning takes 100 to 200 µs, and a subscriber takes about 15 µs.
+ * The costs of planning a query, and of ending or keeping a subscription, in units of about 1 µs:
+ * planning takes 100 to 200 µs, and each subscription takes about 15 µs.
  */
 const PLAN_UNITS = 128;
 const MEMBER_UNITS = 16;
 
-/** Reviews one group. A group may have thousands of members, so the review continues over ticks. */
+/** Reviews a group. A group may have thousands of members, so a review may span several ticks. */
 export class DefinitionReview implements Review {
   readonly #before: LivePlan;
   readonly #planner: Planner;
@@ -74,8 +74,8 @@ export class DefinitionReview implements Review {
   }
 
   #outcomeFor({ principal, spec }: Subscription, budget: TickBudget): LivePlan | SubscriptionError {
-    // All members of a group run the same query, so the planning result depends only on the user
-    // and the token.
+    // All members of a group run the same query, so the result of planning depends only on the
+    // user and the token.
     const key = JSON.stringify([principal.userId, principal.role, principal.claims]);
     const known = this.#byPrincipal.get(key);
     if (known !== undefined) return known;
@@ -103,7 +103,7 @@ function planned(
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
-  // Different policies admit different rows to the result, although no row has changed.
+  // Different policies let different rows into the result, although no row has changed.
   if (after.owner !== before.owner || after.fingerprint !== before.fingerprint) {
     return "SCHEMA_CHANGED";
   }
@@ -112,7 +112,7 @@ function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefin
 }
 
 /**
- * Returns whether rows look the same before and after. NOT NULL may differ, because it changes no
+ * Returns whether rows look the same before and after. NOT NULL may differ, because it affects no
  * row.
  */
 function hasSameFields(before: LivePlan, after: LivePlan): boolean {
@@ -126,9 +126,9 @@ function hasSameFields(before: LivePlan, after: LivePlan): boolean {
 
 /**
  * Returns whether each name still refers to the same column. A column that was dropped and added
- * again has other values, and two columns may have swapped names. After a column gets a wider type,
- * a condition may also decide differently about an unchanged row, for example a condition on the
- * number of digits in its text.
+ * again has different values, and two columns may have swapped names. After a column has been
+ * widened, a condition may also give a different result for an unchanged row, for example a
+ * condition on the number of digits in its text form.
  */
 function namesSameColumns({ namedColumns: before }: LivePlan, { namedColumns: after }: LivePlan) {
   return (

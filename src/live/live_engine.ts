@@ -72,11 +72,11 @@ export interface LiveLimits {
   readonly batchSizeDefault: number;
   readonly batchSizeMax: number;
   readonly frameBytesMax: number;
-  /** The time after which a loading subscription that requests no batch ends. */
+  /** How long a loading subscription may go without requesting a batch before it ends. */
   readonly loadingTimeoutMs: number;
-  /** The number of `change` messages after which a replay closes its loading phase. */
+  /** How many `change` messages a replay may send before its loading phase ends. */
   readonly replayChangesMax: number;
-  /** The maximum memory for the rows of materialised queries. */
+  /** The maximum memory for the rows of materialised queries, in bytes. */
   readonly stateBytesMax: number;
 }
 
@@ -97,15 +97,15 @@ interface LocalLiveEngineOptions {
 }
 
 /**
- * The number of bytes of the random number in a live id. Six is the maximum that a JavaScript
+ * The size of the random number in a live id, in bytes. Six bytes are the most that a JavaScript
  * number can represent exactly.
  */
 const NUMBER_BYTES = 6;
 
 /**
- * How many ordinary subscriptions one subscription to a result counts for when garbage is
- * estimated, because it leaves about 75 KB. Counted as one, each of 10,000 such subscriptions
- * leaves 2.0 KB of gaps in the heap; with this weight, 0.8 KB.
+ * For estimating garbage, how many ordinary subscriptions a subscription to a result counts as,
+ * because it leaves about 75 KB. Counted as one, each of 10,000 such subscriptions leaves 2.0 KB
+ * of gaps in the heap; with this weight, 0.8 KB.
  */
 const RESULT_WEIGHT = 12;
 
@@ -140,19 +140,19 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #countByUser = new Map<string, number>();
   readonly #arrivals = new Arrivals();
   /**
-   * Starts the review of a group. All feeds share this one function, because there may be as many
-   * feeds as users.
+   * Starts the review of a group. All feeds share this one function object, because there may be
+   * as many feeds as users.
    */
   readonly #reviewOf = (group: SubscriptionGroup<Subscription>): DefinitionReview =>
     new DefinitionReview(group, (principal, spec) => this.#plan(principal, spec));
-  /** Moves a slow query to its own feed. All feeds share this one function. */
+  /** Moves a slow query to a feed of its own. All feeds share this one function object. */
   readonly #onSlow = (slow: SlowGroup<Subscription>): void => {
     const feed = this.#newFeed(slow.group.feed);
     feed.adopt(slow);
     this.#feeds.addSlow(feed, slow.group.program.plan.fingerprint);
     this.#scheduler.mark(feed);
   };
-  /** The last visible seq of which the store has notified the engine. */
+  /** The visible seq at the last notification from the store. */
   #seenSeq: Seq;
   #isShutDown = false;
 
@@ -270,7 +270,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Returns where a subscription to a whole result starts, after checking its resume position
+   * Returns where a subscription to an entire result starts, after checking its resume position
    * against the history.
    *
    * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
@@ -298,7 +298,7 @@ export class LocalLiveEngine implements LiveEngine {
     return start;
   }
 
-  /** Returns the number of subscriptions of a user, over all connections. */
+  /** Returns a user's number of subscriptions, across all connections. */
   countOfUser(userId: string): number {
     return this.#countByUser.get(userId) ?? 0;
   }
@@ -352,9 +352,9 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Handles a change to a table's definition or rights. Ends the subscriptions that cannot continue
-   * and plans the others again. If there are many, some are planned in this tick and the others in
-   * later ticks. Call it after the catalog and the store have changed.
+   * Handles a change to a table's definition or rights. Ends the subscriptions that cannot
+   * continue and plans the others again. If there are many, some are planned in this tick and the
+   * others in later ticks. Must be called after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
     this.#results.review(tableId);
@@ -365,16 +365,16 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Reviews the subscriptions after a view was replaced or dropped. Call it after the catalog has
-   * changed.
+   * Reviews the subscriptions after a view was replaced or dropped. Must be called after the
+   * catalog has changed.
    */
   viewChanged(): void {
     this.#results.review(undefined);
   }
 
   /**
-   * Collects all subscriptions from their groups. A separate set would cost one more entry per idle
-   * subscription.
+   * Collects all subscriptions from their groups. A separate set would take up another entry per
+   * idle subscription.
    */
   #all(): (Subscription | ResultMember)[] {
     const all: (Subscription | ResultMember)[] = [...this.#results.subscriptions()];
@@ -411,7 +411,10 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Returns the plan of an existing group that was made for an identical request. */
+  /**
+   * Returns the plan of an existing group that was created for an identical request; undefined if
+   * there is none.
+   */
   #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan | undefined {
     return this.#recentPlans.find(planKeyOf(principal, spec), (plan) => {
       return this.#knownFeed(plan)?.hasPlan(plan) === true;
@@ -423,13 +426,13 @@ export class LocalLiveEngine implements LiveEngine {
     return this.#planned(principal, spec, (request) => this.#sql.planLive(principal, request));
   }
 
-  /** Plans a live query whose whole result is followed. @throws {SubscriptionError} */
+  /** Plans a live query that is followed as an entire result. @throws {SubscriptionError} */
   #planFollowed(principal: Principal, spec: SubscriptionSpec): FollowedPlan {
     return this.#planned(principal, spec, (request) => this.#sql.planFollowed(principal, request));
   }
 
   /**
-   * Plans a live query, and reports a refusal as an error of its subscription.
+   * Plans a live query, and turns a refusal into an error for its subscription.
    * @throws {SubscriptionError}
    */
   #planned<Plan>(
@@ -461,7 +464,8 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Checks a position against the history. A client that has no rows may get a snapshot instead.
+   * Checks a resume position against the history. A client that has no rows may get a snapshot
+   * instead.
    *
    * @throws {SubscriptionError} INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
    */
@@ -518,7 +522,7 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Returns the existing feed that a query belongs to. */
+  /** Returns the existing feed to which a query belongs; undefined if there is none. */
   #knownFeed(plan: LivePlan): LocalChangeFeed | undefined {
     return this.#feeds.ofSlow(plan, plan.fingerprint) ?? this.#feeds.shared(plan);
   }

@@ -1,6 +1,6 @@
 /**
- * Live queries: subscriptions to a query, snapshots, replays after a reconnect, and the delivery of
- * changes.
+ * Live queries: subscriptions to a query, snapshots, replays after a reconnect, and the delivery
+ * of changes.
  */
 
 export {

@@ -1,11 +1,11 @@
 /**
  * Caches the plans of recent subscriptions, because many clients may send the same query at the
- * same time, for example after a restart of the server or behind a proxy that lost its connections.
- * A plan found here saves parsing and binding, and the garbage that both produce.
+ * same time, for example after a server restart or behind a proxy that lost its connections.
+ * Finding a plan here saves parsing and binding, and the garbage that both produce.
  *
  * Invariant: a plan is reused only while it is the plan of an open group, because such plans are
  * renewed whenever a definition changes. Rights are checked at each use. The cache refers to plans
- * weakly: a plan lives as long as its group, because its parameters may take a megabyte.
+ * weakly: a plan lives as long as its group, because its parameters may take up a megabyte.
  */
 import type { Principal } from "../auth/mod.ts";
 import { putNewest } from "../base/newest.ts";
@@ -13,15 +13,15 @@ import { shortKey } from "../base/short_key.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 
-/** The maximum number of plans. The oldest is removed first. */
+/** The maximum number of plans. The oldest one is removed first. */
 const PLANS_MAX = 256;
 
 export class RecentPlans {
   readonly #byKey = new Map<string, WeakRef<LivePlan>>();
 
   /**
-   * Returns the recent plan for a key if it can be used again; undefined otherwise.
-   * @param isOpen Whether a plan belongs to an open group.
+   * Returns the recent plan for a key if it can be reused; otherwise undefined.
+   * @param isOpen Returns whether a plan belongs to an open group.
    */
   find(key: string, isOpen: (plan: LivePlan) => boolean): LivePlan | undefined {
     const plan = this.#byKey.get(key)?.deref();
@@ -48,7 +48,8 @@ export function planKeyOf(
 }
 
 /**
- * The scope of the token is part of the key, because a cached plan is not bound and checked again.
+ * The token's scope is part of the key, because a cached plan is not bound, and thus not checked,
+ * again.
  */
 function scopeParts(scope: Principal["tokenScope"]): readonly unknown[] | null {
   if (scope === undefined) return null;
@@ -57,8 +58,8 @@ function scopeParts(scope: Principal["tokenScope"]): readonly unknown[] | null {
 }
 
 /**
- * Marks values that JSON cannot distinguish: NaN, which it writes as null, and integers beyond
- * 2^53, which are bigints.
+ * Marks values that JSON cannot distinguish from others: NaN, which it writes as null, and
+ * integers beyond 2^53, which are bigints.
  */
 function tagged(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };

@@ -1,5 +1,5 @@
 /**
- * Checks every file of a data directory: catalog → segments → log → uploaded files. The catalog's
+ * Checks every file in a data directory: catalog → segments → log → uploaded files. The catalog's
  * entries are compared with the files. Nothing is changed; `repair_directory.ts` acts on the
  * result.
  */
@@ -44,7 +44,7 @@ export interface CheckParts {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
-  /** The parent of temporary directories, e.g. /tmp. */
+  /** The parent of temporary directories, for example /tmp. */
   readonly temporary: string;
 }
 
@@ -67,9 +67,9 @@ export interface DirectoryCheck {
   /** Whether the secret that the server created for itself is damaged. */
   readonly isSecretDamaged: boolean;
   readonly catalog: Pick<CatalogCheck, "damage" | "isOnlyLogDamaged">;
-  /** The manifest for the last intact state of the catalog; undefined if it cannot be read. */
+  /** The manifest in the last intact state of the catalog; undefined if it cannot be read. */
   readonly manifest: ManifestState | undefined;
-  /** The highest seq that the catalog contains. */
+  /** The highest seq in the catalog. */
   readonly catalogSeq: number;
   /** The highest id of an uploaded file, which is a SNOWFLAKE_ID. */
   readonly highestFileId: number;
@@ -77,13 +77,13 @@ export interface DirectoryCheck {
   /** Index files that are missing or do not match the rows. */
   readonly damagedIndexes: readonly DamagedIndex[];
   /**
-   * Storages whose directories are missing or belong to another database, so that their files were
-   * not checked.
+   * The storages whose directories are missing or belong to another database. Their files were not
+   * checked.
    */
   readonly missingStorages: readonly MissingStorage[];
   readonly damagedFiles: readonly ListedBlob[];
   readonly log: LogCheck;
-  /** The names of the tables in the catalog and of the store's own tables, by id. */
+  /** The names of the catalog's tables and of the store's own tables, by id. */
   readonly tableNames: ReadonlyMap<number, string>;
 }
 
@@ -93,7 +93,7 @@ const SCRATCH_NAME_BYTES = 8;
  * Checks a directory that the caller has locked.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or one of its files has a newer
- *   format: a format that this program does not know is not damage.
+ *   format: a format unknown to this program is not damage.
  * @throws {DiskError} If something cannot be read for a reason other than damage.
  */
 export function checkDirectory(
@@ -158,8 +158,7 @@ function checkFiles(
   const catalogPath = catalogPathOf(paths.root);
   files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
   const manifest = catalog?.manifest.load();
-  // The files of a dropped table no longer exist; its remaining entries are removed by the next
-  // sweep.
+  // The files of a dropped table no longer exist. The next sweep removes its remaining entries.
   const listedFiles = catalog?.files.all().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
   if (damage.length > 0 && manifest === undefined) {
     const what = "not checked: only the catalog lists the segments and uploaded files";
@@ -223,7 +222,7 @@ function checkSegmentsOf(
   return checkSegments(options, files);
 }
 
-/** Checks the indexes of sound segments in available storages. */
+/** Checks the indexes of intact segments in available storages. */
 function checkIndexesOf(
   paths: DataPaths,
   {
@@ -279,7 +278,7 @@ function missingOf(
   return missing;
 }
 
-/** Returns the tables in the catalog other than STREAM tables. */
+/** Returns the catalog's tables other than STREAM tables. */
 function lastingTablesOf(catalog: CatalogDatabase | undefined): ReadonlySet<number> {
   const lasting = (catalog?.tables() ?? []).filter(({ kind }) => kind !== "stream");
   return new Set(lasting.map(({ tableId }) => tableId));

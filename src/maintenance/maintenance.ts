@@ -4,7 +4,8 @@
  *
  *     exit 0   the directory is sound, or was repaired so that a server starts; or --help
  *     exit 1   damage was found, or could not be repaired and the directory is unchanged
- *     exit 2   nothing was checked: wrong arguments, or the directory is in use, newer, or half restored
+ *     exit 2   nothing was checked: wrong arguments, or the directory is in use, newer, or half
+ *     restored
  */
 
 import { stagedPath, stagedStep } from "../backup/mod.ts";
@@ -67,7 +68,7 @@ interface MaintenanceRequest {
 }
 
 /**
- * Runs one command to completion.
+ * Runs a command to completion.
  * @returns The exit code.
  */
 export function runMaintenance(
@@ -94,7 +95,7 @@ export function runMaintenance(
   }
 }
 
-/** Returns the request in the arguments, or a description of the mistake. */
+/** Parses the arguments. Returns the request, or a description of the mistake. */
 function requestFrom(
   command: MaintenanceCommand,
   args: readonly string[],
@@ -140,8 +141,8 @@ function repair({ acceptsLoss, root }: MaintenanceRequest, parts: MaintenancePar
   const { disk, say } = parts;
   const paths = requireDirectory(disk, root);
   refuseBackup(disk, root);
-  // This is checked before the directory is locked, because locking writes to it, and a newer
-  // directory must remain unchanged.
+  // This is checked before the directory is locked, because locking writes to it, and a directory
+  // in a newer format must remain unchanged.
   if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
   const release = requireUnused(paths, disk, () => disk.lock(paths.lock));
@@ -247,7 +248,7 @@ function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   report.onFinding(noteFinding(path, `${what}; to cancel it, remove ${path}`), undefined);
 }
 
-/** Checks the copy that a prepared restore has made in the data directory. */
+/** Checks the copy that a prepared restore has placed in the data directory. */
 function checkStaged(disk: Disk, paths: DataPaths, report: Report): void {
   const root = stagedPath(paths);
   const advice = `it cannot be continued: remove ${root} and restore again`;
@@ -261,7 +262,7 @@ function refused(what: string): DatabaseError {
   return new DatabaseError("STORAGE_UNAVAILABLE", what);
 }
 
-/** Prints each finding when it is made, and reports progress at intervals. */
+/** Prints each finding as soon as it is made, and reports progress at intervals. */
 class Report implements DirectoryListener {
   readonly #parts: MaintenanceParts;
   readonly #paths = new Set<string>();

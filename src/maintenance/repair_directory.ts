@@ -2,16 +2,17 @@
  * Repairs a damaged data directory so that a server can start on it, and lists everything that is
  * lost.
  *
- * - Files that are no longer used are moved or copied to lost+found/, and are never removed.
+ * - Files no longer in use are moved or copied to lost+found/, never removed.
  * - Damaged segments are quarantined: their tables refuse statements that need the lost rows.
  *   Damaged segments of the audit log are dropped instead, because it would otherwise accept no
- *   events, and no user can drop the table.
- * - Commits are lost only if the caller accepts it: all commits from a certain seq onwards that are
- *   in no segment. A table that was flushed above that seq keeps its rows, so the result may be a
- *   state that never existed; such tables are named. Earlier subscribers need a new snapshot.
+ *   events, and no user can drop that table.
+ * - Commits are lost only if the caller consents: all commits from a certain seq onwards that are
+ *   not in a segment. A table that was flushed above that seq keeps its rows, so the result may be
+ *   a state that never existed; such tables are named. Earlier subscribers need a new snapshot.
  * - No seq is issued again.
- * - A database whose log or catalog was truncated continues as a new incarnation, because it writes
- *   log files and catalog changes with numbers that the archive of the old incarnation already has.
+ * - A database whose log or catalog was truncated continues as a new incarnation, because it
+ *   writes log files and catalog changes with numbers that the archive of the old incarnation
+ *   already has.
  */
 
 import { keptSecretPath } from "../auth/mod.ts";
@@ -37,24 +38,24 @@ import {
 import type { SegmentEntry } from "../storage/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 
-/** The effects of a repair, which are determined before it runs. */
+/** The effects of a repair, determined before it runs. */
 export interface RepairPlan {
   /**
-   * Faults that the repair cannot fix, with their remedies. If there are any, the directory is left
-   * unchanged.
+   * Faults that the repair cannot fix, with their remedies. If there are any, the directory is
+   * left unchanged.
    */
   readonly obstacles: readonly string[];
   /** Losses that need no consent, because the data is already damaged. */
   readonly losses: readonly string[];
-  /** Data that is sacrificed so that a server can start. The repair requires consent for this. */
+  /** Data to be sacrificed so that a server can start. The repair requires consent for this. */
   readonly sacrifices: readonly string[];
-  /** Data that remains beyond the point of truncation. */
+  /** Data that remains although it is newer than the point of truncation. */
   readonly remains: readonly string[];
   readonly cut: LogCut | undefined;
 }
 
 /**
- * Returns the unreadable segments of the audit log: damaged ones, and those that a server has
+ * Returns the unreadable segments of the audit log: the damaged ones, and those that a server has
  * already quarantined, which a check does not report as new.
  */
 export function lostAuditSegments({
@@ -104,7 +105,7 @@ export function planRepair(
 /**
  * Executes a plan in a directory that the caller has locked.
  *
- * @returns The paths in lost+found/ of all files that were taken out of use.
+ * @returns The paths in lost+found/ of all files taken out of use.
  * @throws {DatabaseError} @throws {DiskError} Completed steps stay done; run the repair again.
  */
 export function repairDirectory(
@@ -126,8 +127,8 @@ export function repairDirectory(
   try {
     const { manifest } = catalog;
     const nowMs = clock.nowMs();
-    // This archives the log before truncating it, because a repair after a crash would not truncate
-    // it again.
+    // The new incarnation must be recorded before the log is truncated, because a repair after a
+    // crash would not truncate the log again.
     if (check.catalog.isOnlyLogDamaged || plan.cut !== undefined) {
       catalog.changeSetting(INCARNATION, "");
     }
@@ -150,8 +151,8 @@ export function repairDirectory(
     }
     if (plan.cut !== undefined) {
       const floorSeq = floorSeqOf(check, plan.cut, nowMs);
-      // This happens before the truncation, because a repair that follows a crash does not truncate
-      // the log again.
+      // The history must be ended before the log is truncated, because a repair after a crash
+      // would not truncate the log again.
       manifest.publish({ tables: withoutHistory(check, floorSeq) });
       kept.push(...cutLog(disk, paths, { cut: plan.cut, floorSeq }));
     } else if (check.log.isHighWaterDamaged) {
@@ -226,8 +227,7 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
 }
 
 /**
- * Returns the tables whose segments contain rows of commits after the last commit that remains in
- * the log.
+ * Returns the tables whose segments contain rows of commits after the last commit left in the log.
  */
 function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck): string[] {
   const highest = new Map<number, number>();
@@ -276,7 +276,7 @@ function withoutHistory(
 }
 
 /**
- * Returns whether something other than a file is in its place: a directory, or a link without a
+ * Returns whether there is something other than a file at `path`: a directory, or a link without a
  * target.
  */
 function isNoFile(path: string, { disk }: CheckParts): boolean {
@@ -285,7 +285,7 @@ function isNoFile(path: string, { disk }: CheckParts): boolean {
     return false;
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
-    // This is safe: any other failure is reported when the file is written.
+    // Safe: any other failure is reported when the file is written.
     return error.code === "EISDIR" || error.code === "ELOOP";
   }
 }

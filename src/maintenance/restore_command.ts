@@ -1,10 +1,11 @@
 /**
  * Implements `tidemark restore`: reads the arguments, restores a backup unchanged or rolls it
- * forward to a later moment, and produces the output and an exit code.
+ * forward to a later point in time, and produces the output and an exit code.
  *
  *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
- *     exit 2   nothing was changed: wrong arguments, a directory in use, or a point that no log covers
+ *     exit 2   nothing was changed: wrong arguments, a directory in use, or a point that no log
+ *     covers
  */
 import { parseArgs } from "node:util";
 import {
@@ -45,7 +46,7 @@ import { openDataDirectory } from "../storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly random: Random;
-  /** The maximum number of log bytes that are kept in memory. */
+  /** The maximum number of log bytes kept in memory. */
   readonly heldBytesMax?: number;
 }
 
@@ -66,7 +67,7 @@ interface RestoreArguments {
 }
 
 /**
- * Restores a backup into the data directory of a server that is stopped, or into a new one.
+ * Restores a backup into the data directory of a stopped server, or into a new one.
  *
  * @returns The exit code.
  */
@@ -87,8 +88,8 @@ export async function runRestore(
   const { root, source } = request;
   const listener = new Progress(parts);
   try {
-    // The read-only steps come first, so that an invalid backup or point in time creates no
-    // directory.
+    // The read-only steps come first, so that no directory is created for an invalid backup or
+    // point in time.
     const point = request.point === undefined ? undefined : readPoint(request.point);
     readBackupList(disk, source);
     const directory = openDataDirectory(disk, root);
@@ -116,12 +117,12 @@ export async function runRestore(
   }
 }
 
-/** Returns the request in the arguments, or a description of the mistake. */
+/** Parses the arguments. Returns the request, or a description of the mistake. */
 function requestFrom(args: readonly string[]): RestoreArguments | string {
   const { tokens } = parseArgs({
     args: [...args],
     options: OPTIONS,
-    // The strict mode's messages about unknown options are for programmers.
+    // In strict mode, the messages about unknown options are aimed at programmers.
     strict: false,
     tokens: true,
   });
@@ -201,7 +202,7 @@ async function stage(
   });
 }
 
-/** Reads the intact part of the replaced catalog from a copy. */
+/** Opens a copy of the replaced catalog, as far as it is intact, for reading. */
 async function withCatalog(
   paths: DataPaths,
   { clock, disk, log }: RestoreCommandParts,
@@ -221,7 +222,7 @@ async function withCatalog(
   }
 }
 
-/** Reports the progress of copying at intervals. */
+/** Reports copying progress at intervals. */
 class Progress implements StageListener {
   missing: readonly string[] = [];
   readonly #parts: RestoreCommandParts;

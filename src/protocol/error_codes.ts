@@ -3,8 +3,8 @@
  * be added without choosing its wire code, status and SQLSTATE.
  *
  * Over HTTP, an error consists of the code and, for SQL_EXECUTION_ERROR, a more specific reason.
- * Subscriptions have their own closed set of codes. The code of an error depends on where it
- * occurs, so `live` contains that mapping.
+ * Subscriptions have their own closed set of codes. Which of them an error gets depends on where
+ * it occurs, so `live` contains that mapping.
  */
 import type { ErrorCode } from "../base/error_code.ts";
 
@@ -54,7 +54,7 @@ export type TopicCode =
 
 interface WireError {
   readonly code: WireCode;
-  /** The specific reason of an error; set only for SQL_EXECUTION_ERROR. */
+  /** The specific reason for an error; set only for SQL_EXECUTION_ERROR. */
   readonly reason?: string;
   /** The HTTP status with which the error is sent. */
   readonly status: number;
@@ -62,7 +62,7 @@ interface WireError {
   readonly sqlstate?: string;
 }
 
-/** Codes of errors after which no subscription with the given id exists. */
+/** Codes for errors after which no subscription with the given id exists. */
 export type EndCode =
   | "SUBSCRIPTION_LIMIT_EXCEEDED"
   | "INVALID_OPTIONS"
@@ -81,7 +81,7 @@ export type EndCode =
   | "TOKEN_REVOKED"
   | "SHUTTING_DOWN";
 
-/** Codes of errors that do not affect any subscription. */
+/** Codes for errors that do not affect any subscription. */
 type PassingCode =
   | "AUTH_REQUIRED"
   | "INVALID_SUBSCRIPTION_ID"
@@ -92,7 +92,7 @@ type PassingCode =
   | "MESSAGE_TOO_LARGE"
   | "RATE_LIMIT_EXCEEDED";
 
-/** Codes of the WebSocket message `error`. */
+/** Codes in `error` messages on the WebSocket. */
 export type SubscriptionCode = EndCode | PassingCode;
 
 const PASSING: Record<PassingCode, true> = {
@@ -200,12 +200,12 @@ const WIRE_ERRORS: Record<ErrorCode, WireError> = {
   INTERNAL_ERROR: plain("INTERNAL_ERROR", "XX000", 500),
 };
 
-/** Returns the wire code, reason and status of an error code on the HTTP endpoints. */
+/** Returns the wire code, reason and status for an error code on the HTTP endpoints. */
 export function wireErrorOf(code: ErrorCode): WireError {
   return WIRE_ERRORS[code];
 }
 
-/** Returns the code and status of an error code on the topic endpoints and in `topic_error`. */
+/** Returns the code and status for an error code on the topic endpoints and in `topic_error`. */
 export function topicErrorOf(code: ErrorCode): { code: TopicCode; status: number } {
   switch (code) {
     case "INVALID_INPUT":
@@ -232,7 +232,9 @@ export function topicErrorOf(code: ErrorCode): { code: TopicCode; status: number
   }
 }
 
-/** Returns whether a code ends its subscription, which the field `ended` reports. */
+/**
+ * Returns whether an error with this code ends its subscription, as reported in the `ended` field.
+ */
 export function endsSubscription(code: SubscriptionCode): boolean {
   return !Object.hasOwn(PASSING, code);
 }

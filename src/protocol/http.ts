@@ -28,16 +28,16 @@ export interface TransactionCommitRequestBody {
 export interface TransactionBody {
   readonly transaction_id: string;
   readonly state: "open" | "failed" | "committed" | "rolled_back" | "unknown";
-  /** The deadline of an open transaction, in RFC 3339 form. */
+  /** The deadline of an open transaction, in RFC 3339 format. */
   readonly expires_at?: string;
   readonly idle_timeout_ms?: number;
-  /** The commit position of a committed transaction; null if the transaction changed no row. */
+  /** The commit position of a committed transaction; null if the transaction changed no rows. */
   readonly last_seq?: number | null;
-  /** The reason why the transaction has ended. */
+  /** Why the transaction has ended. */
   readonly reason?: string;
 }
 
-/** One entry of `results`, which has one entry per statement. */
+/** An entry of `results`, which contains one entry per statement. */
 export interface StatementEntry {
   /** The columns of `rows`. Both properties are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
@@ -46,7 +46,7 @@ export interface StatementEntry {
   readonly message?: string;
   readonly as_user: string;
   readonly last_seq?: number | null;
-  /** Descriptions of effects of the statement that may be unintended. */
+  /** Messages about effects of the statement that may be unintended. */
   readonly notices?: readonly string[];
 }
 
@@ -54,10 +54,10 @@ export interface StatementEntry {
 export interface ErrorBody {
   readonly code: string;
   readonly message: string;
-  /** 0-based UTF-16 offset into the `sql` of the request. */
+  /** The 0-based UTF-16 offset into the `sql` of the request. */
   readonly position?: number;
   readonly hint?: string;
-  /** 0-based index of the failing statement. */
+  /** The 0-based index of the failing statement. */
   readonly statement?: number;
   readonly reason?: string;
   readonly retry_after_seconds?: number;
@@ -66,7 +66,7 @@ export interface ErrorBody {
   readonly size_bytes?: number;
   /** The earliest seq whose state is still known; set for RESUME_EXPIRED and `history_too_old`. */
   readonly earliest_seq?: number;
-  /** Details that only administrators receive. */
+  /** Details that are sent only to administrators. */
   readonly details?: string;
 }
 
@@ -74,7 +74,7 @@ export interface ErrorBody {
 export interface SqlResponseBody {
   readonly results: readonly StatementEntry[];
   readonly status: "success" | "error";
-  /** The duration in milliseconds, with 3 decimals. */
+  /** How long the request took, in milliseconds with 3 decimal places. */
   readonly took: number;
   readonly error?: ErrorBody;
 }
@@ -87,13 +87,13 @@ export interface PlainErrorBody {
   /** The maximum size of a body, in bytes; set for status 413. */
   readonly max_bytes?: number;
   readonly size_bytes?: number;
-  /** The request field to which `weak_password` refers. */
+  /** The request field to which a `weak_password` error refers. */
   readonly field?: string;
 }
 
 /** Shape C: an error of a topic endpoint. */
 export interface TopicErrorBody {
-  /** The text of the error, for people. */
+  /** The human-readable error message. */
   readonly error: string;
   readonly code: string;
   readonly hint?: string;
@@ -103,9 +103,7 @@ export interface TopicErrorBody {
   readonly size_bytes?: number;
 }
 
-/**
- * The position at which a group begins to read a partition. Words and names are case-insensitive.
- */
+/** Where a group starts reading a partition. Keywords and names are case-insensitive. */
 export type TopicStartBody =
   | string
   | { readonly Offset: number }
@@ -153,7 +151,7 @@ export interface TopicAckRequestBody {
 
 export interface TopicAckBody {
   readonly success: true;
-  /** The highest offset up to which all messages are acknowledged; -1 if none is. */
+  /** The highest offset up to which all messages have been acknowledged; -1 if there is none. */
   readonly acknowledged_offset: number;
 }
 
@@ -162,7 +160,7 @@ export interface TopicNackRequestBody {
   readonly topic_id: string;
   readonly group_id: string;
   readonly offsets: readonly number[];
-  /** The delay before the messages are delivered again; 0 if absent. */
+  /** The delay before the messages are delivered again, in milliseconds; 0 if absent. */
   readonly delay_ms?: number | null;
   readonly partition_id?: number | null;
 }
@@ -175,7 +173,7 @@ export interface TopicNackBody {
 export interface AuthStatusBody {
   readonly needs_setup: boolean;
   readonly message: string;
-  /** Whether the setup requires `setup_code`, which the server printed at startup. */
+  /** Whether setup requires `setup_code`, which the server printed at startup. */
   readonly setup_code_required: boolean;
   readonly oidc_providers: readonly {
     readonly name: string;
@@ -196,7 +194,7 @@ export interface SetupRequestBody {
 
 /** The request body of `POST /v1/api/auth/signup`. */
 export interface SignUpRequestBody {
-  /** The login name; may be absent if `email` is a login name. */
+  /** The login name; may be absent if `email` serves as the login name. */
   readonly user?: string | null;
   readonly password: string;
   readonly email?: string | null;
@@ -215,7 +213,7 @@ export interface DeleteRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
   /**
-   * The code of a new login through a provider, needed if the account has no password and its
+   * The code of a new login through a provider; required if the account has no password and its
    * session began more than five minutes ago.
    */
   readonly code?: string;
@@ -224,13 +222,13 @@ export interface DeleteRequestBody {
 
 /** The request body of `POST /v1/api/auth/oidc/token`. */
 export interface ProviderCodeRequestBody {
-  /** The code that the login returned. It works once, within a minute. */
+  /** The code returned by the login. It works once, within a minute. */
   readonly code: string;
-  /** The PKCE verifier. Its SHA-256 was sent when the login began. */
+  /** The PKCE verifier. Its SHA-256 hash was sent when the login began. */
   readonly verifier: string;
 }
 
-/** The provider logins that are linked to the caller's account. */
+/** The provider logins linked to the caller's account. */
 export interface AccountLinksBody {
   readonly links: readonly {
     /** The configured name of the provider. */
@@ -251,14 +249,14 @@ export interface ProviderUnlinkRequestBody {
 export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
-  /** The code of a login that is already linked, needed if the account has no password. */
+  /** The code of a login that is already linked; required if the account has no password. */
   readonly own_code?: string;
   readonly own_verifier?: string;
 }
 
 /** The request body of `POST /v1/api/auth/reset_link`. */
 export interface ResetLinkRequestBody {
-  /** The login name or email address of the user. */
+  /** The user's login name or email address. */
   readonly user: string;
 }
 
@@ -271,7 +269,7 @@ export interface ResetRequestBody {
 /** The request body of `POST /v1/api/auth/email`. */
 export interface EmailRequestBody {
   readonly password: string;
-  /** The new email address of the user. */
+  /** The user's new email address. */
   readonly email: string;
 }
 
@@ -296,7 +294,7 @@ export interface RefreshRequestBody {
 
 /** The request body of `POST /v1/api/auth/logout`. */
 export interface LogoutRequestBody {
-  /** Whether to end every session of the user instead of only this one. */
+  /** Whether to end all of the user's sessions, not only this one. */
   readonly all?: boolean;
 }
 

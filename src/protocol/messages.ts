@@ -1,7 +1,7 @@
 /**
  * Defines every message on `/v1/ws`, in its logical form. The server encodes them in `frames/`.
  *
- * A cell is a SQL value in its wire form, which `types` produces. A bigint represents an integer
+ * A cell is a SQL value in the wire form that `types` produces. A bigint represents an integer
  * beyond 2^53 − 1, which is decimal text in JSON and a 64-bit integer in MessagePack.
  */
 import type { SubscriptionCode, TopicCode } from "./error_codes.ts";
@@ -14,8 +14,8 @@ export type WireRow = Readonly<Record<string, WireCell>>;
 export type DataTypeWord =
   | string
   /**
-   * A NUMERIC type. The precision is 0 for a NUMERIC without a size, in which each number has its
-   * own scale.
+   * A NUMERIC type. The precision is 0 for a NUMERIC without a declared precision, in which each
+   * number has its own scale.
    */
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number }
@@ -36,12 +36,11 @@ export interface SubscribeOptions {
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
   /**
-   * For a resume: the `claims` of the acknowledgement of the subscription whose position is given.
+   * For a resume: the `claims` from the acknowledgement of the subscription whose position is
+   * given.
    */
   readonly claims?: string | null;
-  /**
-   * The way in which a materialised result is kept up to date. If it is absent, the server chooses.
-   */
+  /** How a materialised result is kept up to date. If absent, the server chooses. */
   readonly way?: "maintained" | "evaluated" | null;
 }
 
@@ -49,8 +48,8 @@ export interface SubscriptionSpec {
   readonly id: string;
   readonly sql: string;
   /**
-   * The options of the subscription. If they are absent, the client receives a full snapshot and
-   * then live changes; if null, live changes only.
+   * The options of the subscription. If absent, the client receives a full snapshot and then live
+   * changes; if null, live changes only.
    */
   readonly options?: SubscribeOptions | null;
   readonly params?: readonly unknown[];
@@ -75,8 +74,7 @@ export type ClientMessage =
   | TopicRequestMessage;
 
 /**
- * Client messages about topics. Each of them identifies its consumer by the id of the `consume`
- * message.
+ * Client messages about topics. Each identifies its consumer by the id of the `consume` message.
  */
 export type TopicRequestMessage =
   | {
@@ -123,13 +121,13 @@ export interface SubscriptionAck {
   readonly batch_control: BatchControl;
   readonly schema: readonly SchemaField[];
   /**
-   * A short text that stands for the claims of the client's token. Present only if the query or a
-   * policy of its tables reads claims. A resume must then return this text.
+   * A short text that stands for the claims in the client's token. Present only if the query or a
+   * policy of its tables reads claims. If so, a resume must send this text back.
    */
   readonly claims?: string;
   /**
-   * The columns that form `_key`; empty if it is derived from the values of the whole row. Present
-   * only if the query is materialised.
+   * The columns that form `_key`; empty if it is derived from the values of the entire row.
+   * Present only if the query is materialised.
    */
   readonly key_columns?: readonly string[];
   /**
@@ -143,16 +141,16 @@ export interface SortTerm {
   readonly column: string;
   readonly direction: "asc" | "desc";
   readonly nulls: "first" | "last";
-  /** The order of text; absent for the order of code points. */
+  /** The collation for text; absent to sort by code point. */
   readonly collation?: SortCollation;
 }
 
 /**
- * The rules by which text is sorted: those of `Intl.Collator` with these options. If text that the
- * rules do not distinguish is not equal, code points decide.
+ * The rules by which text is sorted: those of `Intl.Collator` with these options. In a
+ * deterministic collation, text that these rules do not distinguish is ordered by code point.
  */
 export interface SortCollation {
-  /** A BCP 47 tag, such as "de-u-co-phonebk". */
+  /** A BCP 47 language tag, for example "de-u-co-phonebk". */
   readonly locale: string;
   readonly sensitivity: "base" | "case" | "accent" | "variant";
   readonly ignore_punctuation: boolean;
@@ -173,8 +171,8 @@ export interface ChangeMessage {
   readonly rows: readonly WireRow[];
   readonly old_values?: readonly WireRow[];
   /**
-   * `expired` if rows were deleted because they reached the TTL_SECONDS of their table; otherwise
-   * absent.
+   * `expired` if the rows were deleted because they reached the TTL_SECONDS of their table;
+   * otherwise absent.
    */
   readonly reason?: "expired";
   /** The time of the commit, in milliseconds since 1970. */
@@ -199,14 +197,14 @@ export interface ErrorMessage {
   readonly retry_after_ms?: number;
 }
 
-/** Data messages, which use the connection's serialization and compression. */
+/** Data messages. They use the serialization and compression chosen for the connection. */
 export type DataMessage = SubscriptionAck | InitialDataBatch | ChangeMessage;
 
-/** The topic messages for one consumer, encoded like data messages. */
+/** Topic messages for a consumer, encoded like data messages. */
 export interface TopicDelivery {
   readonly type: "messages";
   readonly id: string;
-  /** The messages of a topic, with payloads as JSON text. */
+  /** The topic's messages, with payloads as JSON text. */
   readonly messages: readonly TopicMessageBody[];
 }
 
@@ -228,9 +226,11 @@ export type TopicControlMessage =
       readonly type: "topic_ack_result";
       readonly id: string;
       readonly partition_id: number;
-      /** The highest offset up to which all messages are acknowledged; -1 if none is. */
+      /**
+       * The highest offset up to which all messages have been acknowledged; -1 if there is none.
+       */
       readonly acknowledged_offset: number;
-      /** The number of messages that were acknowledged for the first time. */
+      /** The number of messages acknowledged for the first time. */
       readonly acknowledged: number;
       readonly request_id?: string;
     }

@@ -41,7 +41,7 @@ export interface ServerParts {
   readonly connections: Connections;
   readonly clientMemory: ClientMemory;
   readonly metrics: Metrics;
-  /** Whether the server is stopping, so that it accepts only probes. */
+  /** Returns whether the server is stopping. If so, it accepts only probes. */
   readonly isStopping: () => boolean;
   /**
    * Registers a response body that is still being written after its request handler has returned.
@@ -50,7 +50,7 @@ export interface ServerParts {
   readonly beginStream: () => () => void;
   /** Returns a new connection number. */
   readonly nextNumber: () => number;
-  /** Returns the scheme, host and port, which are known once the server is listening. */
+  /** Returns the scheme, host and port. They are known once the server is listening. */
   readonly url: () => string;
 }
 
@@ -140,7 +140,9 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   ];
 }
 
-/** Returns the routes of whole subtrees: files, exports and, if it is enabled, the admin page. */
+/**
+ * Returns the routes for entire subtrees: files, exports and, if it is enabled, the admin page.
+ */
 function prefixesOf(options: ServerOptions, parts: ServerParts): readonly PrefixRoute[] {
   const { clientMemory, cors } = parts;
   const { bodies } = clientMemory;

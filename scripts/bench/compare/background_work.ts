@@ -1,6 +1,6 @@
 /**
  * Measures how a flush and a merge affect a writer: single inserts arrive at a steady rate, and
- * each is timed from the moment it was due, first without background work and then during it.
+ * each is timed from the moment it was due, first without background work and then while it runs.
  */
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import { median, percentile } from "../../support/statistics.ts";
@@ -13,15 +13,15 @@ import {
 import { EVENT_COLUMNS, itemFor } from "../systems/rows.ts";
 import type { Line } from "./jobs.ts";
 
-/** The number of inserts that become due each second, far fewer than the server can process. */
+/** The number of inserts due each second, far fewer than the server can process. */
 const RATE = 500;
 
 const CLIENTS = 16;
 
-/** The time for which the inserts first run alone. */
+/** How long the inserts first run without background work. */
 const QUIET_MS = 3000;
 
-/** The number of rows in one statement and in one flush. A merge takes two of these flushes. */
+/** The number of rows per statement and per flush. A merge takes two of these flushes. */
 const STATEMENT_ROWS = 200_000;
 const SEGMENT_ROWS = 1_000_000;
 
@@ -84,7 +84,9 @@ async function fill(server: ServerProcess, table: string, above: number): Promis
   }
 }
 
-/** Clients that insert a row whenever one is due, even while earlier inserts are unanswered. */
+/**
+ * Clients that insert a row whenever one is due, even while earlier inserts are still unanswered.
+ */
 class SteadyInserts {
   readonly #system: MeasuredSystem;
   readonly #idle: HttpConnection[] = [];
@@ -94,7 +96,7 @@ class SteadyInserts {
     this.#system = system;
   }
 
-  /** Returns the 99th percentile in milliseconds while the given work runs. */
+  /** Returns the 99th percentile in milliseconds while `work` runs. */
   async beside(work: Promise<unknown>): Promise<number> {
     while (this.#idle.length < CLIENTS) {
       this.#idle.push(await HttpConnection.open(this.#system.url));

@@ -1,6 +1,6 @@
 /**
- * Defines the jobs over the network. Each job measures all systems, round by round, and computes
- * the figures.
+ * Defines the jobs that run over the network. Each job measures all systems, round by round, and
+ * computes the figures.
  */
 import { join } from "node:path";
 import { median } from "../../support/statistics.ts";
@@ -14,13 +14,13 @@ export interface JobOptions {
   seconds: number;
 }
 
-/** One line of the report. */
+/** A line of the report. */
 export interface Line {
   readonly job: string;
   readonly unit: string;
   /** True if larger is better, as for a rate; false if smaller is better, as for a time. */
   readonly isRate: boolean;
-  /** The medians by the name of the measured system. */
+  /** The medians, by the name of the system. */
   readonly values: Readonly<Record<string, number>>;
   /** The texts that stand in place of missing values, such as "none in 90 s". */
   readonly notes?: Readonly<Record<string, string>>;
@@ -28,8 +28,8 @@ export interface Line {
 }
 
 /**
- * A target: the result must beat a peer by a factor, or stay within a value, or meet several such
- * targets.
+ * A target: the result must beat a peer by a factor, or stay within a value. A line may have
+ * several targets.
  */
 export type Target =
   | { readonly peer: string; readonly factor: number }
@@ -52,12 +52,12 @@ const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
   ],
 ]);
 
-/** The number of rounds at the beginning that are not counted. */
+/** The number of initial rounds that are not counted. */
 const WARM_ROUNDS = 3;
 
 /**
- * The uncounted rounds of a load, each of a hundred statements: the engine compiles the code of a
- * load after about a thousand of them.
+ * The number of uncounted rounds of a load, each of a hundred statements: the engine compiles the
+ * code for a load after about a thousand of them.
  */
 const WARM_LOADS = 12;
 
@@ -154,8 +154,8 @@ export interface Measurement {
 
 /**
  * Lets every system run its job before the counted rounds. A server with a just-in-time compiler
- * needs some ten thousand requests until it is fully compiled, and serves half as many per second
- * before that. PostgreSQL and SQLite were compiled ahead of time.
+ * needs some ten thousand requests before it is fully compiled, and until then serves half as many
+ * per second. PostgreSQL and SQLite were compiled ahead of time.
  */
 export async function warm(
   options: JobOptions,
@@ -189,13 +189,14 @@ export function lineOf(
   const values = names.map((name) => {
     const own = measurements.filter((measurement) => measurement.name === name);
     const figures = own.map(({ result }) => result[figure] ?? Number.NaN);
-    // A single lost change counts, even if other rounds lost none.
+    // For lost changes, the maximum counts instead of the median, even if all other rounds lost
+    // none.
     return [name, figure === "lost" ? Math.max(...figures) : median(figures)];
   });
   return { ...line, values: Object.fromEntries(values) };
 }
 
-/** Runs the load generator in its own process, for a limited time. */
+/** Runs the load generator in a process of its own, for a limited time. */
 export async function runLoad(job: LoadJob): Promise<LoadResult> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "load.ts")], {
     stdin: new Blob([JSON.stringify(job)]),

@@ -1,13 +1,14 @@
 /**
  * Measures what the live layer costs a writer whose rows no subscription follows. It runs the same
- * inserts once with the store telling the live engine about each commit, and once without.
+ * inserts once with the store notifying the live engine of each commit, and once without.
  *
- * It runs in this process and measures only the event loop's processor time. The compilers, the
+ * It runs in-process and measures only the event loop's processor time. The compilers, the
  * collector and the threads that sync and flush are not counted: they are unrelated to this cost,
- * and they moved the figure by several percent. Slices of a few milliseconds follow each other in
- * the order told, untold, untold, told, so that a drift, such as that of a growing memtable,
- * affects both halves alike. Each group of four is one comparison. The median of hundreds ignores
- * the few during which a garbage collection or a flush ran.
+ * and they affected the figure by several percent. Slices of a few milliseconds follow each other
+ * in the order notified, not notified, not notified, notified, so that a drift, for example from a
+ * growing memtable, affects both halves alike. Each group of four is one comparison. The median of
+ * hundreds of comparisons is not affected by the few during which a garbage collection or a flush
+ * ran.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,12 +23,12 @@ import { BENCH_PRINCIPAL } from "./text.ts";
 
 const COMPARISONS = 400;
 
-/** The number of comparisons at the beginning that warm up the compilers and are not counted. */
+/** The number of initial comparisons that warm up the compilers and are not counted. */
 const WARM_COMPARISONS = 20;
 
 const GROUPS_PER_SLICE = 6;
 
-/** The number of inserts in flight at once, which form one group of the log. */
+/** The number of inserts in flight at once. They form one group in the log. */
 const WRITERS = 64;
 
 export async function writerCostLine(): Promise<Line> {
@@ -36,7 +37,7 @@ export async function writerCostLine(): Promise<Line> {
   const { live, store } = database;
   await run(database, "CREATE TABLE default.t (id BIGINT PRIMARY KEY, usr TEXT, body TEXT)");
   await run(database, "CREATE TABLE default.other (id BIGINT PRIMARY KEY)");
-  // One unrelated subscription exists, because the engine does nothing at all without any.
+  // There is an unrelated subscription, because without any, the engine does nothing at all.
   live.subscribe({
     principal: BENCH_PRINCIPAL,
     spec: { id: "other", sql: "SELECT id FROM default.other" },
@@ -60,8 +61,8 @@ export async function writerCostLine(): Promise<Line> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + COMPARISONS; count += 1) {
-    // The first of the two finds the machine in a different state, so each of them goes first in
-    // half of the comparisons.
+    // Whichever runs first finds the machine in a different state, so each goes first in half of
+    // the comparisons.
     const [outer, inner] = count % 2 === 0 ? [told, ignore] : [ignore, told];
     const firstUs = await slice(outer);
     const innerUs = (await slice(inner)) + (await slice(inner));

@@ -1,6 +1,6 @@
 /**
- * Defines the jobs that measure live delivery, from a write to its followers. They are compared
- * with relays that only route by topic, and the cost of followers for the server is measured.
+ * Defines the jobs that measure live delivery, from a write to its followers. Delivery is compared
+ * with relays that only route by topic, and the jobs also measure what followers cost the server.
  */
 
 import { median, percentile } from "../../support/statistics.ts";
@@ -21,7 +21,8 @@ import {
 import { writerCostLine } from "./live_cost.ts";
 
 /**
- * The number of users in the reconnect job, and in the job in which each user has their own rows.
+ * The number of users in the reconnect job, and in the job in which each user has rows of their
+ * own.
  */
 export const USER_COUNT = 1000;
 
@@ -32,7 +33,7 @@ const RECONNECT_RATE = 200;
 
 const ROOMS_RATE = 300;
 
-/** The time that the runtime may take to return the unused memory of an idle server. */
+/** How long the runtime may take to return the unused memory of an idle server. */
 const SETTLE_MS = 4000;
 
 /**
@@ -55,7 +56,7 @@ export async function liveLines(options: JobOptions): Promise<Line[]> {
   ];
 }
 
-/** Measures the case in which all sockets follow one query. */
+/** Measures the case in which all sockets follow the same query. */
 async function sameLines(
   options: JobOptions,
   { subscriberCount, rate }: { subscriberCount: number; rate: number },
@@ -132,7 +133,10 @@ function lostLine(results: readonly Measurement[], name: string): Line {
   return { ...lineOf(results, line), target: { atMost: 0 } };
 }
 
-/** Measures the cost of a change that matches ten subscriptions, among many and among ten. */
+/**
+ * Measures the cost of a change that matches ten subscriptions, once when there are no others and
+ * once when there are many.
+ */
 async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<Line[]> {
   const system = systems.tidemark;
   const costs: Record<keyof typeof ROOMS, number[]> = { few: [], many: [] };
@@ -176,7 +180,7 @@ async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<
   ];
 }
 
-/** This process writes while another one plays the clients. */
+/** Measures a mass reconnect. This process writes while another one plays the clients. */
 async function reconnectLines({ systems, roundCount }: JobOptions): Promise<Line[]> {
   const { tidemark: system, server } = systems;
   const seconds: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * The load generator. It is a separate process, so that it takes no time from the measured server.
- * It reads one job as JSON from its stdin, runs it, and prints its result as JSON.
+ * The load generator. It is a separate process, so that it takes no time from the server being
+ * measured. It reads a job as JSON from stdin, runs it, and prints the result as JSON.
  *
  *     echo '{"kind":"insert","system":{…},"clientCount":64,…}' | bun scripts/bench/compare/load.ts
  */
@@ -18,7 +18,7 @@ export type LoadJob =
       readonly system: MeasuredSystem;
       readonly clientCount: number;
       readonly seconds: number;
-      /** Inserts use this id and the following ones; point reads take any id below it. */
+      /** The first id to use for inserts. Point reads use any id below it. */
       readonly id: number;
     }
   | {
@@ -35,8 +35,8 @@ export type LoadJob =
       readonly topic: "same" | "own";
       readonly subscriberCount: number;
       /**
-       * The offered writes per second in the latency job. In the capacity job, the number of writes
-       * in flight at once.
+       * In the latency job, the number of writes offered per second. In the capacity job, the
+       * number of writes in flight at once.
        */
       readonly rate: number;
       readonly seconds: number;
@@ -51,7 +51,7 @@ export type LoadJob =
       readonly rate: number;
       readonly seconds: number;
       readonly id: number;
-      /** The process whose processor time is counted. */
+      /** The process whose processor time is measured. */
       readonly serverPid: number;
     }
   | {

@@ -1,7 +1,7 @@
 /**
  * Measures the delivery from a write to the sockets that follow it: the delay at a fixed rate, and
- * the highest rate. In the job "same", all sockets follow one query. In the job "own", each socket
- * has its own user, and each user has their own rows.
+ * the highest rate. In the job "same", all sockets follow the same query. In the job "own", each
+ * socket has its own user, and each user has rows of their own.
  */
 
 import { percentile } from "../../support/statistics.ts";
@@ -13,10 +13,12 @@ import { openFollowers } from "./load_socket.ts";
 
 type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
 
-/** The maximum time to wait for written rows that have not arrived yet. */
+/** How long to wait for written rows that have not arrived yet. */
 const STRAGGLERS_MS_MAX = 5000;
 
-/** The number of connections for writes at a fixed rate, of which few are in flight at once. */
+/**
+ * The number of connections for writes at a fixed rate. Few of these writes are in flight at once.
+ */
 const PACED_CONNECTIONS = 32;
 
 /** Writes at a fixed rate, and measures the time from just before each write to each delivery. */
@@ -26,7 +28,7 @@ export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   let lastText = "";
   let lastIds: readonly number[] = [];
   const field = await openField(job, (text) => {
-    // A thousand sockets get the same message: parsing it only once leaves the processor to the
+    // A thousand sockets get the same message. Parsing it only once leaves the processor to the
     // server.
     if (text !== lastText) {
       lastText = text;
@@ -44,7 +46,7 @@ export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   for (let index = 0; index < writeCount; index += 1) {
     await Bun.sleep(Math.max(0, startMs + (index * 1000) / job.rate - performance.now()));
     const connection = idle.pop();
-    // If a server cannot keep up, the latency of the writes that are sent shows it.
+    // If a server cannot keep up, the latency of the writes that are sent reveals it.
     if (connection === undefined) continue;
     sentMsById.set(job.id + index, performance.now());
     writes.push(field.write(connection, index).then(() => void idle.push(connection)));
@@ -66,7 +68,7 @@ export async function fanOutCapacity(job: FanOutJob): Promise<LoadResult> {
   let lastMs = 0;
   let singleLength = 0;
   const field = await openField(job, (text) => {
-    // Most messages carry one row; only a longer message is parsed.
+    // Most messages carry a single row; only longer messages are parsed.
     singleLength ||= text.length;
     deliveredCount += text.length < singleLength * 1.5 ? 1 : idsIn(text).length;
     lastMs = performance.now();
@@ -112,7 +114,7 @@ async function openField(job: FanOutJob, onMessage: (text: string) => void): Pro
   return {
     followersPerWrite: topic === "same" ? subscriberCount : 1,
     async write(connection, index) {
-      // This step shares no factor with the number of users, so it visits all of them in mixed
+      // 7919 has no factor in common with the number of users, so this visits all of them in mixed
       // order.
       const token = tokenOf((index * 7919) % subscriberCount);
       const { path, body } = insertRequest(system, topic, itemFor(job.id + index));
@@ -131,8 +133,8 @@ function openConnections(system: MeasuredSystem, count: number): Promise<HttpCon
 }
 
 /**
- * Returns the keys of the rows in a message: of the `rows` of Tidemark's message, or of the message
- * itself.
+ * Returns the keys of the rows in a message: from its `rows` if it is a Tidemark message,
+ * otherwise from the message itself.
  */
 function idsIn(text: string): number[] {
   const message = JSON.parse(text) as { rows?: { id: number }[]; id?: number };

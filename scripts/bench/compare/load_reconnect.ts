@@ -1,6 +1,6 @@
 /**
  * Reconnects a thousand clients at once, each from its own position. Measures how long it takes
- * until all of them have received the changes they missed and follow again.
+ * until all of them have received the changes they missed and are following again.
  */
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openSocket } from "./load_socket.ts";
@@ -24,8 +24,8 @@ export async function runReconnect(
 }
 
 /**
- * Closes the connection of a client, and connects again.
- * @returns The time in milliseconds until the client followed again.
+ * Closes a client's connection, and connects again.
+ * @returns How long it took until the client was following again, in milliseconds.
  */
 function reconnect(
   { system, fromSeq, missedCount }: Extract<LoadJob, { kind: "reconnect" }>,

@@ -13,12 +13,11 @@ import { bulkStatement, itemFor } from "../systems/rows.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 /**
- * The time for which requests run before the clock starts, to warm up compilers and caches on both
- * sides.
+ * How long requests run before the clock starts, to warm up compilers and caches on both sides.
  */
 const WARM_MS = 300;
 
-/** Runs clients that each send the next request after the response to the last one. */
+/** Runs clients that each send the next request when the response to the last one has arrived. */
 export async function runRequests(
   job: Extract<LoadJob, { kind: "insert" | "point" }>,
 ): Promise<LoadResult> {
@@ -56,7 +55,7 @@ export async function runRequests(
   };
 }
 
-/** Runs one client that sends statements of many rows, one after the other. */
+/** Runs a client that sends one multi-row statement after another. */
 export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<LoadResult> {
   const { system, rowCount, batchRows } = job;
   const requests: SystemRequest[] = [];
@@ -64,8 +63,8 @@ export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<
     const count = Math.min(batchRows, rowCount - first);
     requests.push(bulkRequest(system, (table) => bulkStatement(table, job.id + first, count)));
   }
-  // The statements are created before the connection is opened, because creating many of them takes
-  // longer than a server keeps an idle connection open.
+  // The statements are created before the connection is opened, because creating many of them
+  // takes longer than a server keeps an idle connection open.
   const connection = await HttpConnection.open(system.url);
   const startMs = performance.now();
   for (const request of requests) await send(connection, system, request);

@@ -1,16 +1,12 @@
 /**
- * Reads a snapshot as a new follower does: all rows over a socket, with each message parsed as
- * JSON.
+ * Reads a snapshot as a new follower does: all rows over a socket, parsing each message as JSON.
  */
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openSocket } from "./load_socket.ts";
 
 const BATCH_ROWS = 1000;
 
-/**
- * The number of batches that are requested ahead, so that the client does not wait for each round
- * trip.
- */
+/** The number of batches requested ahead, so that the client does not wait for each round trip. */
 const AHEAD = 8;
 
 const SNAPSHOT_MS_MAX = 60_000;

@@ -1,26 +1,23 @@
 /**
- * A WebSocket that follows rows, handled in the same way for every measured system: rows that
- * arrive before the subscription is live are not counted.
+ * A WebSocket that follows rows, used in the same way for every system measured: rows that arrive
+ * before the subscription is live are not counted.
  */
 import { type MeasuredSystem, socketUrl } from "../systems/measured_system.ts";
 
 const OPEN_MS_MAX = 30_000;
 
-/**
- * The maximum number of sockets that are opened at once. More would only wait in the kernel's
- * queue.
- */
+/** The maximum number of sockets opened at once. More would only wait in the kernel's queue. */
 const OPENING_MAX = 50;
 
 export interface FollowerOptions {
   system: MeasuredSystem;
   token: string;
-  /** The messages that subscribe. Each gets one response. */
+  /** The messages with which to subscribe. Each gets one response. */
   messages: readonly string[];
   onMessage: (text: string) => void;
 }
 
-/** Opens a socket and subscribes. Resolves once changes will arrive. */
+/** Opens a socket and subscribes. Resolves once the socket is ready to receive changes. */
 function openFollower(options: FollowerOptions): Promise<WebSocket> {
   const { system, messages, token, onMessage } = options;
   const opened = Promise.withResolvers<WebSocket>();

@@ -1,6 +1,6 @@
 /**
- * Merges a table of measurements into the table of an earlier run. Jobs that were measured again
- * replace their rows. The other rows stay and are marked, since ratios from different runs are less
+ * Merges a table of measurements into the table of an earlier run. Jobs measured again replace
+ * their rows. The other rows stay and are marked, because ratios from different runs are less
  * comparable.
  */
 

@@ -1,7 +1,7 @@
 /**
- * Measures what a policy by membership costs: a request that reads a row by its key, a scan of
- * which every row is permitted, and a message to many followers. Each is compared with the same
- * query over a table of level PUBLIC, in the last case with the condition written out.
+ * Measures what a policy that checks membership costs: a request that reads a row by its key, a
+ * scan in which every row is permitted, and a message to many followers. Each is compared with the
+ * same query on a PUBLIC table, in the last case with the condition written into the query.
  *
  * All figures are processor time, and both sides of a comparison take turns in short slices, so
  * that other work on the machine affects both alike.
@@ -18,18 +18,18 @@ import { median } from "../../support/statistics.ts";
 import type { Line } from "./jobs.ts";
 import { cpuNsOf } from "./process_time.ts";
 
-/** The reader of the tables, a member of every room. */
+/** The user who reads the tables, and who is a member of every room. */
 const READER = "reader";
 
 const ROOMS = 1000;
 
-/** The members of a room beside the reader. */
+/** The number of members of a room besides the reader. */
 const MEMBERS = 10;
 
 const MEMBERSHIP =
   "EXISTS (SELECT 1 FROM bench.members m WHERE m.room = {t}.room AND m.user_id = CURRENT_USER())";
 
-/** Comparisons at the beginning that warm up the compilers and are not counted. */
+/** The number of initial comparisons that warm up the compilers and are not counted. */
 const WARM_COMPARISONS = 4;
 
 export interface PolicyOptions {
@@ -37,14 +37,14 @@ export interface PolicyOptions {
   readonly isQuick: boolean;
 }
 
-/** The parts of the job, each with a database of its own. */
+/** The parts of the job. Each has a database of its own. */
 export const POLICY_JOBS: Readonly<Record<string, (options: PolicyOptions) => Promise<Line[]>>> = {
   requests: ({ isQuick }) => requestLines(isQuick ? 10_000 : 100_000),
   scans: ({ isQuick }) => scanLines(isQuick ? 20_000 : 200_000),
   messages: ({ isQuick }) => messageLines(isQuick ? 1000 : 10_000),
 };
 
-/** Returns the statements that create the tables, of which `ruled` has the policy. */
+/** Returns the statements that create the tables. The table `ruled` has the policy. */
 function tables(rowCount: number): readonly string[] {
   const columns = "id INT PRIMARY KEY, room INT, n INT, body TEXT";
   const rows = `SELECT n, n % ${ROOMS}, n, 'message ' || n FROM generate_series(1, ${rowCount}) AS g(n)`;
@@ -94,7 +94,7 @@ async function compared(
 const REQUESTS_PER_SLICE = 200;
 const CLIENTS = 8;
 
-/** Compares requests over HTTP that read a row by its key. */
+/** Compares HTTP requests that read a row by its key. */
 async function requestLines(rowCount: number): Promise<Line[]> {
   await using server = await startReadyServer({ config: { logging: { level: "warn" } } });
   const token = await server.createUser(READER);
@@ -126,7 +126,7 @@ async function requestLines(rowCount: number): Promise<Line[]> {
   ];
 }
 
-/** Opens a database in this process, which is closed and removed after its use. */
+/** Opens a database in-process. It is closed and removed after use. */
 async function withDatabase<Result>(
   rowCount: number,
   use: (database: Database, reader: Principal) => Promise<Result>,
@@ -152,7 +152,7 @@ async function run(database: Database, principal: Principal, sql: string): Promi
   return results.at(-1)?.rows?.[0]?.[0];
 }
 
-/** Returns the processor time that this process takes for some work, in microseconds. */
+/** Returns the processor time that this process spends on `work`, in microseconds. */
 async function cpuUsOf(work: () => Promise<void>): Promise<number> {
   const before = process.cpuUsage();
   await work();
@@ -188,7 +188,7 @@ async function scanLines(rowCount: number): Promise<Line[]> {
 const MESSAGES_PER_SLICE = 20;
 const WAIT_MS_MAX = 600_000;
 
-/** Compares messages to one room under followers that each read their own rooms. */
+/** Compares messages to a single room while followers each read their own rooms. */
 async function messageLines(followerCount: number): Promise<Line[]> {
   return await withDatabase(ROOMS, async (database) => {
     const root = principalFor(database, "root");
@@ -236,7 +236,7 @@ async function messageLines(followerCount: number): Promise<Line[]> {
   });
 }
 
-/** Waits until a count has grown to a number. @throws If it does not do so in time. */
+/** Waits until a count has reached `wanted`. @throws If it does not do so in time. */
 async function reached(count: () => number, wanted: number): Promise<void> {
   const deadlineMs = performance.now() + WAIT_MS_MAX;
   while (count() < wanted) {
@@ -245,7 +245,9 @@ async function reached(count: () => number, wanted: number): Promise<void> {
   }
 }
 
-/** Subscribes a user, and counts the changed rows and the subscriptions that have all rows. */
+/**
+ * Subscribes a user, and counts the changed rows and the subscriptions that have loaded all rows.
+ */
 function follow(
   database: Database,
   { id, sql, user }: { readonly id: string; readonly sql: string; readonly user: string },

@@ -1,10 +1,10 @@
 /**
- * Reads the processor time that a process has used so far. Other work on the machine affects
- * wall-clock times, but not these.
+ * Reads how much processor time a process has used so far. Other work on the machine affects
+ * wall-clock times, but not this.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Returns nanoseconds, summed over all current threads, in user and in kernel mode. */
+/** Returns nanoseconds of user and kernel time, summed over all current threads. */
 export function cpuNsOf(pid: number): number {
   let sum = 0;
   for (const task of readdirSync(`/proc/${pid}/task`)) {

@@ -1,5 +1,5 @@
 /**
- * Measures a startup that has to read the log: the server is killed once one log file is full of
+ * Measures a startup that has to read the log: the server is killed once a log file is full of
  * small commits, none of which is in a segment.
  */
 import { readdirSync } from "node:fs";
@@ -15,7 +15,7 @@ const LOG_BYTES: number = 64 * 1024 * 1024;
 const CLIENTS = 16;
 const COMMIT_ROWS = 10;
 
-/** The limit for the time from the start of the process to its first response. */
+/** How long it may take from the start of the process to its first response. */
 const READY_SECONDS_MAX = 2;
 
 export async function recoveryLine(roundCount: number): Promise<Line> {
@@ -46,7 +46,7 @@ export async function recoveryLine(roundCount: number): Promise<Line> {
   };
 }
 
-/** Returns the number of rows that filled the log. */
+/** Fills the log. Returns the number of rows that this took. */
 async function fillLog(server: ServerProcess): Promise<number> {
   const firstFile = logFiles(server)[0];
   let rowCount = 0;

@@ -1,15 +1,12 @@
 /**
- * Prints measurements as a Markdown table with the ratio to each peer: only ratios from one run can
- * be compared with those from another machine.
+ * Prints measurements as a Markdown table with the ratio to each peer: results from different
+ * machines can be compared only by such ratios, and only if each comes from a single run.
  */
 import type { Line, Target } from "./jobs.ts";
 
 const OURS = "Tidemark";
 
-/**
- * Formats lines as a Markdown table.
- * @returns A table with a column for each measured system that any line has.
- */
+/** Formats lines as a Markdown table, with a column for each system that any line has. */
 export function tableOf(lines: readonly Line[]): string {
   const peers = [
     ...new Set(lines.flatMap(({ notes, values }) => Object.keys({ ...values, ...notes }))),

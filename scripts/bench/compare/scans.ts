@@ -1,8 +1,8 @@
 /**
- * Measures scans over millions of rows, and the disk space that the rows take. Tidemark is queried
- * over HTTP, after a flush and a restart. DuckDB and SQLite run in this process, on files that were
- * closed and opened again. PostgreSQL is queried over its own protocol. The run fails unless all
- * return the same result.
+ * Measures scans over millions of rows, and how much disk space the rows take up. Tidemark is
+ * queried over HTTP, after a flush and a restart. DuckDB and SQLite run in-process, on files that
+ * were closed and reopened. PostgreSQL is queried over its own protocol. The run fails unless all
+ * of them return the same result.
  */
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
@@ -18,8 +18,8 @@ import type { Line } from "./jobs.ts";
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * The number of rounds for each run of a system whose scans take seconds, because such a system
- * needs no warm-up.
+ * How many rounds there are for each round of a slow system. Its scans take seconds, so it needs
+ * no warm-up.
  */
 const SLOW_EVERY = 7;
 
@@ -31,14 +31,14 @@ const VALUES: string = EVENT_COLUMNS.map(([, , value]) => value).join(", ");
 
 type Cells = readonly (readonly unknown[])[];
 
-/** A system that stores the rows to scan. */
+/** A system that stores the rows to be scanned. */
 interface Scanned {
   readonly name: string;
   /** True if the system reads row by row. */
   readonly isSlow?: boolean;
   /**
-   * The average size of a row on disk in bytes, including its key and a sequence number; absent for
-   * a system whose sizes are not comparable.
+   * The average size of a row on disk in bytes, including its key and a sequence number; absent
+   * for a system whose sizes are not comparable.
    */
   readonly rowBytes?: number;
   run(sql: string): Promise<Cells> | Cells;
@@ -108,7 +108,7 @@ function sizeLine(systems: readonly Scanned[], rowCount: number): Line {
   };
 }
 
-/** Sums and averages computed in different orders differ in their last digits. */
+/** Sums and averages are rounded, because their last digits depend on the order of computation. */
 function answerOf(cells: Cells): string {
   return JSON.stringify(
     cells.map((row) =>

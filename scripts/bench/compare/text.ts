@@ -1,7 +1,7 @@
 /**
- * Measures the cost of a statement apart from its work: from text with new literals to its cached
- * plan, from such text to its result on an empty table, and from text of a new shape to a plan. It
- * runs in this process, since HTTP would cost more than all of these.
+ * Measures what a statement costs apart from the work it does: from SQL with new literals to its
+ * cached plan, from such SQL to its result on an empty table, and from SQL of a new shape to a
+ * plan. It runs in-process, because HTTP would cost more than all of these.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,12 +31,12 @@ const STATEMENTS_PER_ROUND = 50_000;
 const SHAPES_PER_ROUND = 3000;
 
 /**
- * The number of rounds at the beginning that are not counted. The planner has more code than the
- * execution of a statement, and its code is compiled gradually.
+ * The number of initial rounds that are not counted. The planner has more code than the execution
+ * of a statement, and its code is compiled gradually.
  */
 const PLAN_WARM_ROUNDS = 10;
 
-/** The principal of the statements that run in this process. */
+/** The principal for the statements that run in-process. */
 export const BENCH_PRINCIPAL: Principal = {
   userId: "bench",
   role: "dba",
@@ -99,7 +99,7 @@ function keyOf(plans: PlanCache, text: string): CacheKey {
   return defined(key, "the text must be one query");
 }
 
-/** Looks up the plan and the values of the literals of a statement in the cache. */
+/** Looks up a statement's plan and its literals' values in the cache. */
 function hit(plans: PlanCache, text: string): void {
   const key = keyOf(plans, text);
   defined(plans.get(key, BENCH_PRINCIPAL), "the first text must leave a plan in the cache");
@@ -111,7 +111,7 @@ function preparedOf(text: string, { normalized }: CacheKey, database: Database):
   return prepare(node, { deps, statement: deps.statement });
 }
 
-/** Measures planning without a cached plan: each text has a different shape. */
+/** Measures planning without a cached plan: each statement has a different shape. */
 export async function planLine(roundCount: number): Promise<Line> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
   const database = await openAt(directory);

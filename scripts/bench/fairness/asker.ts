@@ -1,6 +1,6 @@
 /**
- * Sends the measured statement from a separate thread. Reading a result of a million rows would
- * otherwise delay the measuring clients, and the delay would be attributed to the server.
+ * Sends the measured statement from a separate thread. Otherwise, reading a result of a million
+ * rows would delay the measuring clients, and the delay would be attributed to the server.
  */
 
 export interface Question {
@@ -15,8 +15,8 @@ export interface Ending {
   /** The outcome: "done", or the error code. */
   readonly end: string;
   /**
-   * The clock time at which the last byte arrived, because parsing a million rows takes longer than
-   * a kill.
+   * When the last byte arrived, in clock time. Parsing is not included, because parsing a million
+   * rows takes longer than a kill.
    */
   readonly readAtMs: number;
 }

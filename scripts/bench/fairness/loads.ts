@@ -1,26 +1,24 @@
 /**
- * The demanding statements, over the tables that `fairness.ts` creates.
+ * The demanding statements, on the tables that `fairness.ts` creates.
  */
 
 export interface Load {
   readonly name: string;
   readonly sql: string;
-  /** True if the statement can finish in reasonable time. Other statements are killed. */
+  /** True if the statement finishes in a reasonable time. Other statements are killed. */
   readonly ends: boolean;
-  /** A query whose result must not have changed after the statement was killed. */
+  /** A query whose result must be unchanged after the statement was killed. */
   readonly stays: string | undefined;
 }
 
-/**
- * The number of tables in one join, which is more than anyone would write. Each table has one row.
- */
+/** The number of tables in a join, more than anyone would write. Each table has one row. */
 const JOINED = 64;
 
-/** The number of queries in one UNION chain, and of columns in one table that each have a CHECK. */
+/** The number of queries in a UNION chain, and of columns in a table that each have a CHECK. */
 const CHAINED = 500;
 const CHECKED = 800;
 
-/** The maximum number of rows that a change writes if it can finish. */
+/** The maximum number of rows written by a change that is meant to finish. */
 const CHANGED_MAX = 1_500_000;
 
 export function loadsOver(rows: number): readonly Load[] {
@@ -91,7 +89,7 @@ export function loadsOver(rows: number): readonly Load[] {
   ];
 }
 
-/** Returns changes that read little, but contain a query that takes long. */
+/** Returns changes that read little, but contain a query that takes a long time. */
 function changesWithQueries(state: string, copied: string): Load[] {
   const query = "(SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM f.big GROUP BY v) s)";
   return [
@@ -132,7 +130,7 @@ function read(name: string, sql: string): Load {
   return { name, sql, ends: false, stays: undefined };
 }
 
-/** Returns statements that take long to bind but not to run. */
+/** Returns statements that take a long time to bind but not to run. */
 function longTexts(): Load[] {
   const united = Array.from({ length: CHAINED }, (_, i) => `SELECT ${i} AS a`).join(" UNION ");
   const checks = Array.from({ length: CHECKED }, (_, i) => `c${i} INT CHECK (c${i} > ${i})`);

@@ -1,6 +1,6 @@
 /**
- * Measures how a statement affects others: one client inserts row after row, and another follows
- * the table.
+ * Measures how a statement affects other clients: one client inserts row after row, and another
+ * follows the table.
  */
 import { SocketClient } from "../../../tests/support/client.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -24,7 +24,7 @@ export interface Probe {
   end(): Promise<void>;
 }
 
-/** Starts to insert rows and to follow them. */
+/** Starts inserting rows and following them. */
 export async function beginProbe(server: ServerProcess): Promise<Probe> {
   const client = await SocketClient.connect(server.url, { token: server.token });
   client.send({

@@ -1,6 +1,6 @@
 /**
- * Preloaded into the measured server. On SIGUSR2 it collects its garbage, so that only live objects
- * are measured, and prints how many objects of each kind there are.
+ * Preloaded into the server being measured. On SIGUSR2 it collects its garbage, so that only live
+ * objects are measured, and prints how many objects of each kind there are.
  */
 import { heapStats } from "bun:jsc";
 

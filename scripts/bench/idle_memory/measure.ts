@@ -1,23 +1,24 @@
 /**
- * Opens connections to the real server, logs them in, and subscribes once on each. After each step
- * the server collects its garbage, and the function reads its proportional set size (PSS) without
- * files. The same number of sockets to a server that does nothing shows the runtime's share.
+ * Opens connections to the real server, logs them in, and subscribes once on each. After each
+ * step, the server collects its garbage, and the function reads the server's proportional set size
+ * (PSS) without files. Opening the same number of sockets to a server that does nothing shows the
+ * runtime's share.
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startServer } from "../../../tests/support/server_process.ts";
 
-/** The number of sockets that are opened at once. */
+/** The number of sockets opened at once. */
 const OPENING_MAX = 50;
 
 /**
- * The number of connections that open and close before the first measurement, so that one-time
- * costs are paid.
+ * The number of connections opened and closed before the first measurement, so that one-time costs
+ * are already paid.
  */
 const WARM_COUNT = 200;
 
 const TIMES_SETTLE_MAX = 10;
 
-/** The script that a server has to preload to be measured by {@linkcode settled}. */
+/** The script that a server must preload to be measured by {@linkcode settled}. */
 export const collectPath: string = Bun.fileURLToPath(new URL("collect.ts", import.meta.url));
 
 export interface Heap {
@@ -31,17 +32,17 @@ export interface IdleOptions {
   readonly queryCount?: number;
   /** True if each subscription also loads a snapshot. */
   readonly withSnapshot?: boolean;
-  /** The time that the runtime may take to return unused memory. */
+  /** How long the runtime may take to return unused memory. */
   readonly settleMs: number;
 }
 
 /** The result of a measurement, in bytes per connection. */
 export interface IdleReport {
-  /** The bytes that the runtime itself uses for a socket. */
+  /** The number of bytes that the runtime itself uses for a socket. */
   readonly bare: number;
   readonly connection: number;
   readonly subscription: number;
-  /** The number of bytes of the connection and the subscription, without the bare socket. */
+  /** The number of bytes used by the connection and the subscription, without the bare socket. */
   readonly together: number;
   readonly heaps: { readonly before: Heap; readonly connected: Heap; readonly subscribed: Heap };
 }
@@ -102,7 +103,7 @@ async function bareBytes({ connectionCount, settleMs }: IdleOptions): Promise<nu
   }
 }
 
-/** Opens sockets, a few at a time. With a token, each waits until it is logged in. */
+/** Opens sockets, a few at a time. If a token is given, each waits until it is logged in. */
 export async function openAll(address: string, count: number, token: string): Promise<WebSocket[]> {
   const sockets: WebSocket[] = [];
   while (sockets.length < count) {
@@ -152,7 +153,7 @@ export async function settled(
 ): Promise<{ pss: number; heap: Heap }> {
   await Bun.sleep(settleMs);
   let heap: Heap = { heapSize: 0, objectTypeCounts: {} };
-  // The second collection frees the objects that the finalizers of the first one released.
+  // The second collection frees the objects released by the finalizers of the first one.
   for (let round = 0; round < 2; round += 1) {
     const known = server.output.length;
     server.kill("SIGUSR2");
@@ -169,9 +170,9 @@ export async function settled(
 }
 
 /**
- * Returns the bytes of a process's proportional set size that are not backed by files. The pages of
- * the program are shared with every other process that runs it, so they would change whenever one
- * of those starts or ends.
+ * Returns the part of a process's proportional set size that is not backed by files, in bytes. The
+ * program's pages are shared with every other process that runs it, so their share would change
+ * whenever one of those starts or ends.
  */
 function pssOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of changes to tables that materialised queries read: the processor time of the
- * server for each change, compared with the same changes when other queries follow them, or with
+ * Measures the cost of changes to tables that materialised queries read: the server's processor
+ * time for each change, compared with the same changes when other queries follow them, or with
  * changes to other tables.
  */
 
@@ -10,18 +10,20 @@ import { cpuNsOf } from "../compare/process_time.ts";
 import { settled } from "../idle_memory/measure.ts";
 import { type Followers, followTidemark, type Subscribed } from "./tidemark_followers.ts";
 
-/** The number of changes that are not counted, because compilers and caches are cold. */
+/**
+ * How long changes run before they are counted, because compilers and caches are cold at first.
+ */
 const WARM_SECONDS = 1;
 
 const SHARED = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
 
-/** The number of rows in one INSERT while a table is filled. */
+/** The number of rows per INSERT while a table is being filled. */
 const FILL_ROWS = 50_000;
 
 export interface Changes {
   readonly rate: number;
   readonly seconds: number;
-  /** Returns the statement of the n-th change. */
+  /** Returns the statement for the n-th change. */
   readonly changeOf: (index: number) => Subscribed;
 }
 
@@ -30,11 +32,11 @@ export interface Cost {
   readonly cpuUs: number;
   readonly p50: number;
   readonly p99: number;
-  /** The number of changes per second, if the server could not keep the rate. */
+  /** The number of changes per second, if the server could not keep up with the rate. */
   readonly rate: number;
 }
 
-/** Creates a table in the namespace "bench", and fills it from the numbers of a series as `n`. */
+/** Creates a table in the namespace "bench", and fills it from a series of numbers named `n`. */
 export async function fill(
   server: ServerProcess,
   {
@@ -55,7 +57,9 @@ export async function fill(
   await run(`STORAGE FLUSH TABLE ${name}`);
 }
 
-/** Writes at a rate, and measures the server's processor time and the delay of the responses. */
+/**
+ * Writes at a fixed rate, and measures the server's processor time and the delay of the responses.
+ */
 async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Changes): Promise<Cost> {
   const pending = new Set<Promise<void>>();
   const took: number[] = [];
@@ -77,7 +81,7 @@ async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Change
       warmMs = performance.now();
       took.length = 0;
     }
-    // A server that cannot keep up slows the writer down instead of collecting requests.
+    // A server that cannot keep up slows the writer down instead of piling up requests.
     if (pending.size >= IN_FLIGHT_MAX) await Promise.race(pending);
     const writing = write(index).finally(() => pending.delete(writing));
     pending.add(writing);
@@ -94,7 +98,7 @@ async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Change
 
 const IN_FLIGHT_MAX = 64;
 
-/** Runs a change, and repeats it if another transaction has changed the same row. */
+/** Makes a change, and repeats it if another transaction has changed the same row. */
 async function written(server: ServerProcess, { params = [], sql }: Subscribed): Promise<void> {
   for (;;) {
     const { body } = await server.sql(sql, { namespace: "bench", params });
@@ -104,7 +108,7 @@ async function written(server: ServerProcess, { params = [], sql }: Subscribed):
   }
 }
 
-/** Measures changes while a query has followers, which leave afterwards. */
+/** Measures changes while a query has followers. The followers leave afterwards. */
 export async function costUnder(
   server: ServerProcess,
   followers: { count: number; queryOf: (index: number) => Subscribed },
@@ -128,16 +132,16 @@ export async function follow(
 const SUBSCRIPTIONS_PER_SOCKET = 500;
 
 interface FollowerBytes {
-  /** The memory of the whole process, including gaps in its heap. */
+  /** The memory of the entire process, including gaps in its heap. */
   readonly all: number;
   /** The memory of the live objects only. */
   readonly objects: number;
 }
 
 /**
- * Returns the memory of each of many followers, in bytes. Some followers connect and leave first,
- * so that code is compiled, and the gaps that they leave in the heap are not counted. The server
- * has to preload `collectPath`.
+ * Returns how much memory each of many followers takes up, in bytes. Some followers connect and
+ * leave first, so that code is compiled, and the gaps that they leave in the heap are not counted.
+ * The server must preload `collectPath`.
  */
 export async function bytesOfFollower(
   server: ServerProcess,
@@ -156,10 +160,10 @@ export async function bytesOfFollower(
   };
 }
 
-/** The time after which the runtime returns unused memory, a few seconds after its use. */
+/** How long it takes until the runtime has returned unused memory. */
 const SETTLE_MS = 2000;
 
-/** Measures INSERTs to other tables while one large commit goes into a followed table. */
+/** Measures INSERTs into other tables while one large commit goes into a followed table. */
 export async function besideBulk(
   server: ServerProcess,
   { bulk, changes }: { bulk: string; changes: Changes },

@@ -1,6 +1,6 @@
 /**
- * Defines the rows of `--only live_sql`: live queries with joins, groups and windows, compared with
- * the usual alternatives, and the cost of changes under such queries.
+ * Defines the rows for `--only live_sql`: live queries with joins, groups and windows, compared
+ * with the usual alternatives, and the cost of changes under such queries.
  */
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -14,7 +14,7 @@ import type { Subscribed } from "./tidemark_followers.ts";
 
 export interface LiveSqlOptions {
   readonly seconds: number;
-  /** Whether the job uses a smaller load for a quick look. */
+  /** Whether the job uses a smaller load, for a quick look. */
   readonly isQuick: boolean;
 }
 
@@ -26,7 +26,7 @@ const ORDERS_OF_USER =
 
 type Job = (options: LiveSqlOptions) => Promise<Line[]>;
 
-/** The parts of the job, each with its own servers. */
+/** The parts of the job. Each has servers of its own. */
 export const LIVE_SQL_JOBS: Readonly<Record<string, Job>> = {
   "room lists": roomLines,
   "top ten": (options) => onServer((server) => topTenLines(server, options)),
@@ -110,7 +110,7 @@ async function topTenLines(server: ServerProcess, options: LiveSqlOptions): Prom
   const changes: Changes = {
     rate: options.isQuick ? 200 : 1000,
     seconds: options.seconds,
-    // No change affects the window, because the rows in it have the highest scores.
+    // No change affects the window, because its rows have the highest scores.
     changeOf: (index) => ({
       sql: "UPDATE scores SET score = $1 WHERE id = $2",
       params: [index % 1000, (index * 7919) % (count - 1000)],
@@ -199,7 +199,7 @@ async function parameterLines(server: ServerProcess, options: LiveSqlOptions): P
     }),
   });
   const few = await costUnder(server, { count: 10, queryOf: ordersOf }, changes(10));
-  // No user has these numbers, so the results of their queries are empty.
+  // No user has these numbers, so their queries return no rows.
   const nobodys = (index: number): Subscribed => ordersOf(userCount + index);
   const empty = await bytesOfFollower(server, { count: userCount, queryOf: nobodys });
   const full = await bytesOfFollower(server, { count: userCount, queryOf: ordersOf });

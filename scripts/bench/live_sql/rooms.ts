@@ -1,24 +1,26 @@
 /**
  * The room list of a chat: each user follows the rooms they belong to, with the newest message and
- * the number of unread messages. Every measured system has the same rooms, users and messages.
+ * the number of unread messages. Every system has the same rooms, users and messages.
  *
- * A message has reached a user once the user's list shows it, or a later message in its room. A
- * system that combines several messages into one state is therefore not at a disadvantage.
+ * A message has reached a user once the user's list shows that message or a later one in its room.
+ * A system that combines several messages into one state is therefore not at a disadvantage.
  */
 import { percentile } from "../../support/statistics.ts";
 
 const ROOM_COUNT = 200;
 
-/** The number of rooms of each user. */
+/** The number of rooms that each user belongs to. */
 const ROOMS_PER_USER = 5;
 
 /** The number of messages in each room at the start. */
 const FIRST_MESSAGES = 20;
 
-/** The time for which messages may still arrive after the last write. */
+/** How long messages may still arrive after the last write. */
 const STRAGGLERS_MS_MAX = 10_000;
 
-/** The time that is not counted, because compilers and caches are cold. */
+/**
+ * How long messages run before they are counted, because compilers and caches are cold at first.
+ */
 const WARM_SECONDS = 1;
 
 /** The number of writes in flight while the highest rate is measured. */
@@ -33,8 +35,8 @@ export interface RoomsSystem {
   ): Promise<void>;
   write(message: RoomMessage): Promise<void>;
   /**
-   * The processor time of the system so far, in nanoseconds, if it is a process that the benchmark
-   * starts.
+   * Returns the processor time that the system has used so far, in nanoseconds; absent unless the
+   * system is a process that the benchmark starts.
    */
   readonly cpuNs?: () => number;
   stop(): Promise<void>;
@@ -61,12 +63,12 @@ export interface RoomsLoad {
 export interface RoomsFigures {
   readonly p50: number;
   readonly p99: number;
-  /** The processor time of a message at the given rate, in microseconds, where it is known. */
+  /** The processor time per message at the given rate, in microseconds; undefined if unknown. */
   readonly cpuUs: number | undefined;
   /** The number of messages that did not reach a user. */
   readonly lost: number;
   /**
-   * The number of messages per second that reach all users while the system receives as many as it
+   * The number of messages per second that reach all users while the system is sent as many as it
    * accepts.
    */
   readonly rate: number;
@@ -106,7 +108,10 @@ export function roomsData(userCount: number): string[] {
   );
 }
 
-/** Measures the delay at a rate, and then the highest rate. The first messages are not counted. */
+/**
+ * Measures the delay at a fixed rate, and then the highest rate. The first messages are not
+ * counted.
+ */
 export async function measureRooms(
   system: RoomsSystem,
   { rate, seconds, userCount }: RoomsLoad,
@@ -160,7 +165,10 @@ export async function measureRooms(
 class Waiting {
   /** The users of each room. */
   readonly #members: readonly number[][];
-  /** The messages by user and room, in the order of their ids, with the time of each write. */
+  /**
+   * The messages by user and room, in the order of their ids, with the time at which each was
+   * written.
+   */
   readonly #expected = new Map<string, { readonly id: number; readonly sentMs: number }[]>();
   #latencies: number[] = [];
   #count = 0;

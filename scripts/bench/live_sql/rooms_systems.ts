@@ -1,6 +1,6 @@
 /**
- * Defines the systems in which users follow room lists: Tidemark, PostgreSQL that is queried again
- * after each NOTIFY, and PGlite with its live queries.
+ * Defines the systems in which users follow room lists: Tidemark, PostgreSQL queried again after
+ * each NOTIFY, and PGlite with its live queries.
  */
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -15,7 +15,7 @@ const SOCKETS = 100;
 /** The number of connections. More of them made the same load slower on two cores. */
 const CONNECTIONS_MAX = 16;
 
-/** Opens Tidemark in the namespace "bench" of a server, as one of the measured systems. */
+/** Opens Tidemark, in the namespace "bench" of a server, as a system to be measured. */
 export async function tidemarkRooms(server: ServerProcess): Promise<RoomsSystem> {
   const shared = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
   for (const sql of ROOMS_SCHEMA) {
@@ -40,7 +40,10 @@ export async function tidemarkRooms(server: ServerProcess): Promise<RoomsSystem>
   };
 }
 
-/** Each follower queries again after a NOTIFY, unless it is already waiting for a response. */
+/**
+ * Opens PostgreSQL. Each follower queries again after a NOTIFY, unless it is already waiting for a
+ * response.
+ */
 export async function postgresRooms(): Promise<RoomsSystem> {
   const postgres = await startPostgres();
   const sql = new Bun.SQL(postgres.url, { max: CONNECTIONS_MAX, bigint: false });
@@ -76,7 +79,7 @@ export async function postgresRooms(): Promise<RoomsSystem> {
   };
 }
 
-/** Runs a query again after each change, but never twice at the same time. */
+/** Repeats a query after each change, but never runs it twice at the same time. */
 class Asker {
   readonly #query: () => Promise<void>;
   #isAsking = false;

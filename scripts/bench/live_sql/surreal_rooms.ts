@@ -1,7 +1,7 @@
 /**
  * SurrealDB's embedded engine, in memory, as a system in which users follow room lists. Its live
- * queries read one table and neither join nor count, so each user follows the new messages of their
- * rooms, and would have to keep the list and the numbers of unread messages by themselves.
+ * queries read a single table and neither join nor count. Each user therefore follows the new
+ * messages in their rooms, and would have to maintain the list and the unread counts themselves.
  */
 import { importPeer } from "./npm_peer.ts";
 import { type RoomsSystem, roomsOf } from "./rooms.ts";

@@ -2,7 +2,7 @@
 import type { ServerMessage } from "../../../src/protocol/mod.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 
-/** The number of subscriptions that wait for their first rows at the same time. */
+/** The number of subscriptions that may wait for their first rows at the same time. */
 const LOADING_MAX = 50;
 
 export interface Subscribed {
@@ -15,14 +15,14 @@ type FollowedRow = Readonly<Record<string, unknown>>;
 export interface FollowOptions {
   readonly count: number;
   readonly socketCount: number;
-  /** Returns the query of the n-th subscription. */
+  /** Returns the query for the n-th subscription. */
   readonly queryOf: (index: number) => Subscribed;
   /** Receives the new or changed rows of the n-th subscription. */
   readonly onRows: (index: number, rows: readonly FollowedRow[]) => void;
 }
 
 export interface Followers {
-  /** The number of messages with changes so far. */
+  /** The number of messages with changes received so far. */
   readonly changeCount: number;
   close(): void;
 }

@@ -1,17 +1,17 @@
 /**
- * Compares the rows that two engines returned. Numbers may arrive as strings and be rounded
+ * Compares the rows returned by two engines. Numbers may arrive as strings and be rounded
  * differently, and rows with equal sort keys may arrive in any order.
  */
 
 export type Rows = readonly (readonly unknown[])[];
 
 /**
- * The maximum relative difference of two numbers, because engines divide decimals to different
+ * The maximum relative difference between two numbers. Engines divide decimals to different
  * numbers of digits.
  */
 const TOLERANCE = 1e-5;
 
-/** Describes the first difference between two results; undefined if they are equal. */
+/** Describes the first difference between two results. Returns undefined if they are equal. */
 export function differenceOf(expected: Rows, actual: Rows): string | undefined {
   if (expected.length !== actual.length) {
     return `${actual.length} rows instead of ${expected.length}`;
@@ -43,7 +43,7 @@ function plain(cell: unknown): string {
   return cell instanceof Date ? cell.toISOString().slice(0, 10) : String(cell);
 }
 
-/** Sorts by cells that are not fractions, since fractions are rounded differently. */
+/** Sorts by the cells that are not fractions, because fractions are rounded differently. */
 function sorted(rows: Rows): Rows {
   return rows
     .map((row) => ({ row, key: keyOf(row) }))

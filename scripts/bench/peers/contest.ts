@@ -1,7 +1,7 @@
 /**
- * Runs the same queries on several engines, compares each result with that of the first engine, and
- * prints median times in milliseconds. The last engine is Tidemark; its time is compared with the
- * others.
+ * Runs the same queries on several engines, compares each result with that of the first engine,
+ * and prints median times in milliseconds. The last engine is Tidemark; its time is compared with
+ * the others.
  */
 import { median } from "../../support/statistics.ts";
 import { differenceOf, type Rows } from "./answers.ts";
@@ -10,18 +10,18 @@ import type { Engine } from "./engines.ts";
 export interface ContestQuery {
   readonly label: string;
   readonly sql: string;
-  /** Query text for engines that need different wording, by engine name. */
+  /** The SQL for engines that need different wording, by engine name. */
   readonly wordings?: Readonly<Record<string, string>>;
 }
 
 /**
- * The time that counts: that of a clock on the wall, or the processor time of the engine's process,
- * which other work on the machine affects less.
+ * Which time to measure: wall-clock time, or the processor time of the engine's process, which is
+ * less affected by other work on the machine.
  */
 export type Clock = "wall" | "processor";
 
 interface ContestOptions {
-  /** The number of times that each query runs. */
+  /** How many times each query runs. */
   readonly runs: number;
   readonly clock: Clock;
 }

@@ -1,4 +1,4 @@
-/** Reads tables and their rows from a database of DuckDB. */
+/** Reads tables and their rows from a DuckDB database. */
 import type { DuckDBInstance } from "@duckdb/node-api";
 import { type MadeRow, NULL_CELL, type TableShape } from "./engines.ts";
 

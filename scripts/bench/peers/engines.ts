@@ -1,8 +1,8 @@
 /**
- * The engines that are compared on analytic queries, and how each of them is loaded and queried.
+ * The engines compared on analytic queries, and how each of them is loaded and queried.
  *
  * All have the same tables and primary keys. PostgreSQL also has its customary indexes on foreign
- * keys, and its statistics. DuckDB has one thread. SQLite reads a file that was analysed.
+ * keys, and its statistics. DuckDB has one thread. SQLite reads a file that has been analysed.
  */
 import { Database } from "bun:sqlite";
 import { createReadStream, mkdtempSync, rmSync } from "node:fs";
@@ -18,11 +18,11 @@ import type { Rows } from "./answers.ts";
 
 export interface TableShape {
   readonly name: string;
-  /** The text between the parentheses of CREATE TABLE. */
+  /** The column definitions, as written between the parentheses of CREATE TABLE. */
   readonly columns: string;
   /** The foreign-key columns. PostgreSQL gets an index on each, as is customary. */
   readonly foreign: readonly string[];
-  /** The positions of columns that are written without quotes. */
+  /** The positions of the columns whose values are written without quotes. */
   readonly numeric: ReadonlySet<number>;
 }
 
@@ -39,7 +39,10 @@ export interface Engine {
   readonly name: string;
   /** @throws If the engine refuses the query or does not finish in time. */
   answer(sql: string): Promise<Rows>;
-  /** Returns the processor time that its process has used so far; undefined if it has several. */
+  /**
+   * Returns the processor time that the engine's process has used so far; undefined if the engine
+   * has several processes.
+   */
   processorMs(): number | undefined;
   stop(): Promise<void>;
 }
@@ -57,13 +60,13 @@ const INSERT_CELLS_MAX = 32_000;
 const TIMEOUT_MS = 120_000;
 const BUFFER_BYTES = 1 << 20;
 
-/** Writes the rows of all tables to files, since several engines read them. */
+/** Writes the rows of all tables to files, because several engines read them. */
 export async function writeFiles(
   tables: readonly TableShape[],
   rows: Iterable<MadeRow> | AsyncIterable<MadeRow>,
 ): Promise<Files> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-peers-"));
-  // PostgreSQL reads the files under a separate account.
+  // PostgreSQL reads the files as a different user.
   await chmod(directory, 0o755);
   const pathOf = (table: string): string => join(directory, `${table}.tbl`);
   const writers = new Map(
@@ -164,7 +167,7 @@ async function fillSqlite(db: Database, files: Files, table: TableShape): Promis
   db.run("COMMIT");
 }
 
-/** Loads the tables by INSERT, moves everything into segments, and restarts the process. */
+/** Loads the tables with INSERT, moves everything into segments, and restarts the process. */
 export async function openTidemark(
   files: Files,
   { isKept, onProgress }: { isKept: boolean; onProgress: (text: string) => void },
@@ -212,7 +215,7 @@ export async function openTidemark(
   };
 }
 
-/** A DATE arrives as days since 1970. */
+/** Converts a DATE, which arrives as days since 1970. */
 function dateFromDays(cell: unknown): unknown {
   return typeof cell === "number" ? new Date(cell * 86_400_000) : cell;
 }

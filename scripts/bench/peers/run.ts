@@ -1,5 +1,5 @@
 /**
- * One run of a contest: the data is generated and loaded into one engine after the other, and all
+ * A run of a contest: the data is generated and loaded into one engine after another, and all
  * engines are queried. All are stopped at the end, even after a failure.
  */
 import { type Clock, type ContestQuery, runContest } from "./contest.ts";
@@ -34,11 +34,11 @@ export interface PeerRun {
   readonly tables: readonly TableShape[];
   readonly rows: Iterable<MadeRow> | AsyncIterable<MadeRow>;
   readonly queries: readonly ContestQuery[];
-  /** The number of times that each query runs. */
+  /** How many times each query runs. */
   readonly runs: number;
   readonly clock?: Clock;
   readonly isLeftOut: (option: WithoutOption) => boolean;
-  /** True if Tidemark's directory is kept. */
+  /** True if Tidemark's directory is to be kept. */
   readonly isKept: boolean;
 }
 
@@ -56,7 +56,7 @@ export async function runPeers(run: PeerRun): Promise<never> {
   process.exit();
 }
 
-/** Returns the queries that `--only` names, or all. Ends the script with 2 if one is unknown. */
+/** Returns the queries named by `--only`, or all. Ends the script with 2 if one is unknown. */
 export function chosenQueries(
   all: readonly ContestQuery[],
   only: string | undefined,

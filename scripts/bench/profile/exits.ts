@@ -1,25 +1,24 @@
 /**
- * Counts exits from optimised code: the runtime met something unexpected, continued in slower code,
- * and compiled again later. A few of them during warm-up are normal. If a server that has run for a
- * while has many, a function stays slow.
+ * Counts exits from optimised code. An exit means that the runtime met something unexpected,
+ * continued in slower code, and compiled the function again later. A few exits during warm-up are
+ * normal. If a server that has been running for a while still has many, a function stays slow.
  */
 
 /**
- * A function's name may begin with a hash sign, or be empty. The hash that follows it distinguishes
- * functions of the same name.
+ * Matches the report of an exit. A function's name may begin with a hash sign, or be empty. The
+ * hash after the name distinguishes functions of the same name.
  */
 const EXIT =
   /Speculation failure in ([^\n]*?#[A-Za-z0-9]{6}):[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;
 
 export interface Exits {
-  /** The function that was left and the reason, as "FTL: name#a1B2c3 at 119: reason". */
+  /** The function that was left and the reason, in the form "FTL: name#a1B2c3 at 119: reason". */
   readonly what: string;
   readonly count: number;
 }
 
 /**
- * Counts the exits in the output of a process that prints each of them; the most frequent come
- * first.
+ * Counts the exits in the output of a process that prints each of them, the most frequent first.
  */
 export function exitsIn(output: string): readonly Exits[] {
   const counts = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * Finds the function at an address of compiled code, from the file that the runtime writes when it
- * compiles, in the jitdump format of Linux' perf.
+ * Finds the function at an address of compiled code, using the file that the runtime writes when
+ * it compiles, in the jitdump format of Linux's perf.
  *
  *     file     40 bytes, then records          record, kind 0: code   OFFSET SIZE
  *     record   OFFSET SIZE                      pid, thread              16     8
@@ -10,20 +10,20 @@
  *                                               number                   48     8
  *                                               name, ends with 0        56
  *
- * Other code may later occupy the same address, so a name is valid only for a moment.
+ * Different code may later occupy the same address, so a name is valid only for a moment.
  */
 
 const FILE_HEADER_BYTES = 40;
 const RECORD_HEADER_BYTES = 16;
 const NAME_OFFSET = 56;
 
-/** All functions on one page are searched together. */
+/** Functions are looked up by page: all functions on a page are searched together. */
 const PAGE_BYTES = 4096;
 
 interface CompiledCode {
   readonly start: number;
   readonly end: number;
-  /** The time of the compilation, in nanoseconds since the machine booted. */
+  /** When the function was compiled, in nanoseconds since the machine booted. */
   readonly compiledNs: number;
   readonly name: string;
 }
@@ -44,9 +44,9 @@ export class JitDump {
   }
 
   /**
-   * Returns the function at an address at that time, as "FTL: name#a1B2c3": its tier, its name, and
-   * a hash that tells functions of the same name apart. Undefined if no compiled function was
-   * there.
+   * Returns the function at an address at that time, in the form "FTL: name#a1B2c3": its tier, its
+   * name, and a hash that tells functions of the same name apart. Returns undefined if there was
+   * no compiled function.
    */
   nameAt(address: number, atNs: number): string | undefined {
     let newest: CompiledCode | undefined;

@@ -1,6 +1,6 @@
 /**
- * Parses the output of `perf script`: samples with their stacks. Each is attributed to the nearest
- * of our functions on its stack.
+ * Parses the output of `perf script`: samples with their stacks. Each sample is attributed to the
+ * nearest of our functions on its stack.
  *
  *     bun.exe 1234 11702.115563397:
  *             ffffffff81a0b2c3 tcp_sendmsg ([kernel.kallsyms])
@@ -9,7 +9,7 @@
  */
 import type { JitDump } from "./jit_dump.ts";
 
-/** The code that ran: our compiled code, the runtime's code, or the system's. */
+/** Whose code was running: our compiled code, the runtime's code, or the system's. */
 export type Spot = "own" | "native" | "system";
 
 export interface Sample {
@@ -29,7 +29,7 @@ interface Frame {
 const HEAD = /^(.+?)\s+(\d+)\s+(\d+)\.(\d{9}):/;
 const FRAME = /^\s+([0-9a-f]+) .*\(([^()]*)\)$/;
 
-/** Stubs between functions count towards their caller. */
+/** Matches stubs between functions. They count towards their caller. */
 const STUB = /^(?:\w*Thunk|\w*OSR(?:Exit|Entry)|InlineCache)/;
 
 /** Matches the compiler tier in a name. Versions of a function from several tiers count as one. */

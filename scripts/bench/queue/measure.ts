@@ -1,12 +1,12 @@
 /**
- * Measures two queues alternately, one with a long history and one without history, so that other
- * work on the machine affects both alike.
+ * Measures two queues alternately, one with a long history and one without, so that other work on
+ * the machine affects both alike.
  */
 import { median } from "../../support/statistics.ts";
 import { JOBS, type JobName, type Queue } from "./measured_queue.ts";
 import { aliveAfter, insertSql, type QueueShape, sqlOf, statementsOf } from "./rounds.ts";
 
-/** The number of rounds at the beginning that warm up compilers and caches and do not count. */
+/** The number of initial rounds that warm up compilers and caches and are not counted. */
 const WARM_ROUNDS = 4;
 const ROUNDS = 9;
 
@@ -23,11 +23,11 @@ export interface Progress {
   readonly queue: Queue;
   readonly shape: QueueShape;
   round: number;
-  /** The last seq of each statement since an owner's first round. */
+  /** The last seq of each statement since the owner's first round, by owner. */
   readonly lastSeqs: Map<number, number[]>;
 }
 
-/** Runs a round for an owner. If the round is timed, times each statement by itself. */
+/** Runs a round for an owner. If the round is timed, each statement is timed separately. */
 export async function runRound(
   { lastSeqs, queue, round, shape }: Progress,
   owner: number,
@@ -66,7 +66,7 @@ export async function fillAlike(fresh: Progress, round: number): Promise<void> {
   });
 }
 
-/** Runs an action for every owner, for several of them at once. */
+/** Runs an action for every owner, several owners at a time. */
 export async function forOwners(
   count: number,
   work: (owner: number) => Promise<void>,
@@ -82,8 +82,8 @@ export async function forOwners(
 }
 
 /**
- * Returns the medians of both queues in milliseconds. Reads come first, because the measured writes
- * create history, in the fresh table too.
+ * Returns the medians for both queues in milliseconds. Reads come first, because the measured
+ * writes create history in the fresh table, too.
  */
 export async function measureByTurns(
   queues: readonly [Progress, Progress],
@@ -116,7 +116,9 @@ function ownerOf({ queue }: Progress, turn: number): number {
   return (turn * 7919) % queue.ownerCount;
 }
 
-/** Runs a round for every owner, so that all queues stay alike. Only one of the rounds is timed. */
+/**
+ * Runs a round for every owner, so that all queues stay alike. Only one of the rounds is timed.
+ */
 async function writeOnce(progress: Progress, turn: number, times: Times): Promise<void> {
   const { queue, shape } = progress;
   const timed = ownerOf(progress, turn);
@@ -129,7 +131,7 @@ async function writeOnce(progress: Progress, turn: number, times: Times): Promis
   requireRows(await queue.snapshot(timed), shape.live);
 }
 
-/** Runs each query once on the rows of one owner. */
+/** Runs each query once on the rows of a single owner. */
 async function readOnce(progress: Progress, turn: number, times: Times): Promise<void> {
   const { queue, shape } = progress;
   const owner = ownerOf(progress, turn);

@@ -1,6 +1,6 @@
-/** A queue in one database, and how its statements are run and timed. */
+/** A queue in a database, and how its statements are run and timed. */
 
-/** The measured jobs; their times are in milliseconds. */
+/** The measured jobs. Their times are in milliseconds. */
 export const JOBS = [
   "grouped count",
   "count(*)",
@@ -18,18 +18,18 @@ export type JobName = (typeof JOBS)[number];
 /** A table, and the conditions and values that select an owner's rows in a statement. */
 export interface Target {
   readonly table: string;
-  /** The value of the column `owner` in the rows that a statement affects. */
+  /** The value of the `owner` column in the rows that a statement affects. */
   readonly owner?: number;
-  /** A further column that an update has to set. */
+  /** An additional column that an update has to set. */
   readonly touched?: string;
 }
 
-/** One queue. With owners, each has a separate queue in the same table. */
+/** A queue. If there are owners, each has a separate queue in the same table. */
 export interface Queue {
   readonly ownerCount: number;
-  /** Runs statements one after the other for one owner. Returns the last seq of each, if known. */
+  /** Runs statements one after another for an owner. Returns the last seq of each, if known. */
   run(statements: readonly string[], owner: number): Promise<readonly number[]>;
-  /** Returns how statements select the rows of an owner. */
+  /** Returns how statements select an owner's rows. */
   target(owner: number): Target;
   /** Removes all rows, including the history. */
   renew(): Promise<void>;
@@ -39,7 +39,7 @@ export interface Queue {
   ask(sql: string, owner: number): Promise<number>;
   /** The column by which the newest rows are found. */
   readonly newestColumn: string;
-  /** Loads all rows of an owner as a live query does. Returns the number of rows. */
+  /** Loads all rows of an owner, as a live query does. Returns the number of rows. */
   snapshot(owner: number): Promise<number>;
   /** Kills the process and waits until it responds again; undefined if it cannot be restarted. */
   readonly restart: (() => Promise<void>) | undefined;

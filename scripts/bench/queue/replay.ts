@@ -1,7 +1,7 @@
 /**
- * Resumes a live query of the queue from positions in its history, and judges the changes by the
+ * Resumes a live query on the queue from positions in its history, and judges the changes by the
  * arithmetic of `rounds.ts` alone: each version arrives once, in order, with the values before and
- * after, and with the seqs that the writers were told. It shares no code with the server.
+ * after, and with the seqs reported to the writers. It shares no code with the server.
  */
 import { isOneOf } from "../../support/arguments.ts";
 import {
@@ -20,7 +20,10 @@ const REPLAY_MS_MAX = 60_000;
 
 const NEXT = '{"type":"next_batch","subscription_id":"r"}';
 
-/** Faults that the judge must find: a change is lost, arrives twice, or has another value. */
+/**
+ * Faults that the judge must find: a change that is lost, that arrives twice, or that has a
+ * different value.
+ */
 export const REPLAY_FAULTS = ["lost", "doubled", "altered", "old"] as const;
 
 export type ReplayFault = (typeof REPLAY_FAULTS)[number];
@@ -32,19 +35,19 @@ export function isReplayFault(word: string): word is ReplayFault {
 type Cells = Readonly<Record<string, unknown>>;
 
 /**
- * A version as the client received it. If the client had the row before its position, or never had
- * the row, the version arrives as a row alone. If the row arrived after that position, the version
+ * A version as received by the client. If the client had the row before its position, or never had
+ * the row, the version arrives only as a row. If the row arrived after that position, the version
  * also contains the previous values.
  */
 interface Change {
   readonly kind: "row" | "update" | "delete";
-  /** The new values of a row or, for a delete, its last values. */
+  /** The new values of a row; for a delete, its last values. */
   readonly row: Cells;
   readonly old: Cells | undefined;
   readonly commitSeq: number | undefined;
 }
 
-/** One partition of the queue, and the parameters by which it is followed. */
+/** A partition of the queue, and how to follow it. */
 export interface Followed {
   readonly webSocketUrl: string;
   readonly token: string;
@@ -55,10 +58,10 @@ export interface Followed {
 }
 
 /**
- * Replays some rounds from the end of a statement, and again from within them.
+ * Replays some rounds from the end of a statement, and again from within those rounds.
  *
  * @param after The number of the statement after which the replay begins, from 0.
- * @returns The fault in words.
+ * @returns A description of the fault; undefined if there is none.
  */
 export async function replayFaults(
   followed: Followed,
@@ -86,7 +89,7 @@ export async function replayFaults(
   return faults;
 }
 
-/** For each kind of statement, the kinds of change that may carry its versions. */
+/** For each kind of statement, the kinds of change that may carry the versions it writes. */
 const KINDS: Readonly<Record<StatementKind, readonly Change["kind"][]>> = {
   insert: ["row"],
   update: ["row", "update"],
@@ -181,7 +184,7 @@ function damaged(changes: readonly Change[], injected: ReplayFault | undefined):
   return changes.toSpliced(at, 1, ...altered[injected]);
 }
 
-/** Returns at least this many changes after a position. */
+/** Returns at least the given number of changes after a position. */
 async function resumed(
   { table, token, webSocketUrl }: Followed,
   position: number,

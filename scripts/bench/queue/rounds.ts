@@ -1,7 +1,8 @@
 /**
  * The writes to a queue, as arithmetic: each round adds rows at the front, deletes as many at the
- * end in two halves, and updates a tenth of all. The values of any row at any time follow from its
- * id and the number of the round, so that a check needs no record of ten million versions.
+ * end in two halves, and updates a tenth of all rows. The values of any row at any time follow
+ * from its id and the number of the round, so that a check needs no record of ten million
+ * versions.
  *
  *     round      0: insert 1 … live
  *     round      r: insert live + (r - 1) × step + 1 … live + r × step
@@ -10,10 +11,10 @@
  */
 import type { Target } from "./measured_queue.ts";
 
-/** The rows of one owner, or of a table without owners. */
+/** The rows of an owner, or of a table without owners. */
 export interface QueueShape {
   readonly live: number;
-  /** The number of rows that are added and deleted in a round. It is even. */
+  /** The number of rows added and deleted per round. It is even. */
   readonly step: number;
 }
 
@@ -22,7 +23,10 @@ export type StatementKind = "insert" | "delete" | "update";
 export interface QueueStatement {
   readonly kind: StatementKind;
   readonly round: number;
-  /** The first id, inclusive. An update concerns the ids in this range that end like its round. */
+  /**
+   * The first id, inclusive. An update affects the ids in this range that end in the same digit as
+   * its round.
+   */
   readonly firstId: number;
   readonly lastId: number;
 }
@@ -49,7 +53,7 @@ export function statementsOf({ live, step }: QueueShape, round: number): QueueSt
   ];
 }
 
-/** Returns the first and the last row that are alive after a round. */
+/** Returns the ids of the first and the last row that are live after a round. */
 export function aliveAfter({ live, step }: QueueShape, round: number): [number, number] {
   return [round * step + 1, round * step + live];
 }
@@ -83,7 +87,7 @@ export function insertSql(
   );
 }
 
-/** Whether a statement writes a version of a row. */
+/** Returns whether a statement writes a version of a row. */
 export function concerns({ firstId, kind, lastId, round }: QueueStatement, id: number): boolean {
   if (id < firstId || id > lastId) return false;
   return kind !== "update" || id % TENTH === round % TENTH;
@@ -105,7 +109,7 @@ export interface QueueRow {
   readonly body: string;
 }
 
-/** Returns the row of an id after a round. The row must not have been deleted by then. */
+/** Returns the row with an id as of the end of a round. It must not have been deleted by then. */
 export function rowAfter({ live, step }: QueueShape, id: number, round: number): QueueRow {
   const insertedIn = Math.max(0, Math.ceil((id - live) / step));
   const updatedIn = round - ((((round - id) % TENTH) + TENTH) % TENTH);

@@ -9,7 +9,7 @@ export const TABLE = "queue.jobs";
 
 const SNAPSHOT_ROWS = 1000;
 
-/** The number of requests in flight while the rows of owners are written. */
+/** The number of requests in flight while the owners' rows are being written. */
 const CONNECTIONS = 16;
 
 interface SqlAnswer {
@@ -32,7 +32,7 @@ export class TidemarkQueue implements Queue {
   }
 
   /**
-   * Starts a server, and creates the table of the queue.
+   * Starts a server, and creates the queue's table.
    * @param owners The number of owners; 0 for a table that all users share.
    */
   static async start(owners: number): Promise<TidemarkQueue> {

@@ -1,5 +1,5 @@
 /**
- * The tables of `scripts/bench/scale.ts`. They are filled in this process, through the store, with
+ * The tables for `scripts/bench/scale.ts`. They are filled in-process, through the store, with
  * batches of rows in the order in which clients would have sent them.
  */
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -13,19 +13,19 @@ import { SHARED_OWNER } from "../../../src/storage/mod.ts";
 import { SegmentThreads } from "../../../src/threads/segment_threads.ts";
 import type { Row } from "../../../src/types/mod.ts";
 
-/** The number of rows in one commit. */
+/** The number of rows per commit. */
 const COMMIT_ROWS = 100_000;
 
-/** The maximum number of unflushed rows, which bounds the memory of the loader. */
+/** The maximum number of unflushed rows. It bounds the loader's memory. */
 const UNFLUSHED_ROWS_MAX = 2_000_000;
 
 /**
- * The number of times that each owner of a USER table writes. The owner's rows are then spread over
- * as many parts of the table.
+ * How many times each owner of a USER table writes. The owner's rows are then spread over as many
+ * parts of the table.
  */
 const ROUNDS = 4;
 
-/** A table of one partition, read by key. */
+/** A table that is a single partition, read by key. */
 export interface KeyedTable {
   readonly name: string;
   readonly rowCount: number;
@@ -45,12 +45,12 @@ export function definitionOf(name: string, kind: "SHARED" | "USER"): string {
   );
 }
 
-/** Returns the row of an id, with its cells in the order of the columns. */
+/** Returns the row with an id. Its cells are in column order. */
 function rowOf(id: number): Row {
   return [id, `kind${(id * 7919) % 16}`, id % 100, ((id * 37) % 1000) / 8];
 }
 
-/** Opens the directory of a stopped server, with threads that write segments. */
+/** Opens the directory of a stopped server, with threads for writing segments. */
 export async function openStopped(dataPath: string): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}`;
   const { config } = parseConfig(toml, "scale.toml", {});

@@ -9,10 +9,10 @@ export interface BulkReport {
 
 const TABLE = "loaded";
 
-/** The number of rows in one statement, which make about 900 KiB of text. */
+/** The number of rows per statement. They amount to about 900 KiB of SQL. */
 const ROWS_PER_STATEMENT = 9000;
 
-/** The number of statements that are in progress at the same time. */
+/** The number of statements in progress at the same time. */
 const SENDERS = 4;
 
 /** Loads rows of 60 bytes. */
@@ -34,7 +34,8 @@ export async function loadInBulk(target: SoakTarget, rowCount: number): Promise<
         await target.change(TABLE, sql);
       } catch (error) {
         failures.push(error instanceof RefusedStatement ? error.message : String(error));
-        // A server that has ended refuses connections at once, so retries wait.
+        // A server that has ended refuses connections at once, so there is a pause before each
+        // retry.
         await Bun.sleep(100);
       }
     }

@@ -11,7 +11,7 @@ import { openMemoryLimit } from "./memory_limit.ts";
 import { heldBytes } from "./target.ts";
 
 export interface LongAnswers {
-  /** True if the server still responded after the last reader had ended. */
+  /** True if the server was still responding after the last reader had finished. */
   readonly isAlive: boolean;
   /** The number of complete responses. */
   readonly completeCount: number;
@@ -22,15 +22,15 @@ export interface LongAnswers {
   readonly tookMs: number;
 }
 
-/** The number of responses that each reader reads, one after the other: one of each kind. */
+/** The number of responses that each reader reads, one after another: one of each kind. */
 export const ANSWERS_PER_READER = 3;
 
 const LOOK_MS = 20;
 
 /**
- * Reads long responses until all readers have ended.
+ * Reads long responses until all readers have finished.
  * @param options.atOnce The number of readers.
- * @param options.limitBytes The memory limit of the server.
+ * @param options.limitBytes The server's memory limit.
  * @param options.answerBytes The approximate size of each response.
  */
 export async function readLongAnswers(
@@ -62,7 +62,9 @@ export async function readLongAnswers(
   return { isAlive: await isAlive(server), completeCount, codes, heldBytes: held, tookMs };
 }
 
-/** Returns queries for responses of this size, with rows of 100, 1,000 and a million bytes. */
+/**
+ * Returns queries for responses of the given size, with rows of 100, 1,000 and a million bytes.
+ */
 function queriesOf(answerBytes: number): readonly string[] {
   return [100, 1000, 1_000_000].map(
     (length) =>
@@ -92,7 +94,7 @@ async function codeOf({ token, url }: ServerProcess, sql: string): Promise<strin
   }
 }
 
-/** Returns the end of a body, with its last line, and discards the rest. */
+/** Returns the end of a body, including its last line, and discards the rest. */
 async function endOf({ body }: Response): Promise<Uint8Array> {
   const bytesMax = 4096;
   let end: Uint8Array = new Uint8Array(0);
@@ -106,7 +108,7 @@ async function isAlive(server: ServerProcess): Promise<boolean> {
   try {
     return (await server.rows("SELECT 1")).length === 1;
   } catch {
-    // Safe: the end of the server is the result of the run.
+    // Safe: that the server has ended is a result of the run.
     return false;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Limits the memory of one process. If this process may create a control group below its own, the
+ * Limits the memory of a process. If this process may create a control group below its own, the
  * limit works like that of a container: file pages count too, and the system kills a process that
- * needs more. Otherwise the limit applies to the address space, with an allowance for memory that
+ * needs more. Otherwise, the limit applies to the address space, with an allowance for memory that
  * was mapped but untouched once the process had started. Allocations beyond it fail.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 
 export interface MemoryLimit extends Disposable {
   readonly description: string;
-  /** The command and arguments that are put before the command of the process. */
+  /** The command and arguments to put in front of the process's command. */
   readonly wrapper: readonly string[];
   /** Applies the memory limit to a process that has started. */
   hold(pid: number): void;
@@ -37,7 +37,7 @@ export function openMemoryLimit(bytes: number): MemoryLimit {
   };
 }
 
-/** Returns the directory of a new group, or undefined if none can be created. */
+/** Returns the directory of a new group; undefined if none can be created. */
 function makeGroup(bytes: number): string | undefined {
   const own = readFileSync("/proc/self/cgroup", "utf8");
   const old = /^\d+:(?:\S+,)?memory(?:,\S+)?:(\/.*)$/m.exec(own)?.[1];

@@ -1,7 +1,7 @@
 /**
- * Generates the load of ordinary use: short changes to several rows at a steady rate, which replace
- * rows so that the number of live rows stays the same; one grouped query after the other; and
- * followers that connect, load a table, follow its changes for a while, and leave.
+ * Generates the load of ordinary use: short changes to several rows at a steady rate, which
+ * replace rows so that the number of live rows stays the same; one grouped query after another;
+ * and followers that connect, load a table, follow its changes for a while, and leave.
  */
 import { median, percentile } from "../../support/statistics.ts";
 import { RefusedStatement, type SoakTarget } from "./target.ts";
@@ -12,7 +12,7 @@ export interface MixedReport {
   readonly queryCount: number;
   readonly followerCount: number;
   readonly messageCount: number;
-  /** Errors of statements and followers, in the order of their arrival. */
+  /** Errors from statements and followers, in order of arrival. */
   readonly failures: readonly string[];
   readonly changeMs: { readonly median: number; readonly p99: number };
   readonly queryMs: { readonly median: number };
@@ -24,7 +24,9 @@ const ROWS_PER_TABLE = 10_000;
 const CHANGES_PER_SECOND = 80;
 const ROWS_PER_CHANGE = 20;
 
-/** The maximum number of changes that wait for their responses. Beyond it, the load waits too. */
+/**
+ * The maximum number of changes waiting for their responses. At this number, the load waits, too.
+ */
 const UNDER_WAY_MAX = 64;
 
 const FOLLOWER_COUNT = 10;
@@ -32,12 +34,12 @@ const FOLLOWER_MS_MIN = 2000;
 const FOLLOWER_MS_MAX = 20_000;
 
 /**
- * The maximum number of times that are kept. They are the latest ones, so that a long run needs no
+ * The maximum number of times kept. Only the latest ones are kept, so that a long run needs no
  * more memory than a short one.
  */
 const TIMES_MAX = 20_000;
 
-/** One table and its live ids, from `first` (inclusive) to `next` (exclusive). */
+/** A table and its live ids, from `first` (inclusive) to `next` (exclusive). */
 interface LoadedTable {
   readonly table: string;
   readonly sqlName: string;
@@ -92,7 +94,7 @@ export class MixedLoad {
     }
   }
 
-  /** Runs the load until its time is over and everything in progress has ended. */
+  /** Runs the load for the given time, and waits until everything in progress has ended. */
   async run(durationMs: number): Promise<void> {
     const endMs = performance.now() + durationMs;
     const followers = Array.from({ length: FOLLOWER_COUNT }, (_, index) => this.#follow(index));
@@ -156,15 +158,15 @@ export class MixedLoad {
     }
   }
 
-  /** Returns true if the action succeeded; records a failure. */
+  /** Returns true if the action succeeded. Records a failure. */
   async #attempt(act: () => Promise<void>): Promise<boolean> {
     try {
       await act();
       return true;
     } catch (error) {
       this.#failures.push(error instanceof RefusedStatement ? error.message : String(error));
-      // If the server refuses the request or has ended, the attempt fails at once, and a loop
-      // without a pause would spin.
+      // If the server refuses the request or has ended, the attempt fails at once. Without a
+      // pause, the loop would spin.
       await Bun.sleep(100);
       return false;
     }
@@ -180,7 +182,7 @@ function insertOf(loaded: LoadedTable, count: number): string {
   return `INSERT INTO ${loaded.sqlName} (id, room, author, body) VALUES ${rows.join(", ")}`;
 }
 
-/** Returns an update of some random rows, different ones each time. */
+/** Returns an update of several random rows, different ones each time. */
 function updateOf({ first, next, sqlName }: LoadedTable, count: number): string {
   const step = Math.floor((next - first) / count);
   const offset = Math.floor(step * Math.random());

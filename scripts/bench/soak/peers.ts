@@ -1,4 +1,4 @@
-/** Runs PostgreSQL and SQLite under a soak, each behind its front. */
+/** Runs PostgreSQL and SQLite under a soak load, each behind its front end. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,13 +1,13 @@
 /**
- * The target of a soak: Tidemark or the front of a peer, each in separate processes, and the memory
- * and processor time of these processes as Linux counts them.
+ * The target of a soak: Tidemark or the front end of a peer, each in separate processes, and the
+ * memory and processor time of these processes as counted by Linux.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
 /** A server under soak test, with the operations of the workload that every server supports. */
 export interface SoakTarget extends AsyncDisposable {
   readonly name: string;
-  /** Creates a table of the load: `id BIGINT PRIMARY KEY, room INT, author TEXT, body TEXT`. */
+  /** Creates a table for the load: `id BIGINT PRIMARY KEY, room INT, author TEXT, body TEXT`. */
   makeTable(table: string): Promise<void>;
   /** Returns the name by which statements refer to a table. */
   nameOf(table: string): string;
@@ -15,14 +15,14 @@ export interface SoakTarget extends AsyncDisposable {
   change(table: string, sql: string): Promise<void>;
   /** Runs a query. @throws {RefusedStatement} */
   query(sql: string): Promise<readonly unknown[]>;
-  /** Begins to follow a table. Resolves once changes arrive. */
+  /** Starts following a table. Resolves once changes will arrive. */
   follow(table: string): Promise<SoakFollower>;
   /** Returns the ids of the processes to measure. */
   pids(): readonly number[];
 }
 
 export interface SoakFollower {
-  /** The number of messages so far. */
+  /** The number of messages received so far. */
   readonly messageCount: number;
   close(): void;
 }
@@ -30,7 +30,10 @@ export interface SoakFollower {
 /** The error for a statement whose response reports an error. */
 export class RefusedStatement extends Error {}
 
-/** Returns the memory of processes. Pages that several processes share are divided among them. */
+/**
+ * Returns the memory of processes, in bytes. Pages shared by several processes are divided among
+ * them.
+ */
 export function heldBytes(pids: readonly number[]): number {
   if (pids.length === 1) return kilobytes(`/proc/${pids[0]}/status`, "VmRSS") * 1024;
   return pids.reduce((sum, pid) => sum + kilobytes(`/proc/${pid}/smaps_rollup`, "Pss"), 0) * 1024;
@@ -39,7 +42,7 @@ export function heldBytes(pids: readonly number[]): number {
 /** Returns the processor time that processes have used, in milliseconds. */
 export function processorMs(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
-    // The name of the program, in parentheses, may contain anything.
+    // The program's name, in parentheses, may contain anything.
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\)/s, "").split(" ");
     return sum + 10 * (Number(fields[12]) + Number(fields[13]));
   }, 0);

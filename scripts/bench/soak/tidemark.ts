@@ -8,7 +8,10 @@ const NAMESPACE = "soak";
 /** The subscription id of each follower. */
 const SUBSCRIPTION = "f";
 
-/** Starts a server for the load. @param limitBytes The memory limit of the server; 0 for none. */
+/**
+ * Starts a server for the load.
+ * @param limitBytes The server's memory limit; 0 for none.
+ */
 export async function startTidemark(
   limitBytes: number,
   options: ServerOptions = {},
@@ -54,8 +57,8 @@ export async function startTidemark(
 
 /**
  * Opens a socket that follows a table.
- * @param options.message The message that begins the subscription. Each batch of rows requests the
- *   next one.
+ * @param options.message The message that starts the subscription. Each batch of rows is answered
+ *   by a request for the next one.
  */
 export async function openFollower(
   url: string,

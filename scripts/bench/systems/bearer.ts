@@ -1,6 +1,6 @@
 /**
- * Bearer tokens for the benchmarks: made as Tidemark makes them, and checked by the peers' fronts
- * as Tidemark checks them, first by signature and then from a cache.
+ * Bearer tokens for the benchmarks: created as Tidemark creates them, and checked by the peers'
+ * front ends as Tidemark checks them, first by signature and then from a cache.
  */
 
 interface Claims {
@@ -8,7 +8,7 @@ interface Claims {
   readonly exp: number;
 }
 
-/** Reads the claims of a token without checking it. */
+/** Reads a token's claims without checking the token. */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const body = Buffer.from(token.split(".")[1] ?? "", "base64url").toString();
   return JSON.parse(body) as Record<string, unknown>;
@@ -30,7 +30,7 @@ export class TokenCheck {
     this.#secret = secret;
   }
 
-  /** Returns the user of an Authorization header, or undefined if the token is not valid. */
+  /** Returns the user named in an Authorization header; undefined if the token is not valid. */
   userOf(header: string | null): string | undefined {
     if (header === null || !header.startsWith("Bearer ")) return undefined;
     const token = header.slice(7);

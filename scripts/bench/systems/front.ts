@@ -1,8 +1,8 @@
 /**
- * The thin front of a peer: HTTP and WebSocket in front of PostgreSQL, SQLite or Redis, in a
+ * The thin front end of a peer: HTTP and WebSocket in front of PostgreSQL, SQLite or Redis, in a
  * separate process. It does only the work of a hand-written back end: it checks the same bearer
  * token as Tidemark, runs one prepared statement, and routes each written row by topic. It accepts
- * SQL text only for bulk loads, and it has no versions and no filters.
+ * SQL only for bulk loads, and it has no versions and no filters.
  *
  *     bun scripts/bench/systems/front.ts <postgres|sqlite|redis> <url or path> <token secret>
  *
@@ -19,13 +19,13 @@ import { openSqlite } from "./sqlite_peer.ts";
 /** Selects the sockets that receive an inserted row. */
 export type Topic = "none" | "same" | "own";
 
-/** Delivers rows to sockets for the front. */
+/** Stores and delivers rows for the front end. */
 export interface Relay {
   /** Inserts the row, and passes it to the publisher once it is durable. */
   insertAndPublish(item: Item, topic: Topic): Promise<void>;
 }
 
-/** A database behind a front. */
+/** A database behind a front end. */
 export interface Peer extends Relay {
   insert(item: Item): Promise<void>;
   byId(id: number): Promise<Item | undefined>;

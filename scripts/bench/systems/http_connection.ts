@@ -1,6 +1,7 @@
 /**
- * One HTTP/1.1 connection with one request at a time, for a load generator that must take less
- * processor time than the server. It understands both framings of bodies: by length and by chunks.
+ * An HTTP/1.1 connection with one request at a time, for a load generator that must take less
+ * processor time than the server. It understands both ways of delimiting bodies: by length and by
+ * chunks.
  */
 import type { Socket } from "bun";
 
@@ -22,7 +23,7 @@ export class HttpConnection {
 
   /**
    * Opens a connection that sends one request at a time.
-   * @param url Base address; only its host and port are used.
+   * @param url The base address, of which only the host and port are used.
    */
   static async open(url: string): Promise<HttpConnection> {
     const { hostname, port, host } = new URL(url);
@@ -40,7 +41,7 @@ export class HttpConnection {
     return connection;
   }
 
-  /** False once either side has closed the connection, as a server does with an idle one. */
+  /** False once either side has closed the connection, as a server does when it is idle. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -68,8 +69,7 @@ export class HttpConnection {
   #write(bytes: Buffer): void {
     if (!this.#isOpen) return;
     const sent = this.#socket?.write(bytes) ?? 0;
-    // The bytes that the kernel did not accept are sent once it drains. Only large bodies need
-    // this.
+    // The kernel accepts the remaining bytes once it has drained. Only large bodies need this.
     if (sent < bytes.length) setImmediate(() => this.#write(bytes.subarray(Math.max(0, sent))));
   }
 
@@ -92,7 +92,7 @@ export class HttpConnection {
   }
 }
 
-/** Parses one whole response. Returns undefined while a part is missing. */
+/** Parses a complete response. Returns undefined while part of it is missing. */
 export function answerFrom(bytes: Buffer): HttpAnswer | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Defines the systems that a benchmark measures, Tidemark and the fronts of its peers, and the
- * requests with which each does the same work.
+ * Defines the systems that a benchmark measures, which are Tidemark and the front ends of its
+ * peers, and the requests with which each does the same work.
  */
 import type { Item } from "./rows.ts";
 
@@ -20,7 +20,7 @@ export interface SystemRequest {
   readonly body: string;
 }
 
-/** Determines the table for an inserted row, and thus its followers. */
+/** Determines the table into which a row is inserted, and thus its followers. */
 export type InsertKind = "insert" | "same" | "own";
 
 const TABLES: Readonly<Record<InsertKind, string>> = {
@@ -30,7 +30,8 @@ const TABLES: Readonly<Record<InsertKind, string>> = {
 };
 
 /**
- * The definitions that Tidemark needs before a measurement. The fronts create theirs on startup.
+ * The definitions that Tidemark needs before a measurement. The front ends create theirs on
+ * startup.
  */
 export const TIDEMARK_DEFINITIONS: string = [
   "CREATE NAMESPACE bench",
@@ -58,7 +59,7 @@ export function pointRequest(system: MeasuredSystem, id: number): SystemRequest 
 
 /**
  * Returns the request that runs a bulk statement.
- * @param table The name of the table; the fronts use it without a namespace.
+ * @param table The name of the table. The front ends use it without a namespace.
  */
 export function bulkRequest(
   system: MeasuredSystem,

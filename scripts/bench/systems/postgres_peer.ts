@@ -1,6 +1,6 @@
 /**
- * PostgreSQL as a front uses it: a pool of connections, prepared statements, and LISTEN/NOTIFY in
- * the transaction of the insert, which tells the sockets.
+ * PostgreSQL as a front end uses it: a pool of connections, prepared statements, and LISTEN/NOTIFY
+ * in the transaction of the insert to notify the sockets.
  */
 import type { Peer, Publish } from "./front.ts";
 import type { Item } from "./rows.ts";

@@ -1,6 +1,6 @@
 /**
  * Redis as a relay uses it: a stream that is synced before Redis responds, and a PUBLISH in the
- * same pipeline. Its message leaves after that sync and tells the sockets.
+ * same pipeline. The published message is sent to the sockets after that sync.
  */
 import { join } from "node:path";
 import type { Publish, Relay } from "./front.ts";
@@ -13,7 +13,7 @@ export interface Redis {
   stop(): Promise<void>;
 }
 
-/** Starts a server on a socket in `directory`, or returns undefined if Redis is not installed. */
+/** Starts a server on a socket in `directory`. Returns undefined if Redis is not installed. */
 export async function startRedis(directory: string): Promise<Redis | undefined> {
   const program = Bun.which("redis-server");
   if (program === null) return undefined;
@@ -48,7 +48,7 @@ export async function openRedis(url: string, publish: Publish): Promise<Relay> {
     async insertAndPublish(item, topic) {
       const text = JSON.stringify(item);
       const to = topic === "own" ? `own:${item.usr}` : "same";
-      // The commands of one tick share a write to Redis, and thus one sync.
+      // The commands issued in a tick share a write to Redis, and thus a sync.
       await Promise.all([
         writer.send("XADD", ["feed", "*", "row", text]),
         writer.publish("changes", `${to} ${text}`),

@@ -15,7 +15,7 @@ export function itemFor(id: number, usr = `u${id % 1000}`): Item {
   return { id, usr, body: words.join(" "), ts: 1_795_000_000_000 + id };
 }
 
-/** Returns a statement that inserts consecutive rows, with their values in its text. */
+/** Returns a statement that inserts consecutive rows, with the values as literals. */
 export function bulkStatement(table: string, firstId: number, count: number): string {
   const values = Array.from({ length: count }, (_, index) => {
     const { id, usr, body, ts } = itemFor(firstId + index);
@@ -24,7 +24,9 @@ export function bulkStatement(table: string, firstId: number, count: number): st
   return `INSERT INTO ${table} (id, usr, body, ts) VALUES ${values.join(", ")}`;
 }
 
-/** The columns of the scanned table, each with its value as SQL over the row number `n`. */
+/**
+ * The columns of the scanned table, each with its value as a SQL expression on the row number `n`.
+ */
 export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, value: string])[] = [
   ["id", "BIGINT", "n"],
   ["kind", "TEXT", "'kind' || ((n * 7919) % 16)"],
@@ -34,9 +36,9 @@ export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, valu
 ];
 
 /**
- * The queries over all rows. Q1 to Q3 aggregate all rows by group, a tenth of the rows by group,
- * and a tenth of the rows into one sum. The others return the largest groups and count distinct
- * values.
+ * The queries on all rows. Q1 aggregates all rows by group, Q2 a tenth of the rows by group, and
+ * Q3 a tenth of the rows into a single sum. The others return the largest groups and count
+ * distinct values.
  */
 export const SCANS: Readonly<Record<"Q1" | "Q2" | "Q3" | "top 10" | "distinct", string>> = {
   Q1: "SELECT kind, SUM(amount), AVG(qty) FROM events GROUP BY kind ORDER BY kind",

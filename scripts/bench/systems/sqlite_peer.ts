@@ -1,6 +1,6 @@
 /**
- * SQLite as a careful front uses it: write-ahead log, synchronous=FULL, and group commit, which
- * puts all inserts of one tick of the event loop into one transaction.
+ * SQLite as a careful front end uses it: write-ahead log, synchronous=FULL, and group commit,
+ * which puts all inserts within a tick of the event loop into one transaction.
  */
 import { Database } from "bun:sqlite";
 import type { Peer, Publish } from "./front.ts";

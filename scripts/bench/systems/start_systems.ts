@@ -1,6 +1,6 @@
 /**
- * Starts the servers that a run measures: Tidemark, and the peers behind their fronts. All of them
- * end with the script, even if the script fails.
+ * Starts the servers that a run measures: Tidemark, and the peers behind their front ends. All of
+ * them end with the script, even if the script fails.
  */
 import { cpSync, rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
@@ -12,12 +12,15 @@ import { claimsOf, signToken } from "./bearer.ts";
 import { type MeasuredSystem, TIDEMARK_DEFINITIONS } from "./measured_system.ts";
 import { startRedis } from "./redis_peer.ts";
 
-/** The secret that signs the tokens of all systems, which Tidemark and the fronts check. */
+/**
+ * The secret with which the tokens for all systems are signed, and with which Tidemark and the
+ * front ends check them.
+ */
 const SECRET = "a secret for the bench alone, 32 bytes or more";
 
 const PORT_MS_MAX = 20_000;
 
-/** The number of CREATE USER statements in one request. */
+/** The number of CREATE USER statements per request. */
 const USERS_PER_REQUEST = 250;
 
 export interface MeasuredSystems extends AsyncDisposable {
@@ -28,7 +31,7 @@ export interface MeasuredSystems extends AsyncDisposable {
   /** The server process of `tidemark`, for measuring and restarting it. */
   readonly server: ServerProcess;
   readonly postgresUrl: string;
-  /** A directory for further files of a benchmark. */
+  /** A directory for additional files of a benchmark. */
   readonly directory: string;
 }
 
@@ -68,7 +71,10 @@ export async function startSystems(userCount: number): Promise<MeasuredSystems> 
   };
 }
 
-/** Starts a second server on a copy of a server's data, with a single reader for long queries. */
+/**
+ * Starts a second server on a copy of a server's data, with a single reader for long-running
+ * queries.
+ */
 export async function startOneReader(server: ServerProcess): Promise<ServerProcess> {
   server.kill("SIGTERM");
   await server.exited();
@@ -96,7 +102,7 @@ export function startSecretServer(
 }
 
 /**
- * Starts Tidemark alone, with the tables of all jobs.
+ * Starts Tidemark alone, with the tables for all jobs.
  * @param env The environment of its process.
  */
 export async function startTidemark(
@@ -111,8 +117,8 @@ export async function startTidemark(
 }
 
 /**
- * Creates users without passwords, since hashing a thousand of them would take a minute, and signs
- * the tokens that a login would have given them.
+ * Creates users without passwords, because hashing a thousand of them would take a minute, and
+ * signs the tokens that a login would have given them.
  */
 export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `u${index}`);
@@ -135,11 +141,11 @@ export interface Front {
 }
 
 /**
- * Starts the front of another system in a separate process.
- * @param args The kind of the peer, its address, and the secret of the tokens that it checks.
+ * Starts the front end of another system in a separate process.
+ * @param args The kind of peer, its address, and the secret with which to check tokens.
  */
 export async function startFront(name: string, args: readonly string[]): Promise<Front> {
-  // The front ends when this pipe closes: at `stop`, or when this process is gone.
+  // The front end ends when this pipe closes: at `stop`, or when this process is gone.
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "front.ts"), ...args], {
     stdin: "pipe",
     stdout: "pipe",

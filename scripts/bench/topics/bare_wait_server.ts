@@ -1,6 +1,7 @@
 /**
  * An HTTP server that reads each request, waits until the client disconnects or the requested
- * seconds are over, and responds. Used to measure what a waiting request costs the runtime alone.
+ * number of seconds has passed, and responds. Used to measure what a waiting request costs the
+ * runtime alone.
  */
 const server = Bun.serve({
   hostname: "127.0.0.1",
@@ -15,8 +16,8 @@ const server = Bun.serve({
 process.stdout.write(`listening ${server.url.origin} \n`);
 
 /**
- * This is a separate function, because the function that reads the body would stay in memory for as
- * long as the wait.
+ * This is a separate function, because the function that reads the body would otherwise stay in
+ * memory for as long as the wait.
  */
 function answerLater({ signal }: Request, seconds: number): Promise<Response> {
   const { promise, resolve } = Promise.withResolvers<unknown>();

@@ -1,21 +1,22 @@
 /**
- * One consumer of a group and one writer, in Tidemark and in Redis. Both systems do the same work.
+ * A single consumer of a group and a single writer, in Tidemark and in Redis. Both systems do the
+ * same work.
  */
 
-/** Called with each message that arrived, as the text that the writer gave. */
+/** Called with each message that arrives, in the form in which the writer passed it. */
 export type OnBody = (body: string) => void;
 
 export interface ConsumerSystem {
   readonly name: string;
-  /** The process whose processor time is counted. */
+  /** The process whose processor time is measured. */
   readonly pid: number;
-  /** Writes messages as fast as the measured system accepts them. */
+  /** Writes messages as fast as the system accepts them. */
   fill(count: number): Promise<void>;
-  /** Writes one message. Resolves when it is on disk. */
+  /** Writes a message. Resolves when it is on disk. */
   write(body: string): Promise<void>;
   /**
-   * Takes this many messages in batches, waits for missing messages, and acknowledges each batch
-   * while the next is read.
+   * Takes `count` messages in batches, waiting for missing ones, and acknowledges each batch while
+   * the next is being read.
    */
   take(count: number, options: { batch: number; onBody?: OnBody }): Promise<void>;
   stop(): Promise<void>;

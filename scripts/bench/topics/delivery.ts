@@ -1,5 +1,5 @@
 /**
- * Measures one consumer of a group in Tidemark and in Redis, alternately: how fast it takes
+ * Measures a single consumer of a group in Tidemark and in Redis, alternately: how fast it takes
  * messages that are already waiting, and how soon it receives a newly written one.
  */
 import { median, percentile } from "../../support/statistics.ts";
@@ -9,12 +9,12 @@ import type { ConsumerSystem } from "./consumer_system.ts";
 
 const BATCH_MESSAGES = 1000;
 
-/** The number of rounds at the beginning that warm up the compilers and are not counted. */
+/** The number of initial rounds that warm up the compilers and are not counted. */
 const WARM_ROUNDS = 3;
 
 const WRITES_PER_SECOND = 200;
 
-/** The number of writes at the beginning that are not counted. */
+/** The number of initial writes that are not counted. */
 const WARM_WRITES = 400;
 
 type Values = Readonly<Record<string, number>>;
@@ -74,9 +74,12 @@ export async function latencyLines({ systems, seconds }: DeliveryOptions): Promi
 
 /** Delivery times in milliseconds, in ascending order. */
 interface Latencies {
-  /** The delivery times counted from the start of the write, including the sync. */
+  /** The delivery times measured from the start of the write, including the sync. */
   readonly write: readonly number[];
-  /** The times since the response to the writer; 0 if the consumer was first. */
+  /**
+   * The delivery times measured from the response to the writer; 0 if the consumer got the message
+   * first.
+   */
   readonly answer: readonly number[];
 }
 

@@ -27,7 +27,7 @@ export class RedisConsumer implements ConsumerSystem {
     this.#reader = new Bun.RedisClient(redis.url);
   }
 
-  /** Returns undefined if Redis is not installed. */
+  /** Starts Redis. Returns undefined if it is not installed. */
   static async start(): Promise<RedisConsumer | undefined> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
     const redis = await startRedis(directory);
@@ -81,7 +81,7 @@ export class RedisConsumer implements ConsumerSystem {
 
 type Entry = readonly [id: string, fields: readonly string[]];
 
-/** Parses the response to XREADGROUP: entries by the name of their stream. */
+/** Parses the response to XREADGROUP, which contains entries by the name of their stream. */
 function entriesOf(answer: unknown): readonly Entry[] {
   const { jobs } = (answer ?? {}) as { readonly jobs?: readonly Entry[] };
   if (jobs === undefined) throw new Error("Cannot read a stream: messages are missing");

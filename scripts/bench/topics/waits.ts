@@ -1,8 +1,8 @@
 /**
- * Measures the cost of a waiting consumer for the server: 4,000 long polls, and 4,000 sockets with
- * credit. The connections are open and have been used before, so only the wait counts. Garbage is
- * collected before each measurement of the memory. The same requests to a server that only waits
- * show the share of the runtime.
+ * Measures what a waiting consumer costs the server: 4,000 long polls, and 4,000 sockets with
+ * credit. The connections are already open and have been used before, so only the wait counts.
+ * Garbage is collected before each memory measurement. The same requests to a server that only
+ * waits show the runtime's share.
  */
 import { type ServerProcess, startServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -11,12 +11,12 @@ import { HttpConnection } from "../systems/http_connection.ts";
 
 const WAITS = 4000;
 
-/** The minimum duration of a wait, during which the memory is measured. */
+/** The minimum duration of a wait. The memory is measured during this time. */
 const WAIT_SECONDS = 300;
 
 const WARM_ROUNDS = 3;
 
-/** The time that requests may take to reach the server. */
+/** How long requests may take to reach the server. */
 const SENT_MS = 1000;
 
 const TARGET = { atMost: 2048 };
@@ -77,11 +77,11 @@ async function longPollBytes(server: ServerProcess, settleMs: number): Promise<n
   for (let round = 0; round < WARM_ROUNDS; round += 1) await Promise.all(pollAll(1));
   const before = await settled(server, { settleMs });
   const waits = Promise.allSettled(pollAll(WAIT_SECONDS));
-  // A query could report when the requests wait, but it might start a thread, whose memory would
-  // distort the measurement.
+  // A query could report when the requests are waiting, but it might start a thread, whose memory
+  // would distort the measurement.
   await Bun.sleep(SENT_MS);
   const during = await settled(server, { settleMs });
-  // The responses to waiting requests are not needed, so the connections are closed.
+  // The responses to the waiting requests are not needed, so the connections are closed.
   for (const connection of connections) connection.close();
   void waits;
   return (during.pss - before.pss) / WAITS;
@@ -106,7 +106,7 @@ async function consume(socket: WebSocket): Promise<void> {
   await messageOf(socket);
 }
 
-/** Waits for the first message of a socket. @throws If the server refuses. */
+/** Waits for the first message on a socket. @throws If the server refuses. */
 function messageOf(socket: WebSocket): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.addEventListener(

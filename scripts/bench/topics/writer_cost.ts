@@ -1,11 +1,11 @@
 /**
- * Measures the cost of topics for a writer: the same inserts into a table that feeds three topics,
- * and into one that feeds none.
+ * Measures what topics cost a writer: the same inserts into a table that feeds three topics, and
+ * into one that feeds none.
  *
- * It runs in this process and measures processor time of the event loop alone. Short slices follow
- * each other in the order fed, plain, plain, fed, so that a drift, such as that of a growing
- * memtable, affects both halves alike. Each group of four is one comparison, and the result is the
- * median of all comparisons.
+ * It runs in-process and measures only the event loop's processor time. Short slices follow each
+ * other in the order fed, plain, plain, fed, so that a drift, for example from a growing memtable,
+ * affects both halves alike. Each group of four is one comparison, and the result is the median of
+ * all comparisons.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,22 +19,22 @@ import { itemFor } from "../systems/rows.ts";
 
 const TOPICS = ["default.one", "default.two", "default.three"];
 
-/** The number of comparisons at the beginning that warm up the compilers and are not counted. */
+/** The number of initial comparisons that warm up the compilers and are not counted. */
 const WARM_COMPARISONS = 20;
 
 const GROUPS_PER_SLICE = 6;
 
-/** The number of inserts in flight at once, which form one group of the log. */
+/** The number of inserts in flight at once. They form one group in the log. */
 const WRITERS = 64;
 
 const BATCH_MESSAGES = 1000;
 
-/** The maximum time of a wait. A commit wakes a waiting consumer long before. */
+/** The maximum duration of a wait. A commit wakes a waiting consumer long before. */
 const WAIT_MS = 60_000;
 
 interface CostOptions {
   readonly comparisons: number;
-  /** Whether a consumer of each topic reads every message in the time slice of its insert. */
+  /** Whether a consumer of each topic reads every message in the same time slice as its insert. */
   readonly isRead: boolean;
 }
 
@@ -83,8 +83,8 @@ async function costOf({ comparisons, isRead }: CostOptions): Promise<number> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + comparisons; count += 1) {
-    // The first of the two finds the machine in a different state, so each of them goes first in
-    // half of the comparisons.
+    // Whichever runs first finds the machine in a different state, so each goes first in half of
+    // the comparisons.
     const [outer, inner] =
       count % 2 === 0 ? (["fed", "plain"] as const) : (["plain", "fed"] as const);
     const firstUs = await slice(outer);
@@ -109,7 +109,7 @@ class Reader {
     this.#topicId = database.topicConsumers.topicIdOf(topic);
   }
 
-  /** Receives this many messages, and waits for those that have not arrived. */
+  /** Receives `count` messages, waiting for those that have not arrived. */
   async take(count: number): Promise<void> {
     const topics = this.#database.topicConsumers;
     const system = { topicId: this.#topicId, partition: 0, group: "bench" };

@@ -1,7 +1,7 @@
 /**
  * Generates the rows of TPC-H from a scale factor and a seed, with the distributions of clause
- * 4.2.3 of its specification but our own random numbers. The results therefore differ from those in
- * the specification, so another engine determines the expected results.
+ * 4.2.3 of its specification but our own random numbers. The results therefore differ from those
+ * in the specification, so another engine determines the expected results.
  *
  * Every table has its own random numbers, so that each can be generated without the others. Orders
  * and their lines are generated together, because each depends on the other.
@@ -73,7 +73,9 @@ function* madeNations(chance: Chance): Generator<Made> {
   }
 }
 
-/** Five suppliers in ten thousand have complaints in their comment, and five recommendations. */
+/**
+ * Five in ten thousand suppliers have complaints in their comment, and five have recommendations.
+ */
 function* madeSuppliers(chance: Chance, sizes: Sizes): Generator<Made> {
   const marked = Math.max(1, Math.round(sizes.suppliers / 2000));
   for (let key = 1; key <= sizes.suppliers; key += 1) {
@@ -230,7 +232,7 @@ function retailCents(part: number): number {
   return 90_000 + (Math.floor(part / 10) % 20_001) + 100 * (part % 1000);
 }
 
-/** Returns one of the four suppliers of a part, spread over all suppliers. */
+/** Returns one of the four suppliers of a part. Suppliers are spread evenly. */
 function supplierOf(part: number, number: number, suppliers: number): number {
   const step = Math.floor(suppliers / 4) + Math.floor((part - 1) / suppliers);
   return ((part + number * step) % suppliers) + 1;
@@ -255,7 +257,7 @@ function phone(chance: Chance, nation: number): string {
   return `${nation + 10}-${part()}-${part()}-${between(chance, 1000, 9999)}`;
 }
 
-/** Returns a DECIMAL with two digits as a string. */
+/** Formats a number of cents as a DECIMAL with two decimal places. */
 function cents(value: number): string {
   const text = padded(Math.abs(value), 3);
   return `${value < 0 ? "-" : ""}${text.slice(0, -2)}.${text.slice(-2)}`;

@@ -1,6 +1,6 @@
 /**
- * The 22 queries of TPC-H, with the validation values of its specification. Dates use interval
- * arithmetic, as in the specification. The view of query 15 is a WITH query here.
+ * The 22 queries of TPC-H, with the validation values given in its specification. Dates use
+ * interval arithmetic, as in the specification. The view in query 15 is a WITH query here.
  */
 
 /**

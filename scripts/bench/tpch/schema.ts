@@ -1,5 +1,5 @@
 /**
- * The eight tables of TPC-H, with their keys; the same text serves all three engines.
+ * The eight tables of TPC-H, with their keys. The same definitions serve all three engines.
  */
 import type { TableShape } from "../peers/engines.ts";
 import type { TableName } from "./data.ts";

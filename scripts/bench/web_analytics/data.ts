@@ -1,6 +1,7 @@
 /**
- * Page views generated from a seed, in the order of their time: a few sites and visitors have most
- * of them, most views have no search phrase, and most flags are 0. No data comes from a real log.
+ * Page views generated from a seed, in chronological order: a few sites and visitors account for
+ * most of them, most views have no search phrase, and most flags are 0. No data comes from a real
+ * log.
  */
 
 import { type Chance, chanceFromSeed } from "../../support/chance.ts";
@@ -43,7 +44,7 @@ const SECTIONS = ["news", "shop", "blog", "help", "forum", "video", "search", "a
 const HOSTS = ["alder", "birch", "cedar", "maple", "rowan", "willow"];
 const WIDTHS = [360, 390, 412, 768, 1024, 1280, 1366, 1440, 1920, 2560];
 
-/** Returns a small number far more often than a large one. */
+/** Returns a random number below `bound`. Small numbers are far more frequent than large ones. */
 function skewed(chance: Chance, bound: number): number {
   const share = chance.below(1_000_000) / 1_000_000;
   return Math.floor(share * share * share * bound);
@@ -59,7 +60,7 @@ function urlOf(site: number, page: number): string {
   return `https://${HOSTS[site % HOSTS.length]}${site}.example/${section}/${WORDS[page % 20]}-${page}`;
 }
 
-/** Returns a whole number that stands for a string: equal inputs give equal results. */
+/** Returns a whole number that stands in for a string. Equal inputs give equal results. */
 function hashOf(number: number): number {
   return (Math.imul(number + 1, 0x9e3779b1) >>> 0) * 4096 + (number % 4096);
 }
@@ -145,7 +146,7 @@ function pageOf(chance: Chance): Values {
   };
 }
 
-/** Returns values of the additional columns, which are mostly empty. */
+/** Returns a value for an additional column. Such columns are mostly empty. */
 function fillerOf(name: string, chance: Chance): string | number {
   if (name.startsWith("flag")) return chance.below(50) === 0 ? 1 : 0;
   if (name.startsWith("counter")) return chance.below(8) === 0 ? chance.below(1000) : 0;

@@ -1,10 +1,11 @@
 /**
  * Defines 43 questions that operators of web sites ask about their page views: counts, sums over
- * many rows, groups of few and of many, text searches, and narrow queries about one site.
+ * many rows, groupings into few and into many groups, text searches, and narrow queries about a
+ * single site.
  */
 import type { ContestQuery } from "../peers/contest.ts";
 
-/** The minute of the day, which SQLite spells differently. */
+/** The minute of the day, which is written differently in SQLite. */
 const MINUTE = "extract(hour FROM view_time) * 60 + extract(minute FROM view_time)";
 const SQLITE_MINUTE =
   "CAST(strftime('%H', view_time) AS INT) * 60 + CAST(strftime('%M', view_time) AS INT)";
@@ -12,7 +13,7 @@ const SQLITE_MINUTE =
 const WEEK = "view_date >= '2024-03-04' AND view_date <= '2024-03-10'";
 
 const TEXTS: readonly string[] = [
-  // The following queries read whole columns.
+  // The following queries read entire columns.
   "SELECT count(*) FROM page_views",
   "SELECT count(*) FROM page_views WHERE campaign <> 0",
   "SELECT sum(campaign), count(*), avg(screen_width) FROM page_views",
@@ -89,7 +90,7 @@ const TEXTS: readonly string[] = [
   `SELECT upper(substr(title, 1, 4)) AS start, count(*) FROM page_views
    GROUP BY upper(substr(title, 1, 4)) ORDER BY start`,
   "SELECT url, count(*) AS views FROM page_views GROUP BY url ORDER BY views DESC, url LIMIT 10",
-  // The following queries concern one site and one week.
+  // The following queries concern a single site and a single week.
   `SELECT url, count(*) AS views FROM page_views WHERE site_id = 12 AND ${WEEK}
      AND is_reload = 0 AND url <> '' GROUP BY url ORDER BY views DESC, url LIMIT 10`,
   `SELECT title, count(*) AS views FROM page_views WHERE site_id = 12 AND ${WEEK}

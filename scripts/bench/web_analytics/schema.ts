@@ -1,10 +1,10 @@
 /**
- * The only table of the web analytics benchmark: a row for each page view, with a hundred columns
+ * The only table of the web analytics benchmark: a row for each page view, with a hundred columns,
  * of which a query reads only a few.
  */
 import type { TableShape } from "../peers/engines.ts";
 
-/** The type of a column; `data.ts` makes a value for each name. */
+/** The type of a column. `data.ts` generates a value for each column name. */
 type ColumnKind = "INT" | "BIGINT" | "DECIMAL(10,2)" | "DATE" | "TIMESTAMP" | "VARCHAR(200)";
 
 const NAMED: readonly (readonly [string, ColumnKind])[] = [

@@ -1,7 +1,7 @@
 /**
- * Records which groups are ahead of their feed's position. When a batch does not fit into one tick,
- * some groups have received all of it and one group has received part of it. A later tick then
- * reads the batch again for the other groups.
+ * Records which groups are ahead of their feed's position. When a batch does not fit into one
+ * tick, some groups have received all of it and one group may have received part of it. A later
+ * tick then reads the batch again for the remaining groups.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { ChangeBatch } from "../../storage/mod.ts";
@@ -25,8 +25,7 @@ export class BatchReach<Group> {
   }
 
   /**
-   * Records that the given groups have received everything up to `seq`, unless they have already
-   * received more.
+   * Records that a group has received everything up to `seq`, unless it has already received more.
    */
   noteAtLeast(group: Group, seq: Seq): void {
     if ((this.#seqs?.get(group) ?? 0) < seq) this.note(group, seq);
@@ -57,8 +56,8 @@ export class BatchReach<Group> {
     const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
-    // Nothing is copied before this test: when a batch takes many ticks, most groups have already
-    // received all of it.
+    // Nothing is copied before this test, because when a batch takes many ticks, most groups have
+    // already received all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;
     if (isWhole) {

@@ -7,8 +7,8 @@
  *   A group's position equals the feed's position, except for groups that are ahead within a batch
  *   that did not fit into one tick; that batch is read again for the other groups.
  * - After a definition has changed, the feed reads nothing until every group has been reviewed. If
- *   the new definition ends a subscription, its subscriber receives no row that was written after
- *   the definition changed.
+ *   the new definition ends a subscription, its subscriber receives no row written after the
+ *   definition changed.
  * - While the feed is not marked, its partition has no change between `position` and the visible
  *   seq, so `position` may be moved to the visible seq.
  */
@@ -32,18 +32,18 @@ import { FeedBatchSize } from "./feed_batch_size.ts";
 import { FollowedGroups } from "./followed_groups.ts";
 
 /**
- * A visit to a group counts as slow if evaluation alone takes this many units of a tick. Only
- * several slow visits in a row show that the query is slow.
+ * A visit to a group counts as slow if evaluation alone takes this many units of a tick. It takes
+ * several slow visits in a row to show that the query is slow.
  */
 const SLOW_UNITS = 1024;
 const SLOW_VISITS = 3;
 
-/** The number of sockets to which a finished message can be queued for one unit. */
+/** The number of sockets to which a finished message can be queued at the cost of one unit. */
 const MESSAGES_PER_UNIT = 4;
 
 /**
- * Determines the effect of a changed definition on each member of a group, and ends subscriptions
- * that cannot continue.
+ * Determines how a changed definition affects each member of a group, and ends subscriptions that
+ * cannot continue.
  */
 export interface Review {
   /** @returns Whether the review is complete; if not, the budget was used up first. */
@@ -55,12 +55,12 @@ export interface Review {
   readonly plan: LivePlan | undefined;
 }
 
-/** A slow group that moves to its own feed because it kept the other groups waiting. */
+/** A slow group that moves to a feed of its own because it kept the other groups waiting. */
 export interface SlowGroup<Member extends GroupMember> {
   readonly group: SubscriptionGroup<Member>;
   /** The seq up to which the group's followers have been sent everything. */
   readonly position: Seq;
-  /** The members of the group that waited for the feed. */
+  /** The members of the group that were waiting for the feed. */
   readonly waiting: readonly Member[];
 }
 
@@ -71,8 +71,8 @@ export interface ChangeFeedOptions<Member extends GroupMember> {
   readonly frameBytesMax: number;
   readonly reviewOf: (group: SubscriptionGroup<Member>) => Review;
   /**
-   * Receives a slow group that shares the feed with others, to give it its own feed. Without this
-   * callback, slow groups stay in the shared feed.
+   * Called with a slow group that shares the feed with others, so that it gets a feed of its own.
+   * Without this callback, slow groups stay in the shared feed.
    */
   readonly onSlow?: (slow: SlowGroup<Member>) => void;
 }
@@ -90,7 +90,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   readonly #groups = new Set<SubscriptionGroup<Member>>();
   readonly #batchSize = new FeedBatchSize();
   readonly #followed = new FollowedGroups<Member>();
-  /** The groups that have received more of a batch than `#position` shows. */
+  /** The groups that have received more of a batch than `#position` indicates. */
   readonly #reached = new BatchReach<SubscriptionGroup<Member>>();
   #position: Seq;
   #isMarked = false;
@@ -99,11 +99,11 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
    */
   #isReading = false;
   #followerCount = 0;
-  /** Members that wait until the feed has reached the highest position among them. */
+  /** The members waiting until the feed has reached the highest position among them. */
   #waiting: Set<Member> | undefined;
-  /** The number of units that the current visit has spent on filters and projections. */
+  /** How many units the current visit has spent on filters and projections. */
   #evaluationUnits = 0;
-  /** Groups whose review is pending or in progress. */
+  /** The groups whose review is pending or in progress. */
   #suspended: Set<SubscriptionGroup<Member>> | undefined;
   #review: { readonly group: SubscriptionGroup<Member>; readonly review: Review } | undefined;
 
@@ -132,12 +132,13 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Records that the partition has changed after `before`, the previous visible seq. Returns
+   * Records that the partition has changed since `before`, the previous visible seq. Returns
    * whether any group follows the feed.
    */
   mark(before: Seq): boolean {
     if (this.#followerCount === 0) return false;
-    // A partition idle for longer than the retention period has no changes to miss.
+    // An unmarked feed has missed no changes. Without this step, its position could fall behind
+    // the retained history while the partition is idle.
     if (!this.#isMarked && before > this.#position) this.#position = before;
     this.#isMarked = true;
     return true;
@@ -179,14 +180,12 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     return this.#isSlow;
   }
 
-  /** Whether the plan is the current plan of a group of this feed. */
+  /** Returns whether `plan` is the current plan of a group in this feed. */
   hasPlan(plan: LivePlan): boolean {
     return this.#byFingerprint.get(plan.fingerprint)?.program.plan === plan;
   }
 
-  /**
-   * Returns how many groups have followers, and whether the group of the given plan is one of them.
-   */
+  /** Returns how many groups have followers, and whether the group of `plan` is one of them. */
   match(plan: LivePlan): LiveMatch & { readonly isFollowed: boolean } {
     const own = this.#byFingerprint.get(plan.fingerprint);
     const unindexed = this.#followed.unindexedCount;
@@ -216,8 +215,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Suspends all groups after a definition has changed. New subscribers join other groups until the
-   * review.
+   * Suspends all groups after a definition has changed. Until the review, new subscribers join
+   * separate groups.
    */
   suspend(): void {
     this.#suspended = new Set(this.#groups);
@@ -297,7 +296,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
         if (!this.#read(upTo, budget)) return false;
       } catch (error) {
         // A read failure ends all followers, because the feed cannot determine which changes they
-        // miss. The writer is not affected.
+        // would miss. The writer is not affected.
         for (const group of this.#followedGroups()) failAll(group, error);
       }
     }
@@ -355,7 +354,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       }
       const part = this.#reached.missingOf(group, batch, due);
       if (part === undefined) continue;
-      // The scan is charged only if there are several groups: a single group pays for each row
+      // The scan is charged only if there are several groups. A single group pays for each row
       // instead.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
       evaluatedCount += 1;
@@ -367,8 +366,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Records that the tick ends before the group `next` is served. All groups that precede it have
-   * received the whole batch.
+   * Records that the tick ends before the group `next` is served. All groups before it have
+   * received the entire batch.
    */
   #noteReached(batch: ChangeBatch, next: SubscriptionGroup<Member>): void {
     const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
@@ -382,7 +381,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
    * Delivers the rows of a batch to one group.
    *
    * @returns Whether delivery may continue with the next group, because this one has received all
-   *   rows or has moved to its own feed; if not, the budget was used up first.
+   *   rows or has moved to a feed of its own; if not, the budget was used up first.
    */
   #deliverTo(group: SubscriptionGroup<Member>, part: ChangeBatch, budget: TickBudget): boolean {
     this.#evaluationUnits = 0;
@@ -411,7 +410,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Delivers rows to one group. A failure ends this group and no other.
+   * Delivers rows to one group. A failure ends only this group.
    *
    * @returns Whether the group has received all rows; if not, the budget was used up first.
    */

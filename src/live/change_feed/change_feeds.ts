@@ -1,7 +1,7 @@
 /**
  * Keeps the feeds of all partitions. Each partition has one feed for most of its queries, and a
- * separate feed for each query that is too slow to share one. Without separate feeds, a hundred
- * filters of one user that take 2 ms per row would delay a change of 200 rows by 20 s for all other
+ * separate feed for each query too slow to share one. Without separate feeds, a hundred of one
+ * user's filters that take 2 ms per row would delay a change of 200 rows by 20 s for all other
  * queries.
  *
  * Invariant: a feed is listed here exactly while it has groups.
@@ -24,7 +24,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
     return this.#shared.size === 0 && this.#slow.size === 0;
   }
 
-  /** Returns the feed that the queries of a partition share. */
+  /** Returns the feed shared by the queries of a partition; undefined if there is none. */
   shared({ tableId, owner }: PartitionKey): Feed | undefined {
     return this.#shared.get(tableId)?.get(owner);
   }
@@ -32,7 +32,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
   /** Returns the feeds of the partition's slow queries. */
   slow({ tableId, owner }: PartitionKey): Iterable<Feed> {
     // This check is a fast path: the method runs at every commit, and most servers have no slow
-    // query.
+    // queries.
     if (this.#slow.size === 0) return [];
     return this.#slow.get(tableId)?.get(owner)?.values() ?? [];
   }
@@ -71,13 +71,13 @@ export class ChangeFeeds<Feed extends PartitionKey> {
       byOwner.set(feed.owner, new Map([[fingerprint, feed]]));
       return;
     }
-    // A client that subscribed during a review may be in a second group of the same query.
+    // A client that subscribed during a review may be in a second group for the same query.
     let key = fingerprint;
     while (known.has(key)) key += " again";
     known.set(key, feed);
   }
 
-  /** Removes a feed from the list. @param feed A feed that is listed here. */
+  /** Removes a feed from the list. @param feed A feed listed here. */
   remove(feed: PartitionKey): void {
     if (this.shared(feed) === feed) {
       forgetOwner(this.#shared, feed);

@@ -1,23 +1,24 @@
 /**
- * Decides how many versions a feed reads at a time: as many as one tick can send within the memory
- * limit of a batch, estimated from earlier batches.
+ * Decides how many versions a feed reads at a time: as many as a tick can send within the memory
+ * limit for a batch, estimated from earlier batches.
  */
 import { ReadSize } from "../program/read_size.ts";
 
-/** The maximum number of versions in one batch, and the desired number of messages per batch. */
+/** The maximum number of versions per batch, and the desired number of messages per batch. */
 const FEED_ROWS_MAX = 512;
 const BATCH_MESSAGES_WANTED = 8192;
 
 export class FeedBatchSize {
-  /** The recent average number of messages that one version causes. */
+  /** The recent average number of messages caused by a version. */
   #messagesPerVersion = 1;
   /**
-   * The number of messages that the current batch has produced, and the total size of their rows.
+   * The number of messages that the current batch has produced, and the total size of their rows
+   * in bytes.
    */
   #messageCount = 0;
   #messageBytes = 0;
   /**
-   * The current limit of versions per batch. The limit falls while a group needs several ticks per
+   * The current limit on versions per batch. The limit falls while a group needs several ticks per
    * batch, because each of these ticks reads the batch again.
    */
   #rowsMax = FEED_ROWS_MAX;
@@ -25,8 +26,8 @@ export class FeedBatchSize {
   #readSize: ReadSize | undefined;
 
   /**
-   * @returns The number of versions, 1 or more. @param frameBytesMax The largest size of one
-   * message.
+   * Returns how many versions to read, at least 1.
+   * @param frameBytesMax The maximum size of a message, in bytes.
    */
   rows(frameBytesMax: number): number {
     const wanted = Math.floor(BATCH_MESSAGES_WANTED / Math.max(1, this.#messagesPerVersion));
@@ -36,7 +37,8 @@ export class FeedBatchSize {
   }
 
   /**
-   * Records the messages, and the size of the rows, that part of the current batch has produced.
+   * Records the number of messages, and the size of their rows, that part of the current batch has
+   * produced.
    */
   sent(messageCount: number, rowBytes: number): void {
     this.#messageCount += messageCount;
@@ -49,9 +51,9 @@ export class FeedBatchSize {
   }
 
   /**
-   * Records that a whole batch has been sent.
+   * Records that an entire batch has been sent.
    *
-   * @param replacedBytes The bytes of the versions that the batch replaced.
+   * @param replacedBytes The total size of the versions that the batch replaced.
    */
   finished(rowCount: number, replacedBytes: number): void {
     this.#readSize?.note(rowCount, replacedBytes + this.#messageBytes);

@@ -1,6 +1,6 @@
 /**
- * The groups of a feed that have followers. The collection determines which columns to read for
- * these groups, and which groups a change may concern.
+ * Holds the groups of a feed that have followers. It determines which columns to read for these
+ * groups, and which groups a change may concern.
  *
  * Invariant: each group locates its columns in the feed's batches through its `sources`.
  */
@@ -15,12 +15,14 @@ export class FollowedGroups<Member extends GroupMember> {
   readonly #columns = new FeedColumns();
   #only: SubscriptionGroup<Member> | undefined;
 
-  /** The table columns that a change feed reads for all of its groups. */
+  /** The table columns that the change feed reads for all of its groups. */
   get columnIds(): readonly number[] {
     return this.#columns.ids;
   }
 
-  /** The only group with followers, provided that every change concerns it; undefined otherwise. */
+  /**
+   * The only group with followers, provided that every change concerns it; otherwise undefined.
+   */
   get only(): SubscriptionGroup<Member> | undefined {
     return this.#only;
   }
@@ -30,7 +32,7 @@ export class FollowedGroups<Member extends GroupMember> {
     return this.#index.always.size;
   }
 
-  /** The number of groups that are indexed by the given condition. */
+  /** Returns the number of groups indexed by the given condition. */
   countOf(equality: LiveEquality | undefined): number {
     return this.#index.countOf(equality);
   }
@@ -48,7 +50,10 @@ export class FollowedGroups<Member extends GroupMember> {
     this.#columns.remove(group.program.storedColumnIds);
   }
 
-  /** Yields the groups that a batch may concern, each with its rows; undefined means all rows. */
+  /**
+   * Yields the groups that a batch may concern, each with the rows concerned; undefined means all
+   * rows.
+   */
   *due(batch: ChangeBatch): Generator<readonly [SubscriptionGroup<Member>, DueRows | undefined]> {
     for (const group of this.#index.always) yield [group, undefined];
     if (this.#index.hasConditions) yield* this.#index.candidates(batch, this.#columns.ids);
@@ -57,7 +62,7 @@ export class FollowedGroups<Member extends GroupMember> {
   /**
    * Removes columns that no group needs. Must not be called while a batch is being read.
    *
-   * @param groups All groups of the feed.
+   * @param groups Returns all groups of the feed.
    */
   compactColumns(groups: () => readonly SubscriptionGroup<Member>[]): void {
     if (!this.#columns.compact()) return;
@@ -71,14 +76,14 @@ export class FollowedGroups<Member extends GroupMember> {
 }
 
 /**
- * The columns that a feed reads: the union of the columns of its following groups.
+ * The columns that a feed reads: the union of the columns of its groups with followers.
  *
  * Invariant: a column that a group reads keeps its position, because groups address columns by
  * position, until `compact` reports that positions have changed.
  */
 export class FeedColumns {
   #ids: number[] = [];
-  /** For each column, the number of followed groups that read it. */
+  /** For each column, the number of groups with followers that read it. */
   readonly #uses = new Map<number, number>();
 
   /**
@@ -89,7 +94,7 @@ export class FeedColumns {
     return this.#ids;
   }
 
-  /** Adds the columns of a group that has its first follower. */
+  /** Adds the columns of a group that has gained its first follower. */
   add(columnIds: readonly number[]): void {
     for (const columnId of columnIds) {
       const uses = this.#uses.get(columnId) ?? 0;

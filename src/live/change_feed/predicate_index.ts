@@ -1,8 +1,8 @@
 /**
  * Finds the groups that a change may concern. A group with a condition `column = constant` is
  * concerned if the old or the new version meets the condition; a group without such a condition is
- * concerned by every change. If ten thousand subscriptions each follow one room, a change is tested
- * only against the groups of its own room.
+ * concerned by every change. If ten thousand subscriptions each follow one room, a change is
+ * tested only against the groups that follow its room.
  *
  * Invariant: a group that would match a version, old or new, is always among its candidates.
  */
@@ -16,16 +16,15 @@ const NEW = 1;
 const OLD = 2;
 
 /**
- * The rows of a batch that may concern a group, and the versions of each row that meet its
- * condition.
+ * The rows of a batch that may concern a group, and which versions of each row meet its condition.
  */
 export class DueRows {
   /** The indexes of the matching rows, ascending. */
   readonly rows: number[] = [];
-  /** The versions of each row that meet the condition: NEW, OLD or both. */
+  /** Which versions of each row meet the condition: NEW, OLD or both. */
   readonly #versions: number[] = [];
   readonly #batch: ChangeBatch;
-  /** Whether at least one row has a version that does not meet the condition. */
+  /** Whether any row has a version that does not meet the condition. */
   #isPartial = false;
 
   constructor(batch: ChangeBatch) {
@@ -38,14 +37,14 @@ export class DueRows {
     if (versions !== versionsAt(this.#batch, row)) this.#isPartial = true;
   }
 
-  /** Whether this selection covers the whole batch, with all versions of its rows. */
+  /** Whether this selection covers the entire batch, with all versions of its rows. */
   get areAll(): boolean {
     return this.rows.length === this.#batch.rowCount && !this.#isPartial;
   }
 
   /**
-   * Copies the selected rows from index `start` on. The copy marks each version that does not meet
-   * the condition as absent, so that no expression is evaluated on it.
+   * Copies the selected rows from index `start` onwards. The copy marks each version that does not
+   * meet the condition as absent, so that no expression is evaluated on it.
    */
   taken(start: number): ChangeBatch {
     const rows = Uint32Array.from(start === 0 ? this.rows : this.rows.slice(start));
@@ -62,8 +61,8 @@ export class DueRows {
 export class PredicateIndex<Group extends { readonly equality: LiveEquality | undefined }> {
   readonly #always = new Set<Group>();
   /**
-   * The groups by column and value. The map is created for the first condition, because users
-   * mostly follow all of their own rows.
+   * The groups by column and value. The map is created for the first condition, because most users
+   * follow all of their own rows.
    */
   #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
 
@@ -104,8 +103,8 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
   }
 
   /**
-   * The groups for which every change must be tested. The returned set is the index's own, not a
-   * copy.
+   * The groups against which every change must be tested. The returned set is the index's own, not
+   * a copy.
    */
   get always(): ReadonlySet<Group> {
     return this.#always;
@@ -116,7 +115,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
     return this.#byColumn !== undefined;
   }
 
-  /** The number of groups whose condition is the given one. */
+  /** Returns the number of groups with the given condition. */
   countOf(equality: LiveEquality | undefined): number {
     if (equality === undefined) return 0;
     return this.#byColumn?.get(equality.columnId)?.get(equality.value)?.size ?? 0;
@@ -146,7 +145,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
         const versions = versionsAt(batch, row);
         const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);
         const before = (versions & OLD) === 0 ? null : valueAt(oldValues, row);
-        // No group has a condition that NULL meets, because NULL equals no value.
+        // NULL meets no group's condition, because NULL equals no value.
         if (after === before) {
           add(byValue.get(after), row, NEW | OLD);
         } else {
@@ -160,8 +159,8 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
 }
 
 /**
- * Returns the versions that a row of a batch has. The values that a tombstone retains do not count
- * as a version.
+ * Returns which versions a row of a batch has. The values retained by a tombstone do not count as
+ * a version.
  */
 function versionsAt({ deleted, hasOld }: ChangeBatch, row: number): number {
   return (deleted[row] === 1 ? 0 : NEW) | (hasOld[row] === 1 ? OLD : 0);

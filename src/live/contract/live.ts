@@ -1,5 +1,6 @@
 /**
- * The interface through which the server uses live queries. `live_engine.ts` implements it.
+ * Defines the interface through which the server uses live queries. `live_engine.ts` implements
+ * it.
  *
  * A subscription is a cursor over `_seq`. There is no buffer of changes, so a slow client costs
  * only a position, not a queue. The engine calls the sink in the same tick in which a message is
@@ -18,55 +19,55 @@ import type { LiveMatch, LivePlan, LiveRow, ResultMatch } from "../../sql/mod.ts
 import type { DeliveryReport } from "../measures/delivery_times.ts";
 import type { RowPage } from "../rows/row_page.ts";
 
-/** A data message that many sockets may send. Each encoding is produced once, on first use. */
+/**
+ * A data message that may be sent on many sockets. Each encoding is produced once, on first use.
+ */
 export interface SharedMessage {
   readonly message: DataMessage;
   /**
-   * The batch in columnar form; present while its rows have not been turned into objects. Reading
-   * `message` creates the objects.
+   * The batch in columnar form; present until its rows are turned into objects. Reading `message`
+   * creates the objects.
    */
   readonly paged?: PagedBatch;
-  /** The encoded forms, by format number. The code in `server/frames` fills them in. */
+  /** The encoded forms, by format number. `server/frames` fills them in. */
   readonly encoded: (string | Uint8Array | undefined)[];
 }
 
-/** The fields of the message `initial_data_batch`. */
+/** The fields of an `initial_data_batch` message. */
 export interface PagedBatch {
   readonly subscriptionId: string;
   readonly rows: RowPage;
   readonly control: BatchControl;
 }
 
-/** Receives the messages of one connection. */
+/** Receives the messages for a connection. */
 export interface LiveSink {
   /**
-   * The connection's id as shown to operators. The id is computed on demand, so that it need not be
+   * The connection's id as shown to operators. It is computed on demand, so that it need not be
    * stored.
    */
   readonly connectionId: string;
   /**
-   * The backpressure state of this connection while it has subscriptions. It is stored here because
-   * a separate table would need an entry for each idle connection.
+   * The backpressure state of this connection while it has subscriptions. It is stored here
+   * because a separate table would need an entry for each idle connection.
    */
   backpressure?: unknown;
   /**
-   * Accepts a message in every case. Returns false if the socket's queue is over its budget
-   * afterwards; the engine then sends nothing more to this sink until `LiveSubscription.drained` is
-   * called.
+   * Accepts a message in every case. Returns false if the socket's queue is then over its budget;
+   * the engine sends nothing more to this sink until `LiveSubscription.drained` is called.
    */
   send(message: SharedMessage): boolean;
-  /** The number of bytes that wait for the network. */
+  /** The number of bytes waiting for the network. */
   readonly queuedBytes: number;
   /**
-   * Called when a subscription has ended. The message states the reason, and the sink accepts it in
-   * every case.
+   * Called when a subscription has ended. `message` states the reason; the sink always accepts it.
    */
   end(message: ErrorMessage): void;
 }
 
 /**
- * A "behind" subscription still has to catch up with changes. A "following" subscription is sent
- * each change as it occurs.
+ * The state of a subscription: "behind" means that it still has to catch up with changes,
+ * "following" that it is sent each change as it occurs.
  */
 export type SubscriptionState = "loading" | "behind" | "following" | "ended";
 
@@ -75,15 +76,15 @@ export interface LiveSubscription {
   readonly state: SubscriptionState;
   /**
    * The seq up to which everything has been sent, so that the client may resume from it. Undefined
-   * until the first batch is complete, and during a review after a changed definition: a client
-   * that resumed after that point would keep rows that its query no longer returns.
+   * until the first batch is complete, and during a review after a definition has changed: a
+   * client that resumed after that point would keep rows that its query no longer returns.
    */
   readonly position: Seq | undefined;
-  /** Requests one more batch. Requests are counted during loading and ignored afterwards. */
+  /** Requests another batch. Requests are counted during loading and ignored afterwards. */
   nextBatch(): void;
   /**
-   * Notifies the engine that the socket's queue has space again, so that all waiting subscriptions
-   * of the sink continue.
+   * Tells the engine that the socket's queue has space again, so that all waiting subscriptions of
+   * the sink continue.
    */
   drained(): void;
   /** Ends the subscription without a message. */
@@ -91,12 +92,13 @@ export interface LiveSubscription {
 }
 
 /**
- * Thrown to refuse a subscription. `message` can be sent as it is: its `subscription_id` is set.
+ * Thrown to refuse a subscription. The `response` can be sent as it is: its `subscription_id` is
+ * set.
  */
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
   /**
-   * Whether the user lacks a right and the error hides this by saying that the table does not
+   * Whether the user lacks a right and the error hides this by claiming that the table does not
    * exist.
    */
   readonly isHidden: boolean;
@@ -111,7 +113,7 @@ export class SubscriptionError extends Error {
 
 export interface LiveEngine {
   /**
-   * Opens a live query. The ack is sent in this tick. So is the first batch, unless the client has
+   * Opens a live query. The ack is sent in this tick. So is the first batch, unless the client
    * asked for changes only.
    *
    * @throws {SubscriptionError} If the query cannot be opened.
@@ -121,13 +123,13 @@ export interface LiveEngine {
     spec: SubscriptionSpec;
     sink: LiveSink;
   }): LiveSubscription;
-  /** The rows of `system.live`, one per subscription. */
+  /** Returns the rows of `system.live`, one per subscription. */
   subscriptions(): readonly LiveRow[];
   /** Finds the existing group that a query would join. */
   match(plan: LivePlan): LiveMatch;
   /** Finds the group of a materialised query. */
   matchResult(fingerprint: string): ResultMatch | undefined;
-  /** The delivery figures for `/metrics`. */
+  /** Returns the delivery figures for `/metrics`. */
   delivery(): DeliveryReport;
   /** Executes KILL LIVE QUERY. Returns false if no such subscription exists. */
   kill(liveId: string): boolean;

@@ -1,5 +1,5 @@
 /**
- * Tracks whether the queue of one connection is full. The subscriptions of the connection share its
+ * Tracks whether a connection's queue is full. The subscriptions of the connection share its
  * socket: when one of them fills the queue, the others have to wait as well.
  */
 import type { LiveSink, SharedMessage } from "../contract/live.ts";
@@ -20,7 +20,7 @@ export class ConnectionBackpressure {
     this.sink = sink;
   }
 
-  /** Whether nothing more may be sent until `drained`. */
+  /** Whether the queue is full, so that nothing more may be sent until `drained`. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -29,7 +29,7 @@ export class ConnectionBackpressure {
     if (!this.sink.send(message)) this.#isFull = true;
   }
 
-  /** Remembers a subscription that has more to send once the queue has space. */
+  /** Registers a subscription that has more to send once the queue has space. */
   addWaiting(subscription: Advancing): void {
     this.#waiting ??= new Set();
     this.#waiting.add(subscription);

@@ -1,6 +1,6 @@
 /**
  * Groups subscriptions that run the same query over the same rows. A change is evaluated once for
- * the group and turned into one message per distinct subscription id, because clients of the same
+ * the group and turned into one message per distinct subscription id. Clients running the same
  * program tend to choose the same ids.
  *
  * All subscriptions in a group are its members. A member is a follower once it has received
@@ -23,11 +23,11 @@ import {
 
 /** The range of seqs that a message of changes covers for a follower. */
 export interface Reach {
-  /** The seq of the last change in a message of changes. */
+  /** The seq of the last change in the message. */
   readonly lastSeq: Seq;
-  /** The seq up to which every matching change was sent earlier. */
+  /** The seq up to which every matching change had already been sent. */
   readonly before: Seq;
-  /** The number of changes in a message of changes. */
+  /** The number of changes in the message. */
   readonly count: number;
 }
 
@@ -45,35 +45,32 @@ export interface GroupChangeFeed<Member extends GroupMember> {
   readonly tableId: number;
   readonly owner: number;
   readonly isEmpty: boolean;
-  /** Whether the group still waits for its review after a changed definition. */
+  /** Returns whether the group is still waiting for its review after a definition has changed. */
   isSuspended(group: SubscriptionGroup<Member>): boolean;
   /** Returns the seq up to which every follower of the group has been sent everything. */
   positionOf(group: SubscriptionGroup<Member>): Seq;
-  /**
-   * Called when another member has caught up with the feed and will receive each change from now
-   * on.
-   */
+  /** Called when a member has caught up with the feed and will receive each change from now on. */
   followed(group: SubscriptionGroup<Member>): void;
   unfollowed(group: SubscriptionGroup<Member>): void;
-  /** Called when a subscription has ended. The group ends with its last subscription. */
+  /** Called when a subscription has ended. The group ends together with its last subscription. */
   left(group: SubscriptionGroup<Member>, member: Member): void;
   /**
-   * Adds a member that is ahead of the feed or belongs to a suspended group, so that the feed
+   * Registers a member that is ahead of the feed or belongs to a suspended group, so that the feed
    * resumes it later.
    */
   addWaiting(member: Member): void;
 }
 
-/** The part of a subscription's specification that determines its group. */
+/** The part of a subscription request that determines its group. */
 export type QuerySpec = Omit<SubscriptionSpec, "id" | "options">;
 
 export class SubscriptionGroup<Member extends GroupMember> {
-  /** The feed that the group follows. It is replaced once the query turns out to be slow. */
+  /** The feed that the group follows. It is replaced if the query turns out to be slow. */
   feed: GroupChangeFeed<Member>;
-  /** The number of times in a row that the feed had to wait for this group. */
+  /** How many times in a row the feed had to wait for this group. */
   slowVisits = 0;
   program: LiveProgram;
-  /** The query that all members share. Each member has its own id and options. */
+  /** The query shared by all members. Each member has its own id and options. */
   readonly asked: QuerySpec;
   /**
    * The positions of the plan's columns in the feed's batches. They are valid only while the group
@@ -81,17 +78,17 @@ export class SubscriptionGroup<Member extends GroupMember> {
    */
   sources: Sources;
   /**
-   * The members that are not followers at present. The set is created for the first such member.
+   * The members that are not currently followers. The set is created for the first such member.
    */
   #others: Set<Member> | undefined;
   /**
-   * The only follower, if there is just one. Most groups that follow a user's own rows have one
+   * The only follower, if there is exactly one. Most groups that follow a user's own rows have one
    * follower.
    */
   #only: Member | undefined;
   /**
    * All followers by subscription id, once there has been a second follower. An id with a single
-   * follower has no set, because most ids have only one follower.
+   * follower has no set, because most ids have only one.
    */
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;
@@ -109,7 +106,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
     return this.program.storedColumnIds.includes(equality.columnId) ? equality : undefined;
   }
 
-  /** The part of the filter that the feed's index does not decide. */
+  /** The part of the filter not already decided by the feed's index. */
   get filter(): CompiledExpression | undefined {
     const { equality } = this;
     return equality === undefined ? this.program.plan.filter : equality.rest;
@@ -136,13 +133,13 @@ export class SubscriptionGroup<Member extends GroupMember> {
     this.#others.add(member);
   }
 
-  /** Removes an ended subscription, which must no longer be a follower. */
+  /** Removes an ended subscription. It must no longer be a follower. */
   leave(member: Member): void {
     this.#removeOther(member);
     this.feed.left(this, member);
   }
 
-  /** Turns a member that has everything up to the feed's position into a follower. */
+  /** Turns a member that has received everything up to the feed's position into a follower. */
   follow(member: Member): void {
     this.#removeOther(member);
     this.#addFollower(member);
@@ -215,7 +212,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
     this.#followerCount -= 1;
   }
 
-  /** Sends one message to each follower. Returns the number of messages. */
+  /** Sends a message to each follower. Returns the number of messages. */
   #send(pending: PendingChange, reach: Reach): number {
     const only = this.#only;
     if (only !== undefined) {

@@ -2,9 +2,9 @@
  * Turns rows and changes into messages. This module decides which changes share a message and how
  * large a message may become.
  *
- * Invariants: a message never contains changes from two commits, of two kinds, or with two reasons.
- * Messages keep the order of the changes, so a client that resumes from the highest `_seq` of any
- * message skips nothing. Only a message with a single row may exceed the frame size.
+ * Invariants: a message never contains changes from two commits, of two kinds, or with two
+ * reasons. Messages keep the order of the changes, so a client that resumes from the highest
+ * `_seq` of any message skips nothing. Only a message with a single row may exceed the frame size.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -26,13 +26,13 @@ import {
 } from "../rows/frame_budget.ts";
 import { RowPage } from "../rows/row_page.ts";
 
-/** The maximum number of rows in one `change`, as docs/live.md promises to clients. */
+/** The maximum number of rows in a `change` message, as documented for clients in docs/live.md. */
 const CHANGE_ROWS_MAX = 1000;
 
 /**
- * The maximum number of subscription ids for which the finished message is kept. Clients of one
- * program tend to choose the same ids and then share the whole message; other clients share only
- * its rows.
+ * The maximum number of subscription ids for which the finished message is kept. Clients running
+ * the same program tend to choose the same ids and then share the entire message; other clients
+ * share only its rows.
  */
 const MESSAGES_MAX = 4;
 
@@ -46,9 +46,9 @@ export interface PendingChange {
   readonly commitSeq: number;
   /** The time of the commit that made the changes, in Unix milliseconds. */
   readonly commitMs: number;
-  /** The seq of the last change in a message of changes. */
+  /** The seq of the last change in the message. */
   readonly lastSeq: Seq;
-  /** The number of changes in a message of changes. */
+  /** The number of changes in the message. */
   readonly count: number;
   /**
    * Whether this is the last message of its commit. Set only for a materialised query.
@@ -66,8 +66,8 @@ export interface PendingChangeOptions {
 /**
  * Removes and returns the longest run of changes that may share a message.
  *
- * @param start Index of the first change.
- * @param countMax Largest number of changes to take, 1 or more.
+ * @param start The index of the first change.
+ * @param countMax The maximum number of changes to take, at least 1.
  */
 export function pendingChangeFrom(
   changes: readonly LiveChange[],
@@ -98,7 +98,7 @@ export function pendingChangeFrom(
   return reason === undefined ? pending : { ...pending, reason };
 }
 
-/** Addresses a pending change to one subscription id. */
+/** Addresses a pending change to a subscription id. */
 export function changeMessage(pending: PendingChange, subscriptionId: string): ChangeMessage {
   const { type, reason, rows, oldValues, commitMs: ts, commitSeq, isCommitEnd } = pending;
   const end = isCommitEnd === undefined ? {} : { commit_end: isCommitEnd };
@@ -146,7 +146,7 @@ export function ackMessage(options: {
 }
 
 /**
- * Builds the message for one batch of a subscription's rows. The rows of a page stay in columnar
+ * Builds the message for a batch of a subscription's rows. The rows of a page stay in columnar
  * form until row objects are requested.
  */
 export function sharedBatch(options: {
@@ -159,7 +159,7 @@ export function sharedBatch(options: {
   return shared(batchMessage(options, rows));
 }
 
-/** A batch whose row objects are created on first access. */
+/** A batch message that creates its row objects on first access. */
 class PageMessage implements SharedMessage {
   readonly encoded: SharedMessage["encoded"] = [];
   readonly paged: PagedBatch;
@@ -191,7 +191,7 @@ export function shared(message: SharedMessage["message"]): SharedMessage {
   return { message, encoded: [] };
 }
 
-/** The messages made from one pending change or batch, by subscription id. */
+/** The messages created from a pending change or a batch, by subscription id. */
 export class Messages {
   readonly #byId = new Map<string, SharedMessage>();
 
@@ -205,7 +205,7 @@ export class Messages {
 }
 
 /**
- * Returns how many changes, counted from the first, fit into one frame. The result is at least 1.
+ * Returns how many changes, counted from the first, fit into a frame. The result is at least 1.
  */
 function fittingCount(changes: readonly LiveChange[], frameBytesMax: number): number {
   if (roughBytes(changes) <= frameBytesMax - ENVELOPE_BYTES_MAX) return changes.length;

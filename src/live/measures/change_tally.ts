@@ -1,9 +1,9 @@
 /**
- * Counts the changes sent to one subscription, for operators. Its times are readings of the
+ * Counts the changes sent to a subscription, for operators. Its times are readings of the
  * monotonic clock.
  *
- * Invariant: the seq of the last change never falls. It stays the same while only time changes the
- * rows of a result.
+ * Invariant: the seq of the last change never falls. It stays the same when a result's rows change
+ * only with time.
  */
 import { assert } from "../../base/assert.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";

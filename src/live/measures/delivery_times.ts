@@ -1,8 +1,7 @@
 /**
  * Measures, for operators, how long changes take from their commit to a socket's queue.
  *
- * If a change is older than the subscription, it was replayed rather than delivered late, so it is
- * not measured.
+ * A change older than the subscription was replayed, not delivered late, so it is not measured.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -11,17 +10,17 @@ export const DELIVERY_BOUNDS: readonly number[] = [0.001, 0.002, 0.005, 0.01, 0.
 
 export interface DeliveryReport {
   /**
-   * The number of messages in each bucket. The last entry counts the messages that took longer than
-   * the last bound.
+   * The number of messages in each bucket. The last entry counts the messages that took longer
+   * than the last bound.
    */
   readonly counts: readonly number[];
   readonly sumSeconds: number;
   /** The number of changes sent, including replayed changes. */
   readonly changes: number;
-  /** The number of subscriptions that wait for their socket or are catching up. */
+  /** The number of subscriptions waiting for their socket or catching up. */
   readonly behind: number;
   readonly loading: number;
-  /** The largest distance between a subscription's position and the newest commit. */
+  /** The largest lag between a subscription's position and the newest commit, in milliseconds. */
   readonly lagMsMax: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The compiled form of a live query, which its group shares.
+ * The compiled form of a live query, shared by the members of its group.
  *
  * A program decides which versions match the plan, and builds their rows for the wire. Snapshot,
  * replay and live delivery use the same program, so that a single filter decides whether a row
@@ -33,7 +33,7 @@ import { ReadSize } from "./read_size.ts";
 
 export type ChangeType = "insert" | "update" | "delete";
 
-/** A change to the result of a live query, caused by one row version. */
+/** A change to the result of a live query, caused by a single row version. */
 export interface LiveChange {
   readonly type: ChangeType;
   readonly seq: Seq;
@@ -44,7 +44,9 @@ export interface LiveChange {
   readonly row: WireRow | undefined;
   /** The old values of changed fields; undefined if the row enters the result. */
   readonly old: WireRow | undefined;
-  /** Why a row was deleted; absent if somebody deleted it, or it no longer matches the query. */
+  /**
+   * Why a row was deleted; absent if a statement deleted it, or if it no longer matches the query.
+   */
   readonly reason?: "expired";
 }
 
@@ -59,11 +61,11 @@ const DELETED_SOURCE = -2;
 
 /**
  * The minimum number of rows to read at once, however slow their evaluation is, because opening a
- * scan costs as much as reading a few rows.
+ * scan takes as long as reading a few rows.
  */
 const READ_ROWS_MIN = 16;
 
-/** Describes how the versions in a change batch are evaluated. */
+/** How to evaluate the versions in a change batch. */
 interface ChangeOptions {
   readonly sources: Sources;
   /** The filter that a version must pass; undefined keeps all versions. */
@@ -79,7 +81,7 @@ export interface PartialResult<T> {
 
 export class LiveProgram {
   readonly plan: LivePlan;
-  /** The stored columns of the plan, each once: the columns to request from the store. */
+  /** The stored columns of the plan, without repetition: the columns to request from the store. */
   readonly storedColumnIds: readonly number[];
   /** The sources of the plan's columns in a batch whose columns are exactly `storedColumnIds`. */
   readonly ownSources: Sources;
@@ -93,14 +95,14 @@ export class LiveProgram {
     this.shape = rowShapeOf(plan);
   }
 
-  /** The read size for readers that serve one subscription. Created on first use. */
+  /** The read size for readers that serve a single subscription. Created on first use. */
   get readSize(): ReadSize {
     this.#readSize ??= new ReadSize();
     return this.#readSize;
   }
 
   /**
-   * Returns the number of rows to read in one step: as many as one tick can evaluate, but at most
+   * Returns the number of rows to read in one step: as many as a tick can evaluate, but at most
    * `rowsMax`.
    */
   rowsAtOnce(rowsMax: number): number {
@@ -123,14 +125,14 @@ export class LiveProgram {
     const startMs = pace.monotonicMs();
     const result = evaluate(count);
     const tookMs = pace.monotonicMs() - startMs;
-    // The size of the values is not counted, because a row that produces long values also takes
-    // long to evaluate.
+    // The size of the values is not counted, because a row that produces long values also takes a
+    // long time to evaluate.
     pace.rows.note({ rowCount: count, tookMs, madeBytes: 0 });
     budget.spendMs(tookMs);
     return { rowCount: count, result };
   }
 
-  /** Finds the plan's columns in batches with the columns `columnIds`. */
+  /** Locates the plan's columns in batches whose columns are `columnIds`. */
   sourcesIn(columnIds: readonly number[]): Sources {
     return this.plan.columnIds.map((columnId) => {
       if (columnId === SEQ_COLUMN_ID) return SEQ_SOURCE;
@@ -142,7 +144,7 @@ export class LiveProgram {
   }
 
   /**
-   * Returns the new versions of a change batch, with the columns that the plan reads. The result
+   * Returns the new versions in a change batch, with the columns that the plan reads. The result
    * aliases the batch.
    */
   newSide(batch: ChangeBatch, sources: Sources): Batch {
@@ -155,7 +157,7 @@ export class LiveProgram {
     return { rowCount: batch.rowCount, columns };
   }
 
-  /** Returns the replaced versions of a change batch. Rows without `hasOld` must not be read. */
+  /** Returns the replaced versions in a change batch. Rows without `hasOld` must not be read. */
   oldSide(batch: ChangeBatch, sources: Sources): Batch {
     const columns: Vector[] = [];
     for (const source of sources) {
@@ -190,8 +192,8 @@ export class LiveProgram {
   }
 
   /**
-   * Computes the changes that a batch makes to the result, from row `start` on and for as many rows
-   * as fit into a tick.
+   * Computes the changes that a batch makes to the result, from row `start` onwards, for as many
+   * rows as fit into a tick.
    */
   changesFrom(
     batch: ChangeBatch,
@@ -248,8 +250,8 @@ export class LiveProgram {
   }
 
   /**
-   * Builds one change from the rows before and after, at least one of which exists. The change
-   * takes ownership of both rows.
+   * Builds a change from the row before and the row after, at least one of which exists. The
+   * change takes ownership of both rows.
    */
   changeAt(
     batch: ChangeBatch,
@@ -264,7 +266,7 @@ export class LiveProgram {
       assert(oldRow !== undefined, "a change must have a row before or after");
       oldRow[this.shape.seqName] = seq;
       oldRow["_deleted"] = true;
-      // In a table without a primary key, the seq of its insert identifies a row.
+      // In a table without a primary key, a row is identified by the seq of its insert.
       const isKeyless = this.plan.keyFieldIndexes.length === 0;
       const old = isKeyless && oldRow !== undefined ? { ...oldRow, _row_seq: prev } : oldRow;
       const isExpired = batch.deleted[row] === 1 && this.plan.isExpiry?.(prev, seq) === true;
@@ -297,7 +299,7 @@ function isKept(batch: Batch, filter: CompiledExpression | undefined): boolean {
   return filter === undefined || valueAt(filter.evaluate(batch), 0) === true;
 }
 
-/** Marks the rows that a given filter keeps, as {@linkcode LiveProgram.matches} does. */
+/** Marks the rows that `filter` keeps, as {@linkcode LiveProgram.matches} does. */
 function flagsOf(
   batch: Batch,
   eligible: Uint8Array | undefined,
@@ -320,7 +322,9 @@ function chosenOf(batch: Batch, chosen: Selection | undefined): Batch {
   return isWhole ? batch : takeBatch(batch, chosen);
 }
 
-/** Returns the chosen rows of every column. The result aliases the batch if they are adjacent. */
+/**
+ * Returns the chosen rows of every column. The result aliases the batch if the rows are adjacent.
+ */
 function takeBatch(batch: Batch, chosen: Selection): Batch {
   const first = at(chosen, 0);
   const end = at(chosen, chosen.count - 1) + 1;
@@ -339,7 +343,8 @@ export function selectionOf(flags: Uint8Array, rowCount: number): Selection {
 }
 
 /**
- * Returns adjacent rows of a change batch, with all their columns. The result aliases the batch.
+ * Returns a range of adjacent rows of a change batch, with all their columns. The result aliases
+ * the batch.
  */
 export function sliceChanges(batch: ChangeBatch, start: number, end: number): ChangeBatch {
   if (start === 0 && end === batch.rowCount) return batch;
@@ -355,14 +360,14 @@ export function sliceChanges(batch: ChangeBatch, start: number, end: number): Ch
   };
 }
 
-/** Returns adjacent rows of a batch. The result aliases the batch. */
+/** Returns a range of adjacent rows of a batch. The result aliases the batch. */
 export function sliceRows(batch: Batch, start: number, end: number): Batch {
   if (start === 0 && end === batch.rowCount) return batch;
   const columns = batch.columns.map((column) => slice(column, start, end));
   return { rowCount: end - start, columns };
 }
 
-/** Returns some rows of a change batch, with all their columns. */
+/** Returns the chosen rows of a change batch, with all their columns. */
 export function takeChanges(batch: ChangeBatch, chosen: Selection): ChangeBatch {
   const { rows, count } = chosen;
   const seqs = new Float64Array(count);
@@ -409,7 +414,10 @@ function inverted(flags: Uint8Array, length: number): Uint8Array {
   return result;
 }
 
-/** Sets the flag of each row for which a filter is true. `chosen` maps values to rows. */
+/**
+ * Sets the flag of each row for which a filter is true. `chosen` maps the positions in `verdict`
+ * to rows.
+ */
 function markTrue(verdict: Vector, flags: Uint8Array, chosen: Selection | undefined): void {
   const count = chosen === undefined ? flags.length : chosen.count;
   assert(verdict.length === count, "a filter must yield one value for each row");

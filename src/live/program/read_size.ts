@@ -2,8 +2,8 @@
  * Decides how many versions of a table are read at a time: as many as a byte limit allows,
  * estimated from the size of recent versions.
  *
- * A reader that counted only rows would decode 256 versions of 100 KB and the versions that they
- * replaced, 50 MB in all, to fill one frame, and would discard the rest when that frame fills the
+ * A reader that counted only rows would decode 256 versions of 100 KB and the versions they
+ * replaced, 50 MB in all, to fill one frame, and would discard the rest when that frame filled the
  * socket. The size of a version is known only after the version has been read. The first batches
  * are therefore small, each batch is at most twice as long as the previous one, and a heavy batch
  * immediately shortens the next one.
@@ -14,25 +14,27 @@ import type { Vector } from "../../types/mod.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 import type { LiveChange } from "./live_program.ts";
 
-/** The target size of one batch in bytes. One tick cannot turn this many bytes into messages. */
+/**
+ * The target size of a batch in bytes. No tick can turn more than this many bytes into messages.
+ */
 const BATCH_BYTES_MAX = 1 << 20;
 
-/** The assumed size of a version before the first one has been read. */
+/** The size assumed for a version before the first one has been read, in bytes. */
 const VERSION_BYTES_FIRST = 16_384;
 
-/** The number of bytes that can be decoded and turned into a message for one unit. */
+/** How many bytes can be decoded and turned into a message at the cost of one unit. */
 const BYTES_PER_UNIT = 1024;
 
-/** The size of a cell that is not a string. */
+/** The size assumed for a cell that is not a string, in bytes. */
 const PLAIN_BYTES = 8;
 
 export class ReadSize {
   #versionBytes = VERSION_BYTES_FIRST;
 
   /**
-   * Returns how many versions to read in one step, 1 or more.
+   * Returns how many versions to read in one step, at least 1.
    *
-   * @param frameBytesMax The largest size of one message. More bytes than that could not be sent
+   * @param frameBytesMax The maximum size of a message. More bytes than this could not be sent
    *   soon.
    */
   rowsOf({ frameBytesMax, rowsMax }: { rowsMax: number; frameBytesMax: number }): number {
@@ -40,14 +42,14 @@ export class ReadSize {
     return Math.max(1, Math.min(rowsMax, Math.floor(bytesMax / this.#versionBytes)));
   }
 
-  /** Records the total size of `versionCount` versions, of which there is at least one. */
+  /** Records the total size of `versionCount` versions. There must be at least one. */
   note(versionCount: number, bytes: number): void {
     this.#versionBytes = Math.max(bytes / versionCount, this.#versionBytes / 2, 1);
   }
 
   /**
-   * Records the size of rows in a batch and of the changes made from them, and charges both to the
-   * budget.
+   * Records the size of rows in a batch and of the changes produced from them, and charges both to
+   * the budget.
    */
   take(
     { batch, end, start }: { batch: ChangeBatch; start: number; end: number },
@@ -81,8 +83,8 @@ export function rowBytesOf(changes: readonly LiveChange[]): number {
 }
 
 /**
- * Estimates the size of a range of rows in a column. Replaced values are looked up individually, so
- * replaced strings are always in a vector of kind `any`, which stores single values.
+ * Estimates the size of a range of rows in a column. Replaced values are looked up individually,
+ * so replaced strings are always in a vector of kind `any`, which stores individual values.
  */
 function bytesOfColumn(column: Vector, start: number, end: number): number {
   if (column.kind !== "any") return column.kind === "const" ? 0 : PLAIN_BYTES * (end - start);

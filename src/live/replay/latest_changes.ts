@@ -1,13 +1,13 @@
 /**
- * Computes the net effect of a range of versions on a client that has the result at a given
+ * Computes the net effect of a range of versions for a client that has the result as of a given
  * position.
  *
- * A version has an effect only if it is its key's newest version up to the boundary. If the newest
+ * A version has an effect only if it is its key's newest version up to the boundary. If that
  * version matches, it is sent as a row. If it does not match, a delete is sent if the key matched
  * at the position or at any time since, because a client whose earlier replay was interrupted may
- * have a version from in between. Whether the key matched is found by walking back along `prev`, so
- * no set of keys is kept. A long walk pauses and continues in a later tick. Versions never change,
- * so the seq of the next version is all the state it needs.
+ * have a version from in between. Whether the key matched is found by walking back along `prev`,
+ * so no set of keys is kept. A long walk pauses and continues in a later tick. Versions never
+ * change, so the seq of the next version is all the state that a walk needs.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -26,8 +26,8 @@ import type { TickBudget } from "../scheduler/tick_budget.ts";
 const UNFINISHED = "unfinished";
 
 /**
- * The cost of examining one predecessor: each opens a scan for one version, which takes about 20
- * µs.
+ * The cost of examining a predecessor: each one requires opening a scan for a single version,
+ * which takes about 20 µs.
  */
 const STEP_UNITS = 20;
 
@@ -36,17 +36,17 @@ export interface LatestOptions {
   readonly program: LiveProgram;
   /** The seq up to which the client has received everything. */
   readonly position: Seq;
-  /** The seq after which the range of versions begins (exclusive). */
+  /** The exclusive start of the range of versions. */
   readonly after: Seq;
   /**
-   * The inclusive end of the range. A version counts as the newest if no later version exists at
-   * this seq.
+   * The inclusive end of the range. A version counts as its key's newest if there is no later
+   * version up to this seq.
    */
   readonly boundary: Seq;
   readonly budget: TickBudget;
 }
 
-/** Whether a version and its predecessor belong to the result. */
+/** Whether each version and its predecessor belong to the result. */
 interface Sides {
   readonly isRow: Uint8Array;
   readonly rows: readonly MutableRow[];
@@ -54,7 +54,7 @@ interface Sides {
   readonly leavers: readonly MutableRow[];
 }
 
-/** A walk back along a key that did not finish in its tick. */
+/** A walk back along a key's versions that did not finish within its tick. */
 interface Walk {
   /** The seq of the version whose predecessors are being examined. */
   readonly seq: number;
@@ -62,13 +62,13 @@ interface Walk {
   readonly prev: number;
 }
 
-/** The state of one replay, including a walk that is unfinished at the end of a tick. */
+/** The state of a replay, including a walk left unfinished at the end of a tick. */
 export class LatestChanges {
   #walk: Walk | undefined;
 
   /**
-   * Whether the next batch begins with a version whose walk is unfinished. In that case one version
-   * is enough.
+   * Whether the next batch begins with a version whose walk is unfinished. If so, it is enough to
+   * read one version.
    */
   get isWalking(): boolean {
     return this.#walk !== undefined;
@@ -141,8 +141,8 @@ export class LatestChanges {
 }
 
 /**
- * Examines the version `prev`. Returns its row if it matched, otherwise the point at which the walk
- * continues.
+ * Examines the version `prev`. Returns its row if it matched; otherwise the point at which the
+ * walk continues.
  */
 function stepBack(
   prev: number,
@@ -160,7 +160,7 @@ function stepBack(
     const step = scan.next();
     if (step === undefined) {
       // A missing version has expired, as have all earlier ones. Clients are not notified when a
-      // row expires, so no delete is due.
+      // row expires, so no delete is needed.
       const { tableId: id } = program.plan;
       assert(prev <= store.expiredSeq(id), "a predecessor above the position must be in history");
       return { row: undefined, prev: 0 };
@@ -196,7 +196,7 @@ function sidesOf(batch: ChangeBatch, isNewest: Uint8Array, program: LiveProgram)
   return { isRow, rows, isLeaver, leavers };
 }
 
-/** Marks each version that is the newest version of its key at the boundary. */
+/** Marks each version that is its key's newest at the boundary. */
 function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
   const { store, program, after, boundary } = options;
   const { tableId, owner } = program.plan;

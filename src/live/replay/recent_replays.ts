@@ -3,10 +3,10 @@
  * same time, most of them from the same position. If a thousand clients missed the same thousand
  * changes, the changes are read and encoded once, not a thousand times.
  *
- * The program, the position and the versions alone determine a batch that ends before the boundary,
- * and versions never change. The batch is therefore the same for every replay whose boundary is at
- * or after the end of the batch. Sharing it halves the processor time of such a reconnect. The cost
- * is that a row that has expired in the meantime may still be replayed.
+ * A batch that ends before the boundary is determined solely by the program, the position and the
+ * versions, and versions never change. The batch is therefore the same for every replay whose
+ * boundary is at or after the end of the batch. Sharing it halves the processor time of such a
+ * reconnect. In return, a row that has expired in the meantime may still be replayed.
  *
  * Invariant: an entry belongs to the current plan of its group, and expires after a short time.
  */
@@ -18,7 +18,7 @@ import type { PositionedBatch } from "../subscription/load_reader.ts";
 
 /**
  * The lifetime of an entry. It is short, because rows of a STREAM table may expire in the meantime
- * and the entry occupies memory.
+ * and the entry takes up memory.
  */
 const KEPT_MS = 100;
 
@@ -45,17 +45,20 @@ export class RecentReplays {
     this.#clock = clock;
   }
 
-  /** Returns the first batch of this replay if another replay has recently built it. */
+  /**
+   * Returns the first batch of this replay if another replay has recently built it; otherwise
+   * undefined.
+   */
   find({ batchSize, boundary, position, program }: ReplayStart): PositionedBatch | undefined {
     const kept = this.#byProgram.get(program);
     if (kept === undefined || this.#clock.monotonicMs() - kept.keptMs >= KEPT_MS) return undefined;
     const { start, step } = kept;
     const isSame = start.position === position && start.batchSize === batchSize;
-    // The shared batch must not extend beyond the end of this replay.
+    // A shared batch must not extend beyond the end of this replay.
     return isSame && start.boundary <= boundary ? step : undefined;
   }
 
-  /** Keeps a first batch. Returns the batch in the form that other replays share. */
+  /** Caches a first batch. Returns the batch in the form shared with other replays. */
   keep(start: ReplayStart, step: PositionedBatch): PositionedBatch {
     const { program } = start;
     this.#byProgram.get(program)?.cancel();

@@ -8,9 +8,9 @@
  *     latest   only the newest version of each key: a row, or one delete if the client may have
  *              the row.
  *
- * The reader keeps no set of keys: `prev` shows whether a predecessor was part of the replay, and a
- * walk back along `prev` finds the state of a key at the position. Invariant: rows and changes are
- * returned in ascending seq order.
+ * The reader keeps no set of keys: `prev` shows whether a predecessor was part of the replay, and
+ * a walk back along `prev` finds the state of a key at the position. Invariant: rows and changes
+ * are returned in ascending seq order.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -28,8 +28,8 @@ import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 
 /**
- * The number of rows of a shared batch that cost one unit. Such rows cost little, because their
- * messages already exist.
+ * How many rows of a shared batch cost one unit. Such rows cost little, because their messages
+ * already exist.
  */
 const SHARED_PER_UNIT = 4;
 
@@ -37,18 +37,18 @@ export interface ReplayOptions {
   readonly store: Store;
   readonly program: () => LiveProgram;
   readonly mode: ReplayMode;
-  /** The exclusive start of the replay: the client has received everything up to here. */
+  /** The exclusive start of the replay: the client has received everything up to this seq. */
   readonly position: Seq;
   /** The last seq of the replay (inclusive). */
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;
   /**
-   * The number of `change` messages after which the loading phase ends. The client receives the
+   * How many `change` messages may be sent before the loading phase ends. The client receives the
    * rest as ordinary changes.
    */
   readonly changesMax: number;
-  /** The recent replays of other subscriptions to the same query. */
+  /** Recent replays for other subscriptions to the same query. */
   readonly recent: RecentReplays;
 }
 
@@ -66,17 +66,16 @@ export class ReplayReader implements LoadReader {
   #takenSeq: Seq;
   #sentSeq: Seq;
   /**
-   * The changes that were read ahead. The changes before index `#aheadStart` have already been
-   * returned.
+   * The changes that were read ahead. Those before index `#aheadStart` have already been returned.
    */
   #ahead: readonly LiveChange[] = [];
   #aheadStart = 0;
   #rows: WireRow[] = [];
   readonly #latest = new LatestChanges();
-  /** The number of versions that may still be sent for the current request. */
+  /** How many more versions may be sent for the current request. */
   #credit: number;
   #changesSent = 0;
-  /** The number of steps that the replay has returned so far. */
+  /** The number of steps returned so far. */
   #stepCount = 0;
 
   constructor(options: ReplayOptions) {
@@ -158,7 +157,7 @@ export class ReplayReader implements LoadReader {
     this.#readSeq = this.#takenSeq;
   }
 
-  /** There is nothing to close, because no scan is open between two steps. */
+  /** There is nothing to close, because no scan stays open between two steps. */
   close(): void {}
 
   #isRow(change: LiveChange): boolean {
@@ -167,8 +166,9 @@ export class ReplayReader implements LoadReader {
   }
 
   /**
-   * Whether the rest of the replay is to be delivered as ordinary changes. A net replay cannot end
-   * this way, because it may have skipped a version between two matching versions.
+   * Returns whether the rest of the replay is to be delivered as ordinary changes. A "latest"
+   * replay cannot end this way, because it may have skipped a version between two matching
+   * versions.
    */
   #isLongReplay(): boolean {
     return this.#options.mode === "all" && this.#changesSent >= this.#options.changesMax;
@@ -207,8 +207,8 @@ export class ReplayReader implements LoadReader {
 
   #cut(endsRequest: boolean): ReplayStep {
     if (endsRequest) this.#credit = this.#options.batchSize;
-    // Net effects skip intermediate versions, so the client has no valid position until it has
-    // received everything.
+    // A "latest" replay skips intermediate versions, so the client has no valid position until it
+    // has received everything.
     const { mode, position } = this.#options;
     const reachedSeq = mode === "latest" ? position : this.#takenSeq;
     return this.#batch(reachedSeq, { isLast: false, endsRequest });
@@ -230,7 +230,7 @@ export class ReplayReader implements LoadReader {
     const { mode, position, program, store } = this.#options;
     const { owner, tableId } = program().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
-    // A net replay looks back as far as the client's position; a full replay looks back only to its
+    // A "latest" replay looks back as far as the client's position; an "all" replay only to its
     // own read position.
     const neededSeq = mode === "latest" ? position : this.#readSeq;
     if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);
@@ -258,8 +258,8 @@ export class ReplayReader implements LoadReader {
         this.#readSeq = boundary;
         return;
       }
-      // Every evaluation is charged, even if an interrupted walk makes it necessary to evaluate the
-      // same batch again.
+      // Every evaluation is charged, even if an interrupted walk means that the same batch has to
+      // be evaluated again.
       budget.spend(batch.rowCount);
       const reader = { store, program, position, budget };
       const portion =

@@ -1,8 +1,8 @@
 /**
- * Decides whether a client's resume position is still meaningful. History shows which rows have
- * changed since that position. This file decides whether the client's rows belong to the same table
- * and user, were selected by the same rights and claims, and still look as the query would show
- * them now. If not, no replay of changes can turn them into the current result.
+ * Decides whether a client's resume position is still meaningful. The retained history shows which
+ * rows have changed since that position. This file decides whether the client's rows belong to the
+ * same table and user, were selected by the same rights and claims, and still look as the query
+ * would show them now. If not, no replay of changes can turn them into the current result.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -18,21 +18,22 @@ import {
   resumeExpired,
 } from "../contract/live_errors.ts";
 
-/** The methods of the catalog that return earlier definitions. */
+/** The catalog methods that return earlier definitions. */
 export type DefinitionHistory = Pick<
   Catalog,
   "rowRightsSeq" | "tableAt" | "tableById" | "tableDroppedSeq"
 > & { readonly accounts: Pick<Catalog["accounts"], "droppedSeq"> };
 
-/** The position of a client, and the plan of its query. */
+/** A client's position, and the plan of its query. */
 export interface ResumeOf<Plan> {
   readonly id: string;
   readonly principal: Principal;
   readonly plan: Plan;
-  /** The position is above 0, because a client that resumes from 0 has no rows. */
+  /** The client's position. It is above 0, because a client that resumes from 0 has no rows. */
   readonly position: Seq;
   /**
-   * The claims for which the client received its rows; undefined if the client does not state them.
+   * The claims with which the client received its rows; undefined if the client does not state
+   * them.
    */
   readonly claimsKey: string | undefined;
 }
@@ -40,7 +41,7 @@ export interface ResumeOf<Plan> {
 export type Resume = ResumeOf<LivePlan>;
 
 /**
- * Requires that a query has had the same meaning since the position from which it resumes.
+ * Requires that the query has kept its meaning since the position from which it resumes.
  * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
  */
 export function requireSameMeaning(definitions: DefinitionHistory, resume: Resume): void {
@@ -63,20 +64,23 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
   throw changed(id, `Table ${plan.tableName} was altered`);
 }
 
-/** Returns whether a query shows an unchanged row in the same form as at the resume position. */
+/**
+ * Returns whether a query shows an unchanged row in the same form as it did at the resume
+ * position.
+ */
 function showsSame(
   { hasStar, namedColumns }: LivePlan,
   { before, table }: { before: TableEntry; table: TableEntry },
 ): boolean {
   if (before.schemaVersion === table.schemaVersion) return true;
-  // A different number means that a column no longer exists; the loop below compares the columns
-  // that exist now.
+  // A different number means that a column no longer exists. The loop below compares only the
+  // columns that exist now.
   if (hasStar && before.columns.length !== table.columns.length) return false;
   return namedColumns.every(({ columnId: id }) => {
     const was = before.columns.find(({ columnId }) => columnId === id);
     const is = table.columns.find(({ columnId }) => columnId === id);
     if (was === undefined || is === undefined) return false;
-    // A value may be formatted differently once its column has a wider type.
+    // A value may be formatted differently once its column has been widened.
     const wordOf = ({ type }: typeof was): string => JSON.stringify(dataTypeWord(type));
     return was.name === is.name && wordOf(was) === wordOf(is);
   });
@@ -85,8 +89,8 @@ function showsSame(
 export type ResultResume = ResumeOf<ResultPlan>;
 
 /**
- * Checks that a materialised query reads the same tables and views as at its
- * position, with the same columns.
+ * Requires that a materialised query reads the same tables and views as at its position, with the
+ * same columns.
  *
  * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
  */
@@ -114,8 +118,8 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
 }
 
 /**
- * Rows that a rule hid at the position may be visible now although they have not changed, and vice
- * versa.
+ * Requires that rights have not changed since the position. Otherwise, rows that a rule hid at
+ * that time may be visible now although they have not changed, and vice versa.
  *
  * @param users The users with whose rights the rows are read.
  * @throws {SubscriptionError} RESUME_EXPIRED

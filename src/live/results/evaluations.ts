@@ -4,7 +4,7 @@
  *     commit ──► group is due ──► its rest is over? ──► queue ──► evaluated ──► rests
  *
  * An evaluation never runs in the tick of the commit that triggers it, so commits in the same tick
- * share one evaluation. Afterwards the query rests for a multiple of the time that its evaluation
+ * share one evaluation. Afterwards, the query rests for a multiple of the time that its evaluation
  * took: an expensive query is evaluated less often, and a cheap query after every commit. All
  * evaluations together leave the event loop at least as much time for other work as they use.
  */
@@ -14,12 +14,12 @@ import type { CancelTimer, Clock } from "../../base/clock.ts";
 const REST_PER_COST = 3;
 
 /**
- * The shortest rest that is recorded. Recording shorter rests would take memory for each of
- * thousands of idle queries.
+ * The shortest rest that is recorded, in milliseconds. Recording shorter rests would take up
+ * memory for each of thousands of idle queries.
  */
 const REST_MS_MIN = 5;
 
-/** The minimum number of scheduling entries before the entries of rested queries are removed. */
+/** The minimum number of scheduling entries at which the entries of rested queries are removed. */
 const TURNS_MIN = 64;
 
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
@@ -30,7 +30,7 @@ const WORK_MS_MAX = 5;
 
 export interface Evaluated {
   /**
-   * Runs one evaluation. Never rejects. Resolves to false if the query needs no rest, because its
+   * Runs an evaluation. Never rejects. Resolves to false if the query needs no rest, because its
    * result was updated from the changes without an evaluation.
    */
   evaluate(): Promise<boolean>;
@@ -42,7 +42,7 @@ interface Turn {
   /** Whether a change has arrived since the current evaluation began. */
   isDue: boolean;
   cancelTimer: CancelTimer | undefined;
-  /** Whether the next evaluation has to wait for the rest after the current one. */
+  /** Whether the next evaluation has to wait until the query has rested from the current one. */
   mayRest: boolean;
 }
 
@@ -61,7 +61,7 @@ export class Evaluations<Each extends Evaluated> {
   }
 
   /**
-   * Schedules one evaluation of a query at the end of its rest. All requests up to that time share
+   * Schedules an evaluation of a query at the end of its rest. All requests made by then share
    * this evaluation.
    */
   request(each: Each): void {
@@ -83,7 +83,7 @@ export class Evaluations<Each extends Evaluated> {
   }
 
   /**
-   * Schedules an evaluation even if the query still rests, for example after its rights have
+   * Schedules an evaluation even if the query is still resting, for example after its rights have
    * changed.
    */
   requestNow(each: Each): void {

@@ -1,13 +1,13 @@
 /**
- * Follows the table changes for all results of one maintained query. Results that differ only in
+ * Follows the table changes for all results of a maintained query. Results that differ only in
  * values, such as the one in `user_id = $1`, share a feed, and a change reaches only the results
  * that it concerns.
  *
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
  *
- * Invariants: every group in a feed has the result at the feed's seq. A group leaves the feed
- * before it is evaluated, and joins it again with its new rows. While the feed follows many
- * changes, it lets other work run, and some groups already have the result at a later seq. Before a
+ * Invariants: every group in a feed has the result as of the feed's seq. A group leaves the feed
+ * before it is evaluated, and rejoins it with its new rows. While the feed follows many changes,
+ * it lets other work run, and some groups already have the result as of a later seq. Before a
  * group joins, the feed follows these changes to their end.
  *
  * If the rows do not contain the seqs of their last changes, or a condition begins to permit rows,
@@ -26,30 +26,30 @@ import type { StateBudget } from "./state_budget.ts";
 /** The interface through which a result feed uses its group. */
 export interface FedGroup {
   /**
-   * Applies changes, which lead to the feed's seq. Undefined changes would take too long to follow,
-   * so the group is evaluated instead.
+   * Applies the changes that lead to the feed's seq. If `changes` is undefined, they would take
+   * too long to follow, so the group is evaluated instead.
    */
   follow(changes: JoinChanges | undefined): void;
-  /** Computes in steps what the group needs to follow changes, if that takes time. */
+  /** Computes, in steps, whatever the group needs to follow the changes, if that takes time. */
   computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
-  /** Makes the group leave the feed, so that it can be evaluated. */
+  /** Makes the group leave the feed to be evaluated. */
   beginAnew(): void;
-  /** Makes the group leave the feed, so that it is evaluated again after each change. */
+  /** Makes the group leave the feed for good. It is then evaluated again after each change. */
   stopFollowing(): void;
-  /** Notifies the waiting subscriptions of the group that the feed has reached a new seq. */
+  /** Notifies the group's waiting subscriptions that the feed has reached a new seq. */
   notifyWaiting(): void;
   fail(error: unknown): void;
 }
 
 /**
- * The maximum number of steps for all outstanding commits. A single step for hundreds of commits
- * might have more changes than can be followed.
+ * The maximum number of steps for all outstanding commits. The limit applies because a single step
+ * for hundreds of commits might have more changes than can be followed.
  */
 const STEPS_MAX = 32;
 
 /**
- * The number of groups and changes that are followed before other work may run. Each takes some
- * 20 µs, and every pause takes a turn of the event loop.
+ * How many groups and changes are followed before other work may run. Each takes some 20 µs, and
+ * every pause takes a turn of the event loop.
  */
 const WORK_PER_PART = 64;
 
@@ -61,7 +61,7 @@ export interface ResultFeedOptions {
   readonly store: Pick<Store, "visibleSeq">;
   readonly budget: StateBudget;
   readonly clock: Clock;
-  /** Schedules the work of feeds, without waiting for long evaluations. */
+  /** Schedules the feeds' work, without waiting for long evaluations. */
   readonly evaluations: Evaluations<Evaluated>;
   /** Called when the last group has left the feed. */
   readonly onEmpty: (feed: ResultFeed) => void;
@@ -76,17 +76,17 @@ export class ResultFeed implements Evaluated {
    * set.
    */
   readonly #groups = new Map<string, FedGroup | Set<FedGroup>>();
-  /** Groups whose subscriptions wait for a later seq. */
+  /** The groups whose subscriptions are waiting for a later seq. */
   readonly #waiting = new Set<FedGroup>();
   #seq: Seq = SEQ_ZERO;
-  /** Whether the groups may not have all changes up to the visible seq. */
+  /** Whether the groups may lack some changes up to the visible seq. */
   #isDue = false;
   /** Whether a commit has changed a table since the feed last began to catch up. */
   #isNoted = false;
-  /** The unfinished part of the work that the feed has begun. */
+  /** The rest of the work that the feed has begun; undefined if there is none. */
   #work: Generator<undefined, void> | undefined;
   /**
-   * Whether a group is about to join, so that the feed continues even if all other groups leave.
+   * Whether a group is about to join. If so, the feed continues even if all other groups leave.
    */
   #isJoined = false;
 
@@ -126,7 +126,8 @@ export class ResultFeed implements Evaluated {
   }
 
   /**
-   * Adds a group whose rows are the result at `seq`. Brings the group and the feed to the same seq.
+   * Adds a group whose rows are the result at `seq`, and brings the group and the feed to the same
+   * seq.
    *
    * @returns false if the group has to be evaluated again.
    */
@@ -151,7 +152,7 @@ export class ResultFeed implements Evaluated {
     return true;
   }
 
-  /** Returns the steps of a partition from an earlier seq to the feed's seq. */
+  /** Returns a partition's steps from an earlier seq to the feed's seq. */
   #missed(seq: Seq, partition: string): JoinChanges[] | undefined {
     const isWanted = (other: string): boolean => other === partition;
     const missed: JoinChanges[] = [];
@@ -198,7 +199,7 @@ export class ResultFeed implements Evaluated {
     const { clock, source, store } = this.#options;
     this.#isNoted = false;
     const work = this.#followUpTo(store.visibleSeq);
-    // While the work pauses, the indexes in memory keep the rows of earlier seqs.
+    // While the work pauses, the in-memory indexes keep the rows of earlier seqs.
     const releases = source.kept.map((index) => index.hold());
     this.#work = work;
     const pause = pauser(clock);
@@ -219,7 +220,7 @@ export class ResultFeed implements Evaluated {
   }
 
   /**
-   * Counts the memory of the indexes. If the indexes exceed the budget, they are released and the
+   * Counts the memory of the indexes. If the indexes exceed the budget, they are released, and the
    * queries are evaluated instead.
    */
   #countKept(): void {
@@ -240,7 +241,7 @@ export class ResultFeed implements Evaluated {
     else if (groups !== undefined) yield groups;
   }
 
-  /** Returns the steps that lead from a seq to a later one. */
+  /** Returns the steps that lead from `after` to a later seq. */
   #stepsBetween(after: Seq, upTo: Seq): readonly Step[] {
     const { hasChangeSeqs, source } = this.#options;
     const commits = source.commitsBetween({ after, upTo });

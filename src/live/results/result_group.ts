@@ -1,9 +1,9 @@
 /**
- * The subscriptions to one result, which share its evaluations and its rows in memory.
+ * The subscriptions to a result, which share its evaluations and its rows in memory.
  *
  *     commit ──► due ──► evaluated at the newest seq ──► new state ──► messages ──► members
  *
- * Invariants: a state that is sent to members is the result of the query at one seq, for all of its
+ * Invariants: a state sent to members is the result of the query at one seq, across all of its
  * tables. An evaluation that began before a definition changed is never sent: the query is planned
  * again first. While the group is not due, its state is also the result at every later seq.
  */
@@ -51,9 +51,11 @@ export interface ResultMember extends Pick<LiveSubscription, "id" | "state"> {
   readonly spec: SubscriptionSpec;
   /** An older state that the member has; undefined once it has received the newest state. */
   readonly heldState: ResultState | undefined;
-  /** Receives the change from one state to the next. `before` is undefined for the first state. */
+  /**
+   * Receives the change from one state to the next. For the first state, `before` is undefined.
+   */
   take(step: ResultStep): void;
-  /** Resumes a member that waits for a later state. */
+  /** Resumes a member that is waiting for a later state. */
   wake(): void;
   end(message: ErrorMessage): void;
   fail(error: unknown): void;
@@ -80,41 +82,36 @@ export interface ResultHost {
   forget(group: ResultGroup): void;
   /** Starts notifying a group of commits that change its tables. */
   watch(group: ResultGroup): void;
-  /** Stops the notifications that {@linkcode watch} has started. */
+  /** Stops the notifications started by {@linkcode watch}. */
   unwatch(group: ResultGroup): void;
   /** Returns the feed of the results that follow the same changes. */
   feedOf(source: JoinChangeSource, plan: ResultPlan): ResultFeed;
 }
 
-/**
- * The interval between two evaluations of a query whose rows change with time, without a commit.
- */
+/** The interval between evaluations of a query whose rows change with time, without a commit. */
 const REFRESH_MS = 1000;
 
-/** The delay before an evaluation is tried again because all readers were occupied. */
+/** The delay before an evaluation is retried because all readers were busy. */
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
-  /** The number of bytes that the budget has counted for this group. */
+  /** How many bytes the budget has counted for this group. */
   countedBytes = 0;
   readonly #host: ResultHost;
   readonly #members = new FewItems<ResultMember>();
   #plan: ResultPlan;
   /**
-   * Updates the result from the changes to the tables. Undefined until the maintenance has been
+   * Updates the result from the changes to the tables. Undefined until maintenance has been
    * planned, and for a query that has to be evaluated again after each change.
    */
   #maintainer: ResultMaintainer | undefined;
-  /** The memory of the maintainer when it was last counted. */
+  /** The maintainer's memory when it was last counted, in bytes. */
   #maintainerBytes = 0;
-  /** Whether the group has already tried to plan the incremental maintenance. */
+  /** Whether the group has already tried to plan incremental maintenance. */
   #isWayKnown = false;
-  /**
-   * The change feed that the group follows; undefined before the first rows and during an
-   * evaluation.
-   */
+  /** The feed that the group follows; undefined before the first rows and during an evaluation. */
   #feed: ResultFeed | undefined;
-  /** The time that the last evaluation of the query took. */
+  /** How long the last evaluation of the query took. */
   #costMs: number | undefined;
   #evaluationCount = 0;
   #followedCount = 0;
@@ -134,7 +131,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** The number of definition changes so far. Each one invalidates the current evaluation. */
   #version = 0;
   #evaluation: ResultEvaluation | undefined;
-  /** The time until which the newest state is valid if there is no commit, in Unix milliseconds. */
+  /** Until when the newest state stays valid if there is no commit, in Unix milliseconds. */
   #untilMs: number | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
@@ -170,19 +167,19 @@ export class ResultGroup implements Evaluated, FedGroup {
     return this.#lastState;
   }
 
-  /** The newest rows as a state at the seq that the group has reached. */
+  /** The newest rows, as a state at the seq that the group has reached. */
   get #lastState(): ResultState | undefined {
     const rows = this.#rows;
     if (rows === undefined) return undefined;
     return { rows, seq: this.#seq, changedSeq: this.#changedSeq };
   }
 
-  /** Whether the group waits for its review after a changed definition. */
+  /** Whether the group is waiting for its review after a definition has changed. */
   get isSuspended(): boolean {
     return this.#needsReview;
   }
 
-  /** The memory of all states that the group and its members keep. */
+  /** The memory of all states kept by the group and its members, in bytes. */
   get stateBytes(): number {
     const newest = this.#rows;
     let bytes = (this.#maintainer?.bytes ?? 0) + (newest?.bytes ?? 0);
@@ -206,7 +203,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     };
   }
 
-  /** Resumes the members once the state has reached the newest seq. */
+  /** Arranges for the members to be resumed once the state has reached the newest seq. */
   awaitNewest(): void {
     this.#feed?.await(this);
   }
@@ -223,7 +220,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   leave(member: ResultMember): void {
     this.#members.delete(member);
     if (this.#members.size > 0) {
-      // The query runs as one of its users. If that user leaves, the query is planned again.
+      // The query runs as one of its users. When that user leaves, the query is planned again.
       if (member.principal.userId === this.#plan.principal.userId) this.#reviewUnlessHeld(member);
       return;
     }
@@ -293,7 +290,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     return true;
   }
 
-  /** Plans how changes are followed, and builds the indexes in memory that this needs. */
+  /** Plans how changes are followed, and builds the in-memory indexes that this requires. */
   async #prepareWay(): Promise<void> {
     if (!this.#isWayKnown) this.#maintainer = this.#plan.maintainer();
     this.#isWayKnown = true;
@@ -332,8 +329,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   /**
-   * Leaves the feed of changes: from now on the query is evaluated again after each change, like a
-   * query that cannot be maintained.
+   * Leaves the feed of changes for good. From now on the query is evaluated again after each
+   * change, like a query that cannot be maintained.
    */
   stopFollowing(): void {
     this.#leaveFeed();
@@ -389,7 +386,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#failed(error);
   }
 
-  /** Adopts a new state, and sends the members the difference from the previous one. */
+  /** Adopts a new state, and sends the members how it differs from the previous one. */
   #become({ changes, state }: NewState): void {
     const before = this.#lastState;
     const { changedSeq, rows, seq } = state;
@@ -401,7 +398,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     const isRecounted =
       changes.length > 0 || before === undefined || maintainerBytes !== this.#maintainerBytes;
     this.#maintainerBytes = maintainerBytes;
-    // The feed notifies the members that wait for this seq.
+    // The feed notifies the members waiting for this seq.
     if (changes.length === 0 && this.#feed !== undefined) {
       if (isRecounted) this.#countBytes();
       return;
@@ -416,8 +413,8 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   /**
    * Returns the result at an earlier seq, for a client that already has the rows from that seq.
-   * Clients that reconnect at the same time tend to have the same position, so that one evaluation
-   * serves all clients that request the same position while it runs.
+   * Clients that reconnect at the same time tend to have the same position, so a single evaluation
+   * serves all those that request the same position while it runs.
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
@@ -459,7 +456,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   /**
-   * Updates the memory that this group counts in the budget.
+   * Updates the amount of memory counted for this group in the budget.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   #countBytes(): void {
@@ -554,9 +551,9 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
 };
 
 /**
- * Returns whether two plans of one query produce rows of the same form, identify rows in the same
- * way, and have the same readers: a view that now depends on the caller returns different rows to
- * different users.
+ * Returns whether two plans of a query produce rows of the same form, identify rows in the same
+ * way, and have the same readers: a view that has come to depend on the caller returns different
+ * rows to different users.
  */
 export function isSameResult(before: ResultPlan, after: ResultPlan): boolean {
   return lookOf(before) === lookOf(after);

@@ -1,9 +1,9 @@
 /**
- * Builds the messages that lead from one state to the next. They are built once, and each is
- * addressed to a subscription id when that id first needs it.
+ * Builds the messages that lead from one state to the next. Each is built once, and addressed to a
+ * subscription id when that id first needs it.
  *
- * Invariant: all messages of a step have the same `commit_seq`, and only the last has `commit_end`:
- * a client that has applied it has exactly the rows of the query at that seq.
+ * Invariant: all messages of a step have the same `commit_seq`, and only the last one has
+ * `commit_end`: a client that has applied it has exactly the rows of the query at that seq.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { ResultPlan } from "../../sql/mod.ts";
@@ -22,7 +22,7 @@ import type { ResultState } from "./result_state.ts";
 /** The properties of a state that delimit a step. */
 type StepEnd = Pick<ResultState, "seq">;
 
-/** Adds the reason to each delete of a row that expired between two states. */
+/** Adds the reason to each delete of a row that expired between the two states. */
 export function withReasons(
   changes: readonly LiveChange[],
   plan: Pick<ResultPlan, "expiredBetween">,
@@ -49,9 +49,9 @@ export class StepMessages {
   readonly changeCount: number;
   readonly #changes: readonly LiveChange[];
   readonly #options: PendingChangeOptions;
-  /** The messages that have been built because a subscription has reached them. */
+  /** The messages built so far, which at least one subscription has reached. */
   readonly #steps: StepMessage[] = [];
-  /** The number of changes in the messages that have been built. */
+  /** The number of changes in the messages built so far. */
   #start = 0;
 
   constructor(
@@ -64,7 +64,7 @@ export class StepMessages {
     this.#options = options;
   }
 
-  /** Returns one message of the step, addressed to a subscription; undefined after the last. */
+  /** Returns a message of the step, addressed to a subscription; undefined after the last one. */
   message(index: number, subscriptionId: string): SharedMessage | undefined {
     while (index >= this.#steps.length && this.#start < this.changeCount) this.#addStep();
     const step = this.#steps[index];

@@ -14,7 +14,7 @@ import type { ResultState } from "./result_state.ts";
 
 export interface ResultReading {
   readonly group: ResultGroup;
-  /** The newest visible seq at the time when the subscription began. */
+  /** The newest visible seq when the subscription began. */
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;
@@ -50,15 +50,15 @@ export class ResultReader implements LoadReader {
     }
     budget.spend(1 + rows.length);
     const isLast = this.#ahead === undefined;
-    // Only the last batch has a position. If a client resumed from an earlier batch, the missing
-    // rows would never be sent.
+    // Only the last batch has a position. If a client resumed from an earlier batch, it would
+    // never be sent the missing rows.
     const lastSeq = isLast ? this.#state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
 
   release(): void {
     // There is nothing to release: the rows belong to the state, which stays in memory while it is
-    // read.
+    // being read.
   }
 
   close(): void {
@@ -72,7 +72,7 @@ export class ResultReader implements LoadReader {
   }
 }
 
-/** Returns the newest state of a group, or undefined if that state is older than the boundary. */
+/** Returns the newest state of a group; undefined if that state is older than the boundary. */
 export function newestState(group: ResultGroup, boundary: Seq): ResultState | undefined {
   const { isSuspended, state } = group;
   if (!isSuspended && state !== undefined && state.seq >= boundary) return state;

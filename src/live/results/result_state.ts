@@ -1,7 +1,8 @@
 /**
  * The rows of a followed result at one seq, and the difference between two such states.
  *
- *     rows of an evaluation ──► keys ──► rows that have not changed are taken from the state before
+ *     rows of an evaluation ──► keys ──► rows that have not changed are taken from the state
+ *     before
  *                                   └──► a new state, and the changes that lead to it
  *
  * States are never modified. A subscriber that has fallen behind keeps the state that it last
@@ -18,7 +19,7 @@ import type { LiveChange } from "../program/live_program.ts";
 import { type KeptRow, type StateRows, stateRows } from "./state_rows.ts";
 
 export interface ResultState {
-  /** The seq for which the query returns these rows. */
+  /** The seq at which the query returns these rows. */
   readonly seq: Seq;
   /** The seq of the last followed commit that changed a table of the query. */
   readonly changedSeq: Seq;
@@ -32,7 +33,8 @@ export interface NewState {
 }
 
 /**
- * The memory that a row takes in addition to its cells, for the object, the list and the map entry.
+ * The memory that a row takes up in addition to its cells, for the object, the list and the map
+ * entry, in bytes.
  */
 const ROW_BYTES = 160;
 
@@ -40,12 +42,12 @@ const ROW_BYTES = 160;
 const ROWS_PER_STEP = 256;
 
 export interface NewStateOptions {
-  /** The state that the followers have; undefined if this state is the first. */
+  /** The state that the followers have; undefined for the first state. */
   readonly before: ResultState | undefined;
   readonly shape: ResultShape;
   /** Lets other work run. */
   readonly pause: () => Promise<void>;
-  /** Called with the memory of all rows so far. Throws if this exceeds the limit. */
+  /** Called with the memory of all rows so far, in bytes. Throws if this exceeds the limit. */
   readonly check: (bytes: number) => void;
 }
 
@@ -87,19 +89,20 @@ export async function newState(
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
     }
   }
-  // An evaluation may return rows with equal sort keys in a different order, and such a difference
-  // does not count as a change.
+  // An evaluation may return rows with equal sort keys in a different order. That does not count
+  // as a change.
   if (changes.length === 0) return { state: { rows: before.rows, seq, changedSeq }, changes };
   const state = { seq, changedSeq, rows: stateRows(kept, bytes) };
   return { state, changes: inOrder(changes) };
 }
 
-/** The seqs between which a change occurred: `after` is exclusive, and `upTo` is inclusive. */
+/** The range of seqs in which a change occurred: `after` is exclusive, and `upTo` is inclusive. */
 type ChangedSeqs = Pick<JoinChanges, "after" | "upTo">;
 
 /**
- * Returns the seqs between which rows changed from one state to the next. If no commit changed a
- * table in between, such as when the time changed rows, `upTo` is the seq of the later state.
+ * Returns the range of seqs in which rows changed from one state to the next. If no commit changed
+ * a table in between, for example because rows changed only with time, `upTo` is the seq of the
+ * later state.
  */
 function seqsBetween(
   before: Pick<ResultState, "seq"> | undefined,
@@ -154,7 +157,7 @@ export function changedState(
 
 const SHAPES = new WeakMap<ResultPlan["fields"], ResultShape>();
 
-/** Returns the shape of a plan's rows, which is shared by all plans of the same text. */
+/** Returns the shape of a plan's rows, shared by all plans for the same SQL. */
 export function shapeOf({ fields, keyFields, rowSeq }: ResultPlan): ResultShape {
   const known = SHAPES.get(fields);
   if (known !== undefined) return known;
@@ -197,7 +200,7 @@ export function changesBetween(
 
 const ORDER: readonly LiveChange["type"][] = ["delete", "update", "insert"];
 
-/** Puts deletes first, so that a client never has more rows than the query's LIMIT. */
+/** Puts deletes first, so that a client never has more rows than the query's LIMIT allows. */
 function inOrder(changes: LiveChange[]): LiveChange[] {
   if (changes.length === 1) return changes;
   return ORDER.flatMap((wanted) => changes.filter(({ type }) => type === wanted));
@@ -206,11 +209,13 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
 /** A field that identifies a row. */
 interface KeyField {
   readonly at: number;
-  /** Whether equal values may show different numbers of digits, as 1.5 and 1.50 do. */
+  /**
+   * Whether equal values may be displayed with different numbers of digits, such as 1.5 and 1.50.
+   */
   readonly isScaled: boolean;
 }
 
-/** Whether a field is a NUMERIC without a size. */
+/** Returns whether a field is a NUMERIC without a declared scale. */
 function isScaled(field: SchemaField | undefined): boolean {
   const word = field?.data_type;
   return typeof word === "object" && "Decimal" in word && word.Decimal.precision === 0;
@@ -231,7 +236,7 @@ export class ResultShape {
   /**
    * Separates the values of an evaluated row from the seq of its last change.
    *
-   * @param seqs The seqs between which the row has changed.
+   * @param seqs The range of seqs in which the row changed.
    */
   partsOf(
     given: readonly WireCell[],
@@ -242,7 +247,7 @@ export class ResultShape {
     return { cells, rowSeq: seqOfChange(Number(given.at(-1) ?? 0) as Seq, seqs) };
   }
 
-  /** Returns a row in the form that is sent to subscribers. */
+  /** Returns a row in the form sent to subscribers. */
   rowOf({ cells, key, seq }: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
     for (const [index, name] of this.#names.entries()) setCell(row, name, cells[index] ?? null);
@@ -263,7 +268,7 @@ export class ResultShape {
     return { type: "delete", seq, commitSeq: seq, prev: row.seq, row: undefined, old };
   }
 
-  /** Returns a row's key and previous seq, and the values that have changed. */
+  /** Returns a row's key and previous seq, and its old values that have changed. */
   #changedOf({ cells, key, seq }: KeptRow, after: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
     for (const [index, name] of this.#names.entries()) {
@@ -278,15 +283,15 @@ export class ResultShape {
 
 /**
  * Returns the seq of a change between two states.
- * @param newest The seq of the newest table row in the changed row. It is too old if the row
- * changed because a table row was removed, a policy now permits the row, or the row takes the place
- * of another in a window.
+ * @param newest The newest seq of any table row that contributes to the changed row. It is too old
+ *   if the row changed because a table row was removed, because a policy now permits the row, or
+ *   because the row takes the place of another in a window.
  */
 function seqOfChange(newest: Seq, { after, upTo }: ChangedSeqs): Seq {
   return newest > after ? newest : upTo;
 }
 
-/** Returns a row that changed between two states, with a seq that lies between them. */
+/** Returns a row that changed between two states, with a seq between those of the states. */
 function changedRow(row: KeptRow, seqs: ChangedSeqs): KeptRow {
   const seq = seqOfChange(row.seq, seqs);
   return seq === row.seq ? row : { ...row, seq };
@@ -299,8 +304,8 @@ function setCell(row: Record<string, WireCell>, name: string, cell: WireCell): v
 }
 
 /**
- * Returns the schema that is sent to a subscriber: the fields of the query, and two fields that
- * every row has.
+ * Returns the schema sent to a subscriber: the fields of the query, and two fields that every row
+ * has.
  */
 export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   const { length } = fields;
@@ -311,7 +316,7 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   ];
 }
 
-/** Finds the keys of rows that are removed from or added to a state. */
+/** Finds the keys of rows removed from or added to a state. */
 export class ChangedKeys {
   readonly #fields: readonly KeyField[] | undefined;
   /** The number of equal rows, by digest; empty if fields identify a row. */
@@ -345,7 +350,7 @@ export class ChangedKeys {
   }
 }
 
-/** Assigns keys to the rows of one evaluation. */
+/** Assigns keys to the rows of an evaluation. */
 class KeysOfRows {
   readonly #fields: readonly KeyField[] | undefined;
   readonly #counts = new Map<string, number>();
@@ -363,7 +368,7 @@ class KeysOfRows {
   }
 }
 
-/** Makes a key from the identifying cells only, because a key from all cells would be longer. */
+/** Builds a key from the identifying cells only, because a key from all cells would be longer. */
 function keyOfFields(cells: readonly WireCell[], fields: readonly KeyField[]): string {
   const texts = fields.map(({ at, isScaled: mayEndInZeros }) => {
     const cell = cells[at];
@@ -377,9 +382,7 @@ function digestOf(cells: readonly WireCell[]): string {
   return digestKey(cells.map(textOf).join());
 }
 
-/**
- * Distinguishes equal rows by number. It does not matter which of the equal rows gets which number.
- */
+/** Distinguishes equal rows by number. It does not matter which of them gets which number. */
 function numbered(digest: string, count: number): string {
   return count === 1 ? digest : `${digest}-${count}`;
 }

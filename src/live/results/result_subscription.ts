@@ -52,20 +52,20 @@ export interface ResultSubscriptionOptions {
   readonly principal: Principal;
   readonly backpressure: ConnectionBackpressure;
   readonly group: ResultGroup;
-  /** The newest visible seq at the time when the subscription begins. */
+  /** The newest visible seq when the subscription begins. */
   readonly boundary: Seq;
 }
 
 /**
- * The maximum number of changes that are sent at once. The messages of a larger step are spread
- * over several ticks, so that other subscriptions are served in between.
+ * The maximum number of changes sent at once. The messages of a larger step are spread over
+ * several ticks, so that other subscriptions are served in between.
  */
 const CHANGES_AT_ONCE_MAX = 256;
 
-/** The cost of encoding one message that contains the maximum number of changes. */
+/** The cost of encoding a message with the maximum number of changes. */
 const UNITS_PER_MESSAGE = 1024;
 
-/** The messages of the step that the subscription is sending. */
+/** The messages of the step being sent. */
 interface SendingStep extends ResultStep {
   sentCount: number;
 }
@@ -78,14 +78,14 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   readonly #host: ResultSubscriptionHost;
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
-  /** The newest visible seq at the time when the subscription began. */
+  /** The newest visible seq when the subscription began. */
   readonly #boundary: Seq;
   readonly #createdMs: number;
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
   /**
-   * The state that the client has, or will have once it has loaded. Absent while the client has the
-   * newest state of the group.
+   * The state that the client has, or will have once it has loaded; undefined while the client has
+   * the newest state of the group.
    */
   #delivered: ResultState | undefined;
   #sending: SendingStep | undefined;
@@ -109,8 +109,8 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   /**
-   * The specification of the subscription. Its query comes from the plan, which stores it once for
-   * the whole group.
+   * The subscription request. Its query comes from the plan, which stores it once for the entire
+   * group.
    */
   get spec(): SubscriptionSpec {
     const options = this.#options;
@@ -135,7 +135,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   /**
-   * Sends the ack and, unless the subscription is live only, the first batch.
+   * Sends the ack and, unless the subscription asks for changes only, the first batch.
    *
    * @param position The position from which the subscription resumes.
    */
@@ -235,7 +235,8 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   /**
-   * Returns the age of the position relative to the newest commit; undefined without a position.
+   * Returns how far the position lags behind the newest commit, in milliseconds; undefined without
+   * a position.
    */
   get lagMs(): number | undefined {
     return lagMsOf(this.#host.store, this.position);
@@ -294,7 +295,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return false;
   }
 
-  /** A live-only subscription begins at the first state that is not older than its boundary. */
+  /** Begins a live-only subscription with the first state that is not older than its boundary. */
   #beginLiveOnly(): void {
     const state = newestState(this.group, this.#boundary);
     if (state === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Keeps the groups of all materialised queries. The class finds the group of a
- * query, and the groups that a commit or a changed definition concerns.
+ * Keeps the groups of all materialised queries. The class finds the group for a query, and the
+ * groups affected by a commit or a changed definition.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, ResultPlan, ResultTable } from "../../sql/mod.ts";
@@ -17,7 +17,7 @@ import { StateBudget } from "./state_budget.ts";
 
 export interface FollowedResultsOptions
   extends Omit<ResultHost, "budget" | "evaluations" | "feedOf" | "forget" | "unwatch" | "watch"> {
-  /** The maximum memory of the rows of all results. */
+  /** The maximum memory for the rows of all results, in bytes. */
   readonly stateBytesMax: number;
 }
 
@@ -30,7 +30,7 @@ interface TableReader {
 export interface ResultStart {
   readonly start: Start;
   readonly batchSize: number;
-  /** The newest visible seq at the time when the subscription begins. */
+  /** The newest visible seq when the subscription begins. */
   readonly boundary: Seq;
 }
 
@@ -40,9 +40,11 @@ export interface NewResultSubscription extends Omit<ResultSubscriptionOptions, "
 
 export class FollowedResults {
   readonly #host: ResultHost;
-  /** The groups that further subscribers join, by the fingerprints of their plans. */
+  /** The groups that new subscribers join, by the fingerprints of their plans. */
   readonly #groups = new Map<string, ResultGroup>();
-  /** The groups that still have subscribers, but that a newer group has replaced in `#groups`. */
+  /**
+   * The groups that still have subscribers, but have been replaced in `#groups` by a newer group.
+   */
   readonly #replaced = new Set<ResultGroup>();
   /** The feeds, and the groups without a feed, by the id of each table that they read. */
   readonly #byTable = new Map<number, Set<TableReader>>();
@@ -67,12 +69,12 @@ export class FollowedResults {
     for (const group of this.#all()) yield* group.members;
   }
 
-  /** Returns the existing group of a query. */
+  /** Returns the existing group for a query; undefined if there is none. */
   groupOf({ fingerprint }: Pick<ResultPlan, "fingerprint">): ResultGroup | undefined {
     return this.#groups.get(fingerprint);
   }
 
-  /** Creates a subscription, which {@linkcode begin} then starts. */
+  /** Creates a subscription. {@linkcode begin} then starts it. */
   open({ plan, ...options }: NewResultSubscription): ResultSubscription {
     const group = this.#joinable(plan) ?? this.#newGroup(plan);
     return new ResultSubscription({ ...options, group });
@@ -80,8 +82,8 @@ export class FollowedResults {
 
   /**
    * Returns the group that a new subscriber joins. A group that awaits its review may end because
-   * of a definition that the subscriber's plan already takes into account, so the subscriber gets a
-   * new group.
+   * of a definition that the subscriber's plan already takes into account, so the subscriber gets
+   * a new group instead.
    */
   #joinable(plan: ResultPlan): ResultGroup | undefined {
     const group = this.groupOf(plan);
@@ -113,7 +115,7 @@ export class FollowedResults {
     }
   }
 
-  /** Marks the groups whose tables changed in commits that have become visible. */
+  /** Marks the groups whose tables were changed by commits that have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
     for (const { owner, tableId } of changed) {
       for (const reader of this.#byTable.get(tableId) ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Reads the first rows of a subscription that resumes: the net difference between the client's rows
- * and the newest state.
+ * Reads the first rows of a subscription that resumes: the net difference between the client's
+ * rows and the newest state.
  *
  *     rows at the position, from history ─┐
  *                                         ├─► deletes as changes, then new and changed rows in
@@ -59,8 +59,8 @@ export class ResumeReader implements LoadReader {
     const rows = this.#rows.splice(0, end);
     budget.spend(1 + rows.length);
     const isLast = this.#rows.length === 0;
-    // Only the last batch has a position. If a client resumed from an earlier batch, the rest of
-    // the difference would never be sent.
+    // Only the last batch has a position. If a client resumed from an earlier batch, it would
+    // never be sent the rest of the difference.
     const lastSeq = isLast ? state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }

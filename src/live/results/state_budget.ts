@@ -7,7 +7,7 @@ import { DatabaseError } from "../../base/errors.ts";
 /** The largest share of the total memory limit that a single query may use. */
 const QUERY_SHARE = 1 / 4;
 
-/** A query or an index that uses memory. It stores how many bytes the budget has counted for it. */
+/** A query or an index that uses memory. */
 export interface Consumer {
   countedBytes: number;
 }
@@ -26,7 +26,7 @@ export class StateBudget {
     this.#bytesMax = bytesMax;
   }
 
-  /** The memory that all materialised queries use together. */
+  /** The memory used by all materialised queries together, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -36,7 +36,7 @@ export class StateBudget {
     return this.#indexes.get(index) ?? { countedBytes: 0 };
   }
 
-  /** Whether a query or an index may use this many bytes. */
+  /** Returns whether a query or an index may use this many bytes. */
   admits({ countedBytes }: Consumer, bytes: number): boolean {
     const others = this.#bytes - countedBytes;
     return bytes <= Math.floor(this.#bytesMax * QUERY_SHARE) && others + bytes <= this.#bytesMax;
@@ -44,7 +44,7 @@ export class StateBudget {
 
   /**
    * Requires that a query may use a number of bytes.
-   * @throws {DatabaseError} MEMORY_EXCEEDED if the query may not use this many bytes.
+   * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   check({ countedBytes }: Consumer, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
@@ -54,13 +54,13 @@ export class StateBudget {
     throw tooMuch(`the rows of all live queries take more than ${this.#bytesMax} bytes`);
   }
 
-  /** Records the memory that a query uses; 0 for a query that has ended. */
+  /** Records how much memory a query uses; 0 for a query that has ended. */
   set(consumer: Consumer, bytes: number): void {
     this.#bytes += bytes - consumer.countedBytes;
     consumer.countedBytes = bytes;
   }
 
-  /** Records that one more query uses an index. */
+  /** Records that another query uses an index. */
   hold(index: object): void {
     const held = this.#indexes.get(index) ?? { countedBytes: 0, holderCount: 0 };
     held.holderCount += 1;
@@ -68,8 +68,8 @@ export class StateBudget {
   }
 
   /**
-   * Records that a query no longer uses an index. When the last query releases it, its memory is no
-   * longer counted.
+   * Records that a query no longer uses an index. Once the last query has released the index, its
+   * memory is no longer counted.
    */
   release(index: object): void {
     const held = this.#indexes.get(index);

@@ -1,14 +1,14 @@
 /**
  * The rows of a result by key, as an immutable value. A small result is stored as a list, because
- * most of thousands of results are small and a Map takes 400 bytes. A new version of a large result
- * takes memory only for its changes:
+ * there may be thousands of results, most of them small, and a Map takes up 400 bytes. A new
+ * version of a large result takes up memory only for its changes:
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
  *
- * The newest version contains the Map. An older version contains only the rows that differ from the
- * next version, and creates its own Map when it is first read (Baker, Shallow binding makes
+ * The newest version contains the Map. An older version contains only the rows that differ from
+ * the next version, and creates its own Map when it is first read (Baker, Shallow binding makes
  * functional arrays fast, 1991). Invariants: newer versions never refer to older ones, so an
- * unreferenced version takes no memory. A Map is never changed while it is iterated over.
+ * unreferenced version takes up no memory. A Map is never changed while it is being iterated over.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -22,10 +22,10 @@ export interface KeptRow {
   readonly seq: Seq;
 }
 
-/** One version of the rows of a materialised result. */
+/** A version of the rows of a materialised result. */
 export interface StateRows {
   readonly size: number;
-  /** The approximate memory of all rows of the result. */
+  /** The approximate memory of all rows of the result, in bytes. */
   readonly bytes: number;
   get(key: string): KeptRow | undefined;
   has(key: string): boolean;
@@ -33,20 +33,20 @@ export interface StateRows {
   /** Returns the rows after a change. An undefined row removes its key. */
   with(changed: OldRows, bytes: number): StateRows;
   /**
-   * Returns the rows that differ in a later version, as they are in this version. Returns undefined
-   * if the two versions have to be compared row by row.
+   * Returns the rows of this version that differ in a later version. Returns undefined if the two
+   * versions have to be compared row by row.
    */
   changedUntil(other: StateRows): OldRows | undefined;
 }
 
 /**
- * The maximum number of rows that are stored as a list. Searching a list of this length takes no
- * longer than a lookup in a Map.
+ * The maximum number of rows stored as a list. Searching a list of this length takes no longer
+ * than a lookup in a Map.
  */
 const FEW_ROWS_MAX = 8;
 
 /**
- * Returns the store for the rows of a result, depending on their number.
+ * Returns the rows of a result in the representation that suits their number.
  * @param bytes The approximate memory of all rows.
  */
 export function stateRows(rows: Map<string, KeptRow>, bytes: number): StateRows {

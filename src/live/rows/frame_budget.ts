@@ -1,26 +1,24 @@
 /**
  * Counts the bytes of rows, so that a message ends before it grows too large.
  *
- * A cheap upper bound of the size is tried first. The exact size is computed only if that bound
- * does not fit, because it requires encoding each text.
+ * A cheap upper bound on the size is tried first. The exact size is computed only if that bound
+ * does not fit, because computing it requires encoding each text.
  */
 import type { WireCell, WireRow } from "../../protocol/mod.ts";
 
 /**
- * The maximum size of a message without its rows, for an id of maximum length in which every
- * character is escaped.
+ * The maximum size of a message without its rows, in bytes, for an id of maximum length in which
+ * every character is escaped.
  */
 export const ENVELOPE_BYTES_MAX = 2048;
 
 /**
- * The maximum length of a number in JSON: sign, 17 digits, point, exponent. A number in MessagePack
- * is always shorter.
+ * The maximum length of a number in JSON: sign, 17 digits, decimal point, exponent. In
+ * MessagePack, a number is always shorter.
  */
 export const NUMBER_BYTES_MAX = 25;
 
-/**
- * Counts the bytes of the rows in one frame, so that the frame ends before it becomes too large.
- */
+/** Counts the bytes of the rows in a frame, so that the frame ends before it becomes too large. */
 export class FrameBudget {
   readonly #bytesMax: number;
   #bytes = 0;
@@ -33,7 +31,7 @@ export class FrameBudget {
     this.#bytes = 0;
   }
 
-  /** Adds rows of at most `bytes` bytes if they fit. The first rows always fit. */
+  /** Adds rows of at most `bytes` bytes if they fit. Returns false if they do not. */
   admitsBytes(bytes: number): boolean {
     if (this.#bytes + bytes > this.#bytesMax) return false;
     this.#bytes += bytes;
@@ -44,8 +42,8 @@ export class FrameBudget {
   admits(row: WireRow): boolean {
     const rough = rowBytes(row, roughTextBytes);
     let bytes = rough;
-    // The exact size is computed only if the rough bound does not fit, because it requires encoding
-    // the texts.
+    // The exact size is computed only if the rough bound does not fit, because computing it
+    // requires encoding the texts.
     if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
     this.#bytes += bytes;
@@ -53,7 +51,7 @@ export class FrameBudget {
   }
 }
 
-/** Returns an upper bound for the size of a row, in JSON as well as in MessagePack. */
+/** Returns an upper bound on the size of a row, both in JSON and in MessagePack. */
 export function rowBytes(row: WireRow, textBytes: (text: string) => number): number {
   let bytes = 3;
   for (const name in row) {
@@ -63,7 +61,7 @@ export function rowBytes(row: WireRow, textBytes: (text: string) => number): num
   return bytes;
 }
 
-/** Returns an upper bound for the size of a cell, in JSON as well as in MessagePack. */
+/** Returns an upper bound on the size of a cell, both in JSON and in MessagePack. */
 export function cellBytes(cell: WireCell, textBytes: (text: string) => number): number {
   if (typeof cell === "string") return textBytes(cell);
   if (typeof cell !== "object" || cell === null) return NUMBER_BYTES_MAX;
@@ -74,8 +72,8 @@ export function cellBytes(cell: WireCell, textBytes: (text: string) => number): 
 }
 
 /**
- * Returns an upper bound for the encoded size of a text. A JSON escape takes up to six bytes per
- * character, and MessagePack puts up to five bytes before a text.
+ * Returns an upper bound on the encoded size of a text. JSON escapes take up to six bytes per
+ * character, and MessagePack puts up to five bytes in front of a text.
  */
 export function roughTextBytes(text: string): number {
   return 6 * text.length + 5;

@@ -1,5 +1,5 @@
 /**
- * Keeps the rows of one batch in columnar form until the server encodes them.
+ * Keeps the rows of a batch in columnar form until the server encodes them.
  *
  * A snapshot is read as vectors, and JSON can be written from vectors without creating an object
  * per row and a string per text. Row objects are created only on request.
@@ -24,7 +24,7 @@ export class RowPage {
     return this.#rowCount;
   }
 
-  /** The rows of a page, divided into consecutive pieces. */
+  /** The rows of the page, in consecutive pieces. */
   get parts(): readonly ShapedRows[] {
     return this.#parts;
   }
@@ -41,7 +41,7 @@ export class RowPage {
   }
 }
 
-/** Returns an upper bound for the size of rows, in JSON as well as in MessagePack. */
+/** Returns an upper bound on the size of rows, both in JSON and in MessagePack. */
 export function roughBytesOf({ columns, rowCount }: ShapedRows, { fields }: WireRowShape): number {
   let bytes = 3 * rowCount;
   for (const [index, field] of fields.entries()) {

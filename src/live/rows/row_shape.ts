@@ -2,8 +2,8 @@
  * Describes the rows of a live query on the wire: the field names, and how each value becomes a
  * cell.
  *
- * Queries with equal shapes share one object. If each of a thousand users who follow their own rows
- * had a separate shape, the shape needed for a change would rarely be in the processor cache.
+ * Queries with equal shapes share one object. If each of a thousand users who follow their own
+ * rows had a separate shape, the shape needed for a change would rarely be in the processor cache.
  *
  * Invariant: a shape contains nothing of a plan except its fields, so sharing it shares neither
  * rights nor values.
@@ -37,8 +37,8 @@ export interface ShapeField {
 }
 
 /**
- * The types whose values become cells without conversion, except for integers beyond 2^53. A date
- * may be infinite, and infinity is a string on the wire.
+ * The types whose values become cells without conversion, except for integers beyond 2^53. Dates
+ * are not among them: a date may be infinite, and infinity is a string on the wire.
  */
 const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "boolean",
@@ -54,8 +54,8 @@ const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
 ]);
 
 /**
- * The maximum number of shapes kept for sharing. A shape that has been dropped from the cache is
- * built again when it is needed.
+ * The maximum number of shapes kept for sharing. A shape dropped from the cache is built again
+ * when it is needed.
  */
 const SHAPES_MAX = 256;
 
@@ -65,7 +65,7 @@ const enumNumbers = new WeakMap<EnumType, number>();
 let enumCount = 0;
 
 /**
- * Returns a number that identifies an enum type in this process. The id of the type does not
+ * Returns a number that identifies an enum type within this process. The type's id does not
  * suffice, because types in two databases may have the same id.
  */
 function enumNumberOf(type: EnumType): number {
@@ -92,7 +92,7 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   if (shape === undefined) {
     const made = parts.map(([name, type, column]): ShapeField => {
       const known = defined(type, "every field must have a type");
-      // JSON represents integers beyond 2^53 as text, MessagePack as int64.
+      // Integers beyond 2^53 are represented as text in JSON, and as int64 in MessagePack.
       const toCell = exactCellMakerFor(known);
       return { name, isPlain: PLAIN_KINDS.has(known.kind), toCell, column };
     });
@@ -166,7 +166,7 @@ export class WireRowShape {
     return rows;
   }
 
-  /** Returns the wire row of a batch of one row. */
+  /** Returns the wire row for a batch that consists of a single row. */
   row(batch: Batch, projections: Projections): MutableRow {
     const row: MutableRow = {};
     for (let index = 0; index < this.#fields.length; index += 1) {
@@ -179,7 +179,7 @@ export class WireRowShape {
   }
 }
 
-/** Sets a cell under any column name, even a special one. */
+/** Sets a cell under any column name, even `__proto__`. */
 export function setCell<T>(row: Record<string, T>, name: string, cell: NoInfer<T>): void {
   if (name !== "__proto__") row[name] = cell;
   else {
@@ -238,7 +238,7 @@ function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | n
   }
 }
 
-/** Whether a value is NaN or an infinity, which are strings on the wire. */
+/** Returns whether a value is NaN or an infinity. These are strings on the wire. */
 function isSpecial(value: Value): boolean {
   return typeof value === "number" && !Number.isFinite(value);
 }

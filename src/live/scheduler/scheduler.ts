@@ -4,9 +4,9 @@
  * Nothing runs inside the writer's call.
  *
  * Feeds whose definition has changed are reviewed before they are read. Reviews run alongside the
- * feeds that can be read, not before them: otherwise a table with thousands of followers would
- * delay the changes to all other tables. Invariant: a feed that is being reviewed is not among the
- * feeds to be read.
+ * feeds that can be read, not before them: otherwise, a table with thousands of followers would
+ * delay the changes to all other tables. Invariant: a feed being reviewed is not among the feeds
+ * to be read.
  *
  * A bug in a feed or subscription ends only that feed or subscription. The tick continues with the
  * others.
@@ -25,32 +25,32 @@ import { TickBudget } from "./tick_budget.ts";
 /** The amount of work per step, in units of {@linkcode TickBudget}. */
 export interface Pace {
   /**
-   * The feeds' budget for one tick: half for feeds to be read, and half for feeds to be reviewed.
+   * The feeds' budget for a tick: half for feeds to be read, and half for feeds to be reviewed.
    * Subscriptions that read their own changes get the same amount in addition.
    */
   readonly tickUnits: number;
   /**
-   * The budget that one subscription may spend before the next subscription is served. It must be
-   * large enough for a typical batch.
+   * How much a subscription may spend before the next subscription is served. It must be enough
+   * for a typical batch.
    */
   readonly sliceUnits: number;
   /**
-   * The budget of a subscription in the tick of its own request. It must be large enough for the
+   * How much a subscription may spend in the tick of its own request. It must be enough for the
    * first batch. If a thousand clients reconnect at the same time, the remaining clients wait once
    * `tickUnits` have been spent.
    */
   readonly requestUnits: number;
 }
 
-/** Schedules the ticks. */
+/** Determines when ticks run. */
 export interface Ticks {
-  /** Runs the tick before any other work that waits for the event loop. */
+  /** Runs the tick before any other work waiting for the event loop. */
   soon(tick: () => void): void;
-  /** Runs the tick after all work that is already waiting for the event loop. */
+  /** Runs the tick after all work already waiting for the event loop. */
   later(tick: () => void): void;
 }
 
-/** Returns a scheduler that runs ticks on the event loop. */
+/** Returns the implementation that runs ticks on the event loop. */
 export function ticksOf(clock: Clock): Ticks {
   return {
     soon: (tick) => queueMicrotask(tick),
@@ -62,8 +62,8 @@ export function ticksOf(clock: Clock): Ticks {
 export const PACE: Pace = { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
 
 /**
- * The number of units above which a tick counts as long. After a long tick, the event loop serves
- * its sockets first.
+ * A tick that spends more than this many units counts as long. After a long tick, the event loop
+ * serves its sockets first.
  */
 const REST_UNITS = 256;
 
@@ -77,7 +77,7 @@ export interface ScheduledFeed extends Advancing {
   /** Whether the feed serves a slow query. Other queries do not wait for such a feed. */
   readonly isSlow: boolean;
   /**
-   * Reviews groups. Returns true if all have been reviewed, false if the budget was used up first.
+   * Reviews groups. Returns true if all have been reviewed; false if the budget was used up first.
    */
   review(budget: TickBudget): boolean;
   takeWaiting(): Iterable<Advancing>;
@@ -107,7 +107,7 @@ export class Scheduler {
       this.#advanceFeeds(this.#slowFeeds, units / 2) +
       this.#advanceReviews(units) +
       this.#advanceTasks();
-    // After a long tick, requests for a further tick are collected until the sockets have been
+    // After a long tick, requests for another tick are collected until the sockets have been
     // polled, so that they share one tick.
     const isLong = spent > REST_UNITS;
     const hasFeeds = this.#feeds.size > 0 || this.#slowFeeds.size > 0;
@@ -141,7 +141,7 @@ export class Scheduler {
     this.#scheduleSoon();
   }
 
-  /** Advances a task now, and again later while it has more to do. */
+  /** Advances a task now, and again later for as long as it has more to do. */
   run(task: Advancing): void {
     if (this.#tasks.has(task)) return;
     const requests = this.#requestsOfTick();
@@ -171,13 +171,13 @@ export class Scheduler {
   }
 
   /**
-   * Lets feeds read changes until the budget of a tick is spent.
+   * Lets feeds read changes until a tick's budget is spent.
    * @returns The number of units spent.
    */
   #advanceFeeds(due: Set<ScheduledFeed>, units: number): number {
     const budget = new TickBudget(units);
     for (const feed of due) {
-      // The feed is removed first, so that it moves to the end of the queue if it has more to do.
+      // The feed is removed first, so that it goes to the end of the queue if it has more to do.
       due.delete(feed);
       const isDone = this.#ofFeed(feed, () => feed.advance(budget));
       if (isDone === true) for (const task of feed.takeWaiting()) this.#tasks.add(task);
@@ -188,7 +188,7 @@ export class Scheduler {
   }
 
   /**
-   * Lets feeds review their subscriptions until the budget of a tick is spent.
+   * Lets feeds review their subscriptions until a tick's budget is spent.
    * @returns The number of units spent.
    */
   #advanceReviews(units: number): number {
@@ -203,9 +203,7 @@ export class Scheduler {
     return units - budget.left;
   }
 
-  /**
-   * Runs a piece of a feed's work. Returns its result, or undefined if a bug has ended the feed.
-   */
+  /** Runs a piece of a feed's work. Returns its result; undefined if a bug has ended the feed. */
   #ofFeed(feed: ScheduledFeed, work: () => boolean): boolean | undefined {
     try {
       return work();
@@ -216,7 +214,10 @@ export class Scheduler {
     }
   }
 
-  /** Runs waiting tasks until the budget of a tick is spent. @returns The number of units spent. */
+  /**
+   * Runs waiting tasks until a tick's budget is spent.
+   * @returns The number of units spent.
+   */
   #advanceTasks(): number {
     const { tickUnits, sliceUnits } = this.#pace;
     let left = tickUnits;

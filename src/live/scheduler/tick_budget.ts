@@ -1,15 +1,16 @@
 /**
- * Limits the work of one tick. Work is counted in units rather than in time, so that simulations
- * are reproducible. Only two kinds of work are also timed: evaluating rows that may be slow, and
+ * Limits the work of a tick. Work is counted in units rather than in time, so that simulations are
+ * reproducible. Only two kinds of work are also timed: evaluating rows that may be slow, and
  * skipping rows in a snapshot.
  *
- * One unit is about a microsecond, the time to evaluate one version and turn it into a message.
+ * A unit is about a microsecond, the time it takes to evaluate a version and turn it into a
+ * message.
  */
 
-/** The rate at which timed work is converted into units. */
+/** The rate at which timed work is converted to units. */
 const UNITS_PER_MS = 1000;
 
-/** The number of versions that a filter examines for one unit. */
+/** How many versions a filter examines at the cost of one unit. */
 const SCANNED_PER_UNIT = 16;
 
 /** The maximum number of versions that one subscription reads at a time. */

@@ -3,7 +3,7 @@
  *
  * Each request reads from the cursor onwards, so a slow client pins no file: the store yields the
  * rows that were current at the boundary, however many have been replaced since. Invariant: every
- * row up to the cursor has been returned or waits in `#page`.
+ * row up to the cursor has been returned or is waiting in `#page`.
  */
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -22,24 +22,24 @@ import { SnapshotScan } from "./snapshot_scan.ts";
 import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 
 /**
- * The number of versions in one scan batch: enough for vectorised evaluation to pay off, and few
+ * The number of versions in a scan batch: enough for vectorised evaluation to pay off, and few
  * enough to be evaluated within a tick.
  */
 const SCAN_ROWS_MAX = 1024;
 
 /**
- * The number of rows that are projected at a time. It limits the memory that rows of maximum size
- * need in addition to a frame.
+ * The number of rows projected at a time. It limits the memory that rows of maximum size need in
+ * addition to a frame.
  */
 const PROJECT_ROWS_MAX = 64;
 
 /**
- * The length of the first interval that is searched for the newest rows: the range of seqs that one
- * minute covers.
+ * The length of the first interval searched for the newest rows: the range of seqs issued in one
+ * minute.
  */
 const WINDOW_SPAN_FIRST = 60_000 * 4096;
 
-/** The factor by which each interval is longer than the previous one. */
+/** Each interval is longer than the previous one by this factor. */
 const WINDOW_GROWTH = 16;
 
 export interface SnapshotOptions {
@@ -52,7 +52,7 @@ export interface SnapshotOptions {
   readonly frameBytesMax: number;
   /** The number of newest rows to which the snapshot is limited; undefined for all rows. */
   readonly lastRows: number | undefined;
-  /** Called when rows may be available after `next` has returned "waiting". */
+  /** Called when rows may have become available after `next` returned "waiting". */
   readonly onArrived: () => void;
 }
 
@@ -68,7 +68,7 @@ export class SnapshotReader implements LoadReader {
   #sentSeq: Seq = SEQ_ZERO;
   /** The page for the current batch, created with its first row. */
   #page: RowPage | undefined;
-  /** The seq of the last row that was taken for a batch. */
+  /** The seq of the last row taken for a batch. */
   #takenSeq: Seq = SEQ_ZERO;
 
   constructor(options: SnapshotOptions) {
@@ -93,7 +93,7 @@ export class SnapshotReader implements LoadReader {
     const isElsewhere = this.#search.isElsewhere(program);
     let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
     if (step === ELSEWHERE) step = this.#readFound(program, budget);
-    // If the other thread has refused the search, this thread reads the rows, beginning with the
+    // If the other thread has refused the search, this thread reads the rows, starting with the
     // next tick.
     if (step === "spent" || step === "refused") return undefined;
     return step ?? this.#cut(this.#options.boundary, true);
@@ -124,7 +124,7 @@ export class SnapshotReader implements LoadReader {
     return step;
   }
 
-  /** Takes rows that another thread has found. */
+  /** Takes rows found by another thread. */
   #readFound(
     program: LiveProgram,
     budget: TickBudget,
@@ -132,7 +132,7 @@ export class SnapshotReader implements LoadReader {
     const range = (): SearchRange => ({
       after: this.#cursor,
       upTo: this.#options.boundary,
-      // One row more than the batch shows whether another batch follows.
+      // One more row than the batch needs shows whether another batch follows.
       rowsMax: this.#options.batchSize + 1 - this.#rowCount,
       isOfSeqs: false,
     });
@@ -204,7 +204,7 @@ export class SnapshotReader implements LoadReader {
       this.#check(seqs, subselection(wanted, 0, takenCount));
       start += takenCount;
       if (budget.isSpent && start < chosen.count) {
-        // All rows up to the last row that was taken have been examined.
+        // All rows up to the last row taken have been examined.
         this.#cursor = this.#takenSeq;
         return "spent";
       }
@@ -213,7 +213,7 @@ export class SnapshotReader implements LoadReader {
   }
 
   /**
-   * Takes as many wanted rows as fit, from the first one on. Returns their number, which is 0 if
+   * Takes as many wanted rows as fit, starting with the first. Returns their number, which is 0 if
    * the message is full.
    */
   #take(batch: Batch, wanted: Selection, budget: TickBudget): number {
@@ -272,7 +272,7 @@ export class SnapshotReader implements LoadReader {
 /**
  * Finds the seq at which the newest n matching rows begin, by looking back over ever longer
  * intervals. A scan only goes forward, but a chat that wants its last fifty messages must not scan
- * a whole year.
+ * an entire year.
  */
 class LastRowsFinder {
   readonly #options: SnapshotOptions;
@@ -280,7 +280,7 @@ class LastRowsFinder {
   readonly #scan: SnapshotScan;
   readonly #search: SnapshotSearch;
   #span = WINDOW_SPAN_FIRST;
-  /** The exclusive start of the interval that is being examined. */
+  /** The exclusive start of the interval being examined. */
   #after: Seq;
   #cursor: Seq;
   /**
@@ -395,7 +395,7 @@ class LastRowsFinder {
   }
 }
 
-/** Refuses to read a snapshot if some of the versions that it needs have been discarded. */
+/** Throws if some of the versions that the snapshot needs have been discarded. */
 function checkHistory({ store, program, boundary }: SnapshotOptions): void {
   const { tableId, owner } = program().plan;
   const earliestSeq = store.earliestSeq(tableId, owner);
@@ -421,7 +421,7 @@ function seqAt(seqs: Vector, row: number): Seq {
   return seq as Seq;
 }
 
-/** Counts the ascending seqs at or below a seq. */
+/** Counts the seqs less than or equal to `seq`. The seqs must ascend. */
 function countUpTo(seqs: Vector, seq: Seq): number {
   let count = 0;
   while (count < seqs.length && seqAt(seqs, count) <= seq) count += 1;

@@ -1,10 +1,10 @@
 /**
- * The scan from which a snapshot reads, which may take many ticks.
+ * The scan from which a snapshot reads. It may span many ticks.
  *
- * A tick closes its scan, and the next tick opens another after the last row examined. There is one
- * exception: if a tick ends while the scan skips versions that are not current, no row marks the
- * place, so the scan stays open. Skipping is measured in time rather than in units, because two
- * million such versions would otherwise block the event loop for about 100 ms.
+ * A tick closes its scan, and the next tick opens another after the last row examined. There is
+ * one exception: if a tick ends while the scan skips versions that are not current, no row marks
+ * the place, so the scan stays open. Skipping is measured in time rather than in units, because
+ * two million such versions would otherwise block the event loop for about 100 ms.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -32,8 +32,8 @@ export class SnapshotScan {
   /**
    * Continues the paused scan, or opens a new one within the bounds.
    *
-   * @param take Receives each batch, until it returns something.
-   * @returns The value that `take` returned; "spent" if the budget was used up first; undefined at
+   * @param take Receives each batch, until it returns a value.
+   * @returns The value returned by `take`; "spent" if the budget was used up first; undefined at
    *   the end.
    */
   read<T extends object | symbol>(

@@ -6,10 +6,10 @@
  *         ▲────────────────────────refused───────────────────────────┘
  *
  * A filter that keeps none of 500,000 rows occupies the event loop for 100 to 350 ms, over many
- * ticks. A batch from another thread occupies it for 0.6 ms, which is more than a batch of adjacent
- * rows costs here. Therefore a snapshot moves only if it turns out to be a long search.
+ * ticks. A batch from another thread occupies it for 0.6 ms, which is more than a batch of
+ * adjacent rows takes here. Therefore, a snapshot moves only if it turns out to be a long search.
  *
- * Invariant: if the plan was renewed, rows that were found for the old plan are dropped.
+ * Invariant: if the plan is renewed, rows found for the old plan are dropped.
  */
 import type { FoundRows, SearchRange } from "../../sql/mod.ts";
 import type { Batch } from "../../types/mod.ts";
@@ -17,7 +17,7 @@ import { type LiveProgram, sliceRows } from "../program/live_program.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 
 /**
- * The units that a search may spend in this thread, which correspond to about the duration of a
+ * How many units a search may spend in this thread. They correspond to about the duration of a
  * statement's first tick.
  */
 const HERE_UNITS_MAX = 4096;
@@ -28,7 +28,7 @@ export const ELSEWHERE: unique symbol = Symbol("elsewhere");
 interface RunningSearch {
   readonly program: LiveProgram;
   readonly found: FoundRows;
-  /** The rows that have been found but not taken yet. */
+  /** The rows found but not taken yet. */
   rest: Batch | undefined;
 }
 
@@ -44,12 +44,12 @@ export class SnapshotSearch {
     this.#onArrived = onArrived;
   }
 
-  /** Whether a reader thread must find the rows of the snapshot. */
+  /** Returns whether a reader thread must find the rows of the snapshot. */
   isElsewhere({ plan: { search } }: LiveProgram): boolean {
     return search !== undefined && (this.#isLong ?? search.takesAll);
   }
 
-  /** Whether spending `units` more in this thread would make the search too long. */
+  /** Returns whether spending another `units` in this thread would make the search too long. */
   isTooLong({ plan: { search } }: LiveProgram, units: number): boolean {
     if (search === undefined || this.#spentUnits + units <= HERE_UNITS_MAX) return false;
     this.#isLong = true;
@@ -70,10 +70,9 @@ export class SnapshotSearch {
    * Continues to take rows from the other thread.
    *
    * @param range Called when the search begins, to determine its range.
-   * @param take Receives rows, and returns how many of them it took, or a value that ends the
-   *   search.
-   * @returns The value that `take` returned; undefined if no rows are left; "spent" if the budget
-   *   was used up first. After "refused" the rows have to be read in this thread.
+   * @param take Receives rows. Returns how many of them it took, or a value that ends the search.
+   * @returns The value returned by `take`; undefined if no rows are left; "spent" if the budget
+   *   was used up first. After "refused", the rows have to be read in this thread.
    */
   read<T extends object>(
     {
@@ -119,8 +118,8 @@ export class SnapshotSearch {
   }
 
   /**
-   * Continues the search in this thread. If the search becomes long again, it moves to another
-   * thread again.
+   * Continues the search in this thread. If it becomes long again, it moves to another thread
+   * again.
    */
   #refused(): "refused" {
     this.close();

@@ -1,5 +1,6 @@
 /**
- * The source from which a loading subscription reads, one step at a time: a snapshot or a replay.
+ * Defines the source from which a loading subscription reads, one step at a time: a snapshot or a
+ * replay.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { WireRow } from "../../protocol/mod.ts";
@@ -11,8 +12,8 @@ export interface BatchStep {
   readonly kind: "batch";
   readonly rows: readonly WireRow[] | RowPage;
   /**
-   * The position from which a client may resume once it has received this batch; undefined if there
-   * is none.
+   * The position from which a client may resume once it has received this batch; undefined if
+   * there is none.
    */
   readonly lastSeq: Seq | undefined;
   /**
@@ -21,7 +22,7 @@ export interface BatchStep {
   readonly isLast: boolean;
   /** Whether the client must send a request before the next step. */
   readonly endsRequest: boolean;
-  /** The messages that were built from the batch, if several subscriptions may send them. */
+  /** The messages built from the batch, if several subscriptions may send them. */
   readonly messages?: Messages;
 }
 

@@ -2,9 +2,9 @@
  * Tracks the loading phase of a subscription: the batches that its client has requested but not
  * received, and the time limit for requesting the next batch.
  *
- * The subscription drops this object after the last batch, so that a subscription in its following
- * phase uses no memory for it. The timer runs only while no request is open, so that the client is
- * never blamed for the server's delays.
+ * The subscription drops this object after the last batch, so that a following subscription uses
+ * no memory for it. The timer runs only while no request is open, so that the client is never
+ * blamed for the server's delays.
  */
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -17,10 +17,7 @@ const REQUESTS_MAX = 16;
 
 export interface LoadingOptions {
   readonly clock: Clock;
-  /**
-   * The time in which the client has to request the next batch. After that time, the subscription
-   * ends.
-   */
+  /** How soon the client has to request the next batch. After that time, the subscription ends. */
   readonly timeoutMs: number;
   readonly onTimeout: () => void;
 }
@@ -38,12 +35,12 @@ export class Loading {
     this.#options = options;
   }
 
-  /** Whether the client has requested a batch that was not sent yet. */
+  /** Whether the client has requested a batch that has not been sent yet. */
   get isRequested(): boolean {
     return this.#requestCount > 0;
   }
 
-  /** Records that the client has requested one more batch. */
+  /** Records that the client has requested another batch. */
   request(): void {
     this.#requestCount = Math.min(REQUESTS_MAX, this.#requestCount + 1);
     this.#cancelTimeout?.();
@@ -59,7 +56,7 @@ export class Loading {
     this.#reader.release();
   }
 
-  /** Counts a sent batch. @returns The control fields of its message. */
+  /** Counts a batch as sent. @returns The control fields of its message. */
   count({ endsRequest, isLast, lastSeq, messages }: BatchStep): BatchControl {
     assert(messages === undefined || this.#batchCount === 0, "only a first batch may be shared");
     const control: BatchControl = {

@@ -1,8 +1,8 @@
 /**
  * Reads the options and parameters of `subscribe` as a client sent them.
  *
- * The message types describe what a correct client sends, but no value is trusted here. The query's
- * id and text are checked where the message is read.
+ * The message types describe what a correct client sends, but no value is trusted here. The
+ * query's id and SQL are checked where the message is read.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
@@ -13,7 +13,7 @@ import { ending } from "../contract/live_errors.ts";
 
 export type ReplayMode = "all" | "latest";
 
-/** The position at which a subscription begins. */
+/** Where a subscription begins. */
 export type Start =
   | { readonly kind: "live" }
   | { readonly kind: "snapshot"; readonly lastRows: number | undefined }
@@ -31,7 +31,8 @@ export interface SubscriptionStart {
 }
 
 /**
- * Returns the client's choice between a maintained and an evaluated result, if it made one.
+ * Returns whether the client chose a maintained or an evaluated result; undefined if it did not
+ * choose.
  *
  * @throws {SubscriptionError} INVALID_OPTIONS
  */
@@ -86,7 +87,7 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
   return given.map((value: unknown, index) => {
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
     // A number from a MessagePack message. JavaScript encoders write integers beyond 32 bits as
-    // float64, so an integral value is BIGINT whether it arrives as an integer or as a float.
+    // float64, so an integral value is a BIGINT whether it arrives as an integer or as a float.
     if (typeof value === "number" || typeof value === "bigint") return { number: String(value) };
     if (isWritten(value, "number") || isWritten(value, "json")) return value;
     throw new DatabaseError(
@@ -97,8 +98,8 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
 }
 
 /**
- * Whether a parameter has the given written form: a number with its original digits, since `1.0` is
- * DOUBLE and `1` is BIGINT, or the JSON text of a list or an object.
+ * Returns whether a parameter has the given written form: a number with its original digits,
+ * because `1.0` is DOUBLE and `1` is BIGINT, or the JSON text of a list or an object.
  */
 function isWritten<Form extends "number" | "json">(
   value: unknown,
@@ -112,7 +113,7 @@ function isWritten<Form extends "number" | "json">(
   );
 }
 
-/** Returns the error for a position that is higher than every seq issued so far. */
+/** Returns the error for a position higher than every seq issued so far. */
 export function invalidResume(id: string): SubscriptionError {
   return refused(
     id,

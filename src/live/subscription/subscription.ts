@@ -1,5 +1,5 @@
 /**
- * One subscription: a cursor over `_seq` that first catches up and then follows.
+ * A subscription: a cursor over `_seq` that first catches up and then follows.
  *
  *     (none) ──start──► loading ──last batch──► behind ──nothing left──► following
  *         │              ▲   │                   ▲  ▲                        │
@@ -8,11 +8,12 @@
  *
  *     any ──unsubscribe, kill, failure──► ended
  *
- * To the client, "behind" and "following" are both "ready". A subscription that is behind reads the
- * changes above its own cursor; if it follows, the feed of its group reads the changes once for all
- * members. Changes that arrive while the snapshot is read or the socket is full are not buffered.
- * The snapshot covers the versions up to the boundary, and the changes cover the versions after it,
- * so no change can be missed or sent twice, and a slow client costs a cursor, not a queue.
+ * To the client, "behind" and "following" are both "ready". A subscription that is behind reads
+ * the changes above its own cursor; if it follows, the feed of its group reads the changes once
+ * for all members. Changes that arrive while the snapshot is being read or the socket is full are
+ * not buffered. The snapshot covers the versions up to the boundary, and the changes cover the
+ * versions after it, so no change can be missed or sent twice, and a slow client costs a cursor,
+ * not a queue.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -55,7 +56,8 @@ export interface SubscriptionHost {
   readonly loadingTimeoutMs: number;
   readonly times: DeliveryTimes;
   /**
-   * Calls `advance` in this tick, and again in later ticks while the subscription has more to do.
+   * Calls `advance` in this tick, and again in later ticks for as long as the subscription has
+   * more to do.
    */
   run(subscription: Subscription): void;
   /** Calls `advance` soon. */
@@ -66,22 +68,22 @@ export interface SubscriptionHost {
 
 export interface SubscriptionOptions {
   readonly host: SubscriptionHost;
-  /** The number in the live id. Unlike a string, a number takes no additional memory. */
+  /** The number in the live id. Unlike a string, a number takes up no additional memory. */
   readonly number: number;
   readonly spec: SubscriptionSpec;
   readonly principal: Principal;
   readonly backpressure: ConnectionBackpressure;
   readonly group: SubscriptionGroup<Subscription>;
   /**
-   * The position that the subscription may report immediately: the resume position, or the boundary
-   * when live only.
+   * The position that the subscription may report immediately: the resume position or, if only
+   * changes are wanted, the boundary.
    */
   readonly position: Seq | undefined;
 }
 
 /**
- * Fields cost memory in every idle subscription, so state that only some subscriptions need is in
- * separate objects.
+ * Fields take up memory in every idle subscription, so state that only some subscriptions need is
+ * kept in separate objects.
  */
 export class Subscription implements LiveSubscription, GroupMember {
   readonly id: string;
@@ -91,17 +93,21 @@ export class Subscription implements LiveSubscription, GroupMember {
   readonly #host: SubscriptionHost;
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
-  /** The creation time on the monotonic clock, because the wall clock may be changed. */
+  /**
+   * When the subscription was created, on the monotonic clock, because the wall clock may be
+   * changed.
+   */
   readonly #createdMs: number;
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
   /**
-   * The seq up to which everything has been sent. While the subscription follows, the position of
-   * its group applies instead.
+   * The seq up to which everything has been sent. While the subscription is following, its group's
+   * position applies instead.
    */
   #cursor: Seq | undefined;
   /**
-   * The counts of changes; created with the first change, because most open subscriptions are idle.
+   * Counts the changes sent. Created with the first change, because most open subscriptions are
+   * idle.
    */
   #tally: ChangeTally | undefined;
 
@@ -122,7 +128,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     return liveIdOf(this.#number);
   }
 
-  /** The specification as the client sent it. The query itself is stored once, in the group. */
+  /** The request as the client sent it. The query itself is stored only once, in the group. */
   get spec(): SubscriptionSpec {
     const options = this.#options;
     return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
@@ -137,7 +143,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   get position(): Seq | undefined {
-    // During a review, writes of other users may move the position past a definition change that is
+    // During a review, other users' writes may move the position past a definition change that is
     // about to end this subscription.
     return this.feed.isSuspended(this.group) ? undefined : this.#reachedSeq;
   }
@@ -147,14 +153,14 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   /**
-   * The age of the subscription's position relative to the newest commit; undefined without a
-   * position.
+   * How far the subscription's position lags behind the newest commit, in milliseconds; undefined
+   * without a position.
    */
   get lagMs(): number | undefined {
     return lagMsOf(this.#host.store, this.#reachedSeq);
   }
 
-  /** Sends the ack and, unless the subscription is live only, the first batch. */
+  /** Sends the ack and, unless the subscription asks for changes only, the first batch. */
   start(reader: LoadReader | undefined): void {
     assert(this.#state === "loading", "a subscription may start only once");
     const control: BatchControl = {
@@ -197,7 +203,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     this.#host.forget(this);
   }
 
-  /** Ends the subscription and sends the client the reason. */
+  /** Ends the subscription, and sends the client the reason. */
   end(message: ErrorMessage): void {
     if (this.#state === "ended") return;
     this.close();
@@ -233,7 +239,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   /**
    * Sends all messages that are due, within a budget.
    *
-   * @returns Whether nothing is left to do now; if not, the budget was used up first.
+   * @returns Whether there is nothing left to do for now; if not, the budget was used up first.
    */
   advance(budget: TickBudget): boolean {
     if (this.#state !== "ended" && this.feed.isSuspended(this.group)) {

@@ -1,5 +1,5 @@
 /**
- * Functions shared by subscriptions to rows and subscriptions to whole results. They create ids,
+ * Functions shared by subscriptions to rows and subscriptions to entire results. They create ids,
  * start loading, count sent changes and build the rows of `system.live`.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -17,14 +17,14 @@ import type { LoadReader } from "./load_reader.ts";
 import { Loading } from "./loading.ts";
 
 /**
- * Returns the id of a live query as text. A subscription stores only the number, which needs less
- * memory than the text.
+ * Returns the id of a live query as text. A subscription stores only the number, which takes up
+ * less memory than the text.
  */
 export function liveIdOf(number: number): string {
   return number.toString(16).padStart(12, "0");
 }
 
-/** Begins to load. The subscription ends if its client does not request a batch in time. */
+/** Starts loading. The subscription ends if its client does not request a batch in time. */
 export function loadingBy(
   reader: LoadReader,
   {
@@ -46,7 +46,10 @@ export function loadingBy(
   return new Loading(reader, { clock, timeoutMs, onTimeout });
 }
 
-/** Returns the age of a position relative to the newest commit; undefined without a position. */
+/**
+ * Returns how far a position lags behind the newest commit, in milliseconds; undefined without a
+ * position.
+ */
 export function lagMsOf(
   store: Pick<Store, "commitMs" | "visibleSeq">,
   position: Seq | undefined,
@@ -61,13 +64,13 @@ export interface SentChanges {
   /** The time at which the subscription was created, on the monotonic clock. */
   readonly createdMs: number;
   /**
-   * Whether the rows changed with time rather than by a commit, so that no commit time shows how
+   * Whether the rows changed with time rather than by a commit. If so, no commit time shows how
    * late they are.
    */
   readonly isByTime?: boolean;
 }
 
-/** Counts sent changes and measures the time since their commit. */
+/** Counts sent changes, and measures how long ago they were committed. */
 export function countSent(
   tally: ChangeTally,
   { count, createdMs, isByTime = false, lastSeq }: SentChanges,
@@ -82,7 +85,7 @@ export function countSent(
   else times.delivered(count, ageMs);
 }
 
-/** The properties of a subscription that its row in `system.live` shows. */
+/** The properties of a subscription that appear in its `system.live` row. */
 export interface Shown extends Pick<LiveSubscription, "id" | "state"> {
   readonly liveId: string;
   readonly principal: Principal;

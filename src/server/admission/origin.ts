@@ -10,8 +10,8 @@
  *                                only if the others say so, too: a proxy that writes one of them
  *                                hands on what its client wrote into another
  *
- * Endpoints for local callers also check Host, because the owner of a web page from elsewhere can
- * make its domain name resolve to this machine.
+ * Endpoints for local callers also check Host, because the owner of a web page served from
+ * elsewhere can make its domain name resolve to this machine.
  */
 import { type IpRanges, ipFromText, isLoopback } from "../../base/ip_address.ts";
 import type { Log } from "../../base/log.ts";
@@ -21,14 +21,11 @@ export interface Origin {
   readonly address: string;
   readonly isLocal: boolean;
   /**
-   * The client's IP address; undefined if the address of the peer, or the address that a proxy
-   * reported, could not be parsed.
+   * The client's IP address; undefined if the peer's address, or the address reported by a proxy,
+   * could not be parsed.
    */
   readonly ip: string | undefined;
-  /**
-   * Whether a peer that is not trusted sent a forwarding header; in that case address lists do not
-   * apply.
-   */
+  /** Whether an untrusted peer sent a forwarding header. If so, address lists do not apply. */
   readonly isForwardingDoubtful: boolean;
   /** The name of a forwarding header sent by a peer that is not a trusted proxy. */
   readonly strangersHeader?: string;
@@ -41,7 +38,7 @@ export interface HeaderReader {
   keys(): Iterable<string>;
 }
 
-/** Finds the client of a request. `peer` is the TCP peer as the runtime writes it. */
+/** Finds the client of a request. `peer` is the TCP peer as formatted by the runtime. */
 export function originOf(peer: string, headers: HeaderReader, trustedProxies: IpRanges): Origin {
   const peerIp = ipFromText(peer);
   if (peerIp === undefined) return doubtful(peer);
@@ -58,7 +55,7 @@ export function originOf(peer: string, headers: HeaderReader, trustedProxies: Ip
       strangersHeader: sign,
     };
   }
-  // The proxy has sent no forwarding header, so its client is unknown.
+  // The proxy sent no forwarding header, so its client is unknown.
   if (first === undefined) return { ...believed(peerIp), isLocal: false };
   const client = clientOf(first, trustedProxies);
   if (client === undefined) return doubtful(peerIp);
@@ -67,7 +64,9 @@ export function originOf(peer: string, headers: HeaderReader, trustedProxies: Ip
   return { ...origin, isLocal };
 }
 
-/** Whether the request came over https, either directly or according to a trusted proxy. */
+/**
+ * Returns whether the request came over https, either directly or according to a trusted proxy.
+ */
 export function isSecureRequest(
   url: string,
   peer: string,
@@ -83,7 +82,7 @@ export function isSecureRequest(
   return (protocols.at(-1) ?? "").trim().toLowerCase() === "https";
 }
 
-/** Whether `Host` is an IP literal, `localhost` or one of `allowedHosts` (lower case). */
+/** Returns whether `Host` is an IP literal, `localhost` or one of `allowedHosts` (lower case). */
 export function isHostAllowed(host: string | null, allowedHosts: ReadonlySet<string>): boolean {
   if (host === null) return false;
   const name = hostNameOf(host).toLowerCase();
@@ -91,7 +90,7 @@ export function isHostAllowed(host: string | null, allowedHosts: ReadonlySet<str
   return ipFromText(name) !== undefined;
 }
 
-/** Returns a Host header without its port, and without the brackets of an IPv6 literal. */
+/** Returns the host in a Host header, without the port or the brackets of an IPv6 literal. */
 function hostNameOf(host: string): string {
   if (host.startsWith("[")) {
     const end = host.indexOf("]");
@@ -112,8 +111,7 @@ function doubtful(address: string): Origin {
 }
 
 /**
- * Returns the name of the first header that only a proxy sends, or undefined if the request has no
- * such header.
+ * Returns the name of the first header that only proxies send; undefined if the request has none.
  */
 function forwardingHeader(headers: HeaderReader): string | undefined {
   for (const name of headers.keys()) {
@@ -157,15 +155,13 @@ function isLocalChain(chain: readonly string[], trustedProxies: IpRanges): boole
   return client !== undefined && isLoopback(client);
 }
 
-/**
- * Returns the `for` value of one element of a Forwarded header; empty if the element has no `for`.
- */
+/** Returns the `for` value of an element in a Forwarded header; empty if the element has none. */
 function forOf(element: string): string {
   for (const pair of element.split(";")) {
     const equals = pair.indexOf("=");
     if (equals < 0 || pair.slice(0, equals).trim().toLowerCase() !== "for") continue;
-    // Parsed by hand: the header may come from anyone, and a regular expression would backtrack
-    // over blanks.
+    // This is parsed by hand, because the header may come from anyone, and a regular expression
+    // would backtrack over whitespace.
     return unquoted(pair.slice(equals + 1).trim());
   }
   return "";
@@ -187,23 +183,23 @@ function clientOf(chain: readonly string[], trustedProxies: IpRanges): string | 
 }
 
 /**
- * Parses an IPv6 address in the form that X-Forwarded-For uses: without brackets, and therefore
- * without a port.
+ * Parses an IPv6 address as written in X-Forwarded-For: without brackets, and therefore without a
+ * port.
  */
 function bareIp(text: string): string | undefined {
   return ipFromText(text.trim());
 }
 
 /**
- * The maximum number of addresses for which a warning is logged. The number is limited because any
- * client can send a forwarding header.
+ * The maximum number of addresses about which a warning is logged. The number is limited because
+ * any client can send a forwarding header.
  */
 const ADDRESSES_MAX = 10;
 
 /**
  * Creates a function that warns about proxies missing from the configuration, once per address and
  * only for a limited number of addresses. All clients behind such a proxy share one address, so
- * failed logins of one client lock the name for all of them.
+ * one client's failed logins lock the name for all of them.
  */
 export function strangersWarning(log: Log): (address: string, header: string) => void {
   const told = new Set<string>();

@@ -1,14 +1,14 @@
 /**
  * Token buckets that limit how often an address, a user or a connection may send requests.
  *
- * A bucket holds the tokens of one second and is refilled continuously. The limiter removes buckets
- * that are full again, so its memory depends only on the number of active keys.
+ * A bucket holds one second's worth of tokens and is refilled continuously. The limiter removes
+ * buckets that are full again, so its memory depends only on the number of active keys.
  */
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * The number of buckets at which a sweep removes the full ones. It limits the memory of the limiter
- * and the duration of a sweep.
+ * A sweep removes the full buckets once there are this many buckets. This limits the memory of the
+ * limiter and the duration of a sweep.
  */
 const BUCKETS_SWEEP_COUNT = 16384;
 
@@ -26,7 +26,7 @@ export class TokenBucket {
     return this.#updatedMs;
   }
 
-  /** Takes one token. Returns 0, or the milliseconds until one is available. */
+  /** Takes a token. Returns 0, or the milliseconds until one is available. */
   take(perSecond: number, nowMs: number): number {
     const gained = ((nowMs - this.#updatedMs) * perSecond) / 1000;
     this.#tokens = Math.min(perSecond, this.#tokens + gained);
@@ -52,7 +52,7 @@ export class RateLimiter {
     this.#perSecond = perSecond;
   }
 
-  /** Takes one of a key's tokens. Returns 0, or the milliseconds until one is available. */
+  /** Takes a token from a key's bucket. Returns 0, or the milliseconds until one is available. */
   take(key: string): number {
     const perSecond = this.#perSecond;
     if (perSecond === 0) return 0;
@@ -70,8 +70,8 @@ export class RateLimiter {
     for (const [key, { updatedMs }] of this.#buckets) {
       if (nowMs - updatedMs >= 1000) this.#buckets.delete(key);
     }
-    // The next sweep runs no earlier than when the number of remaining buckets has doubled, so that
-    // the cost per key stays constant.
+    // The next sweep runs no earlier than when the number of remaining buckets has doubled, so
+    // that the cost per key stays constant.
     this.#sweepAtCount = Math.max(BUCKETS_SWEEP_COUNT, this.#buckets.size * 2);
   }
 }

@@ -1,11 +1,12 @@
 /**
- * Keeps connections from using up the file descriptors that the storage needs. When few descriptors
- * are left, the server stops accepting connections until enough of them are free again.
+ * Keeps connections from using up the file descriptors that the storage needs. When few
+ * descriptors are left, the server stops accepting connections until enough of them are free
+ * again.
  *
  *     accepting ──few are left──► paused ──twice as many are free──► accepting
  *
- * The runtime has no such limit. Without free descriptors, it would retry accepting in a busy loop,
- * and statements would fail because they could not open files.
+ * The runtime has no such limit. Without free descriptors, it would retry accepting in a busy
+ * loop, and statements would fail because they could not open files.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
@@ -14,8 +15,8 @@ import type { Log } from "../../base/log.ts";
 const LOOK_MS = 500;
 
 /**
- * The maximum number of descriptors reserved for files. If the system's limit is small, only a
- * share of it is reserved.
+ * The maximum number of descriptors reserved for files. If the system's limit is low, only a share
+ * of it is reserved.
  */
 const RESERVED_MAX = 64;
 const RESERVED_SHARE = 1 / 8;
@@ -26,12 +27,12 @@ export interface AcceptWatchOptions {
   readonly descriptors: () => Descriptors;
   /** Stops listening and closes idle connections. */
   readonly pause: () => void;
-  /** Listens again. @throws {Error} If that is impossible. */
+  /** Starts listening again. @throws {Error} If that is impossible. */
   readonly resume: () => void;
 }
 
 export class AcceptWatch {
-  /** The number of times that accepting was paused. */
+  /** How many times accepting connections was paused. */
   pauseCount = 0;
   isPaused = false;
   readonly #options: AcceptWatchOptions;

@@ -1,5 +1,5 @@
 /**
- * One WebSocket connection, from upgrade to close.
+ * A WebSocket connection, from upgrade to close.
  *
  *                      authenticate                    idle, revoked, expired, shutdown,
  *                      or header                       tenth invalid message, flood
@@ -7,8 +7,8 @@
  *            │                                                                 ▲
  *            └─ wrong token, no token in time ─────────────────────────────────┘
  *
- * While the token of an external issuer is checked, which may require a request to that issuer,
- * further messages wait.
+ * While a token from an external issuer is being checked, which may require a request to that
+ * issuer, further messages wait.
  *
  *     event \ state    unauthenticated            authenticated             closing
  *     authenticate     one attempt, or closing    a newer token, or closing ignored
@@ -18,8 +18,8 @@
  *                                                 subscriptions continue
  *
  * No message is dropped silently. While the socket's queue is longer than
- * `websocket.send_queue_bytes`, subscriptions keep only their cursor, and client messages wait in a
- * bounded queue. One connection can therefore occupy at most the size of that budget, one message
+ * `websocket.send_queue_bytes`, subscriptions keep only their cursor, and client messages wait in
+ * a bounded queue. A connection can therefore take up no more memory than that budget, one message
  * per subscription, and the bounded queue.
  */
 import { AuthError, type Caller, type Principal } from "../../auth/mod.ts";
@@ -72,7 +72,7 @@ import {
 import { Subscriptions } from "./subscriptions.ts";
 import { type ConsumerSocket, TopicConsumersOfSocket } from "./topic_consumers.ts";
 
-/** Close codes of the WebSocket protocol. */
+/** Close codes defined by the WebSocket protocol. */
 const CLOSE_NORMAL = 1000;
 const CLOSE_GOING_AWAY = 1001;
 const CLOSE_POLICY = 1008;
@@ -84,7 +84,7 @@ const AUTHENTICATE_FIRST =
   "with the header Authorization: Bearer <token>; POST /v1/api/auth/login returns a token " +
   "as access_token";
 
-/** The delay after which a client with too many waiting messages may try again. */
+/** How soon a client with too many waiting messages may try again. */
 const BUSY_RETRY_MS = 1000;
 
 type ConnectionPhase = "unauthenticated" | "authenticated" | "closing";
@@ -93,7 +93,7 @@ export class Connection
   implements ConsumerSocket, LiveSink, MessageServer, OpenConnection, OutboxOwner, WatchedSocket
 {
   readonly transport = "websocket";
-  /** The backpressure state, which the live engine manages. */
+  /** The backpressure state, managed by the live engine. */
   backpressure: unknown;
   readonly #number: number;
   readonly #socket: OutboxSocket;
@@ -108,7 +108,7 @@ export class Connection
   /** The topic consumers; created with the first message about a topic. */
   #consumers: TopicConsumersOfSocket | undefined;
   #state: ConnectionPhase = "unauthenticated";
-  /** Whether the server is checking a token of an external issuer. */
+  /** Whether the server is currently checking a token from an external issuer. */
   #isChecking = false;
   #format: FrameFormat;
   #principal: Principal | undefined;
@@ -172,7 +172,7 @@ export class Connection
   }
 
   /**
-   * Called when the socket is open: authenticates by header, or starts to wait for an
+   * Called when the socket is open: authenticates by header, or starts waiting for an
    * `authenticate` message.
    */
   open(): void {
@@ -201,10 +201,10 @@ export class Connection
     }
   }
 
-  /** Serves one message, and then flushes the outgoing frames. */
+  /** Serves a message, and then flushes the outgoing frames. */
   serveNow(frame: ClientFrame): void {
     this.#serve(frame);
-    // The runtime corks the socket during the whole event, so all frames are sent together.
+    // The runtime corks the socket during the entire event, so all frames are sent together.
     this.#outbox.flush();
   }
 
@@ -237,7 +237,7 @@ export class Connection
   /** Called about once a second, for keep-alive and the idle timeout. */
   tick(): void {
     if (this.#state === "closing") return;
-    // This limits the delay to about a second if the runtime does not report a drain.
+    // This limits the delay to about a second if the runtime fails to report a drain.
     this.drained();
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
@@ -258,7 +258,8 @@ export class Connection
   }
 
   /**
-   * Ends the connection because its messages use more memory than its user or address is allowed.
+   * Ends the connection because its messages take up more memory than its user or address is
+   * allowed.
    */
   refuse(message: string): void {
     if (this.#state === "closing") return;
@@ -360,7 +361,7 @@ export class Connection
     });
   }
 
-  /** Serves one frame. Refusals become error messages only here. */
+  /** Serves a frame. Only here are refusals turned into error messages. */
   #serve(frame: ClientFrame): void {
     try {
       this.#dispatch(this.#decode(frame));
@@ -428,7 +429,7 @@ export class Connection
     this.#onceChecked(bearer, () => this.#authenticateNow(bearer));
   }
 
-  /** Calls `proceed` immediately, or after an external issuer has been asked about the token. */
+  /** Calls `proceed` immediately, or once an external issuer has been asked about the token. */
   #onceChecked(bearer: string, proceed: () => void): void {
     const checked = this.#parts.auth.checkExternal(bearer);
     if (checked === undefined) proceed();
@@ -470,9 +471,10 @@ export class Connection
 
   /**
    * Continues with a newer token, because the connection would otherwise end when its old token
-   * expires. If the token is refused, the connection ends at once, as it does when the first token
-   * is refused. If the token has other claims, the client has to subscribe again: policies may now
-   * permit other rows, and a resume from a position would not deliver rows that were hidden before.
+   * expires. If the new token is refused, the connection ends at once, as it does when the first
+   * token is refused. If the new token has different claims, the client has to subscribe again:
+   * policies may now permit different rows, and a resume from a position would not deliver rows
+   * that were previously hidden.
    */
   #renew(before: Principal, decoded: Decoded): void {
     const bearer = bearerFrom(readAuthenticate(decoded));
@@ -521,8 +523,8 @@ export class Connection
     assert(principal !== undefined, "an authenticated connection must have a principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
-    // The old subscription ends first, even if the new one is refused, so that it makes room for
-    // the new one.
+    // The old subscription ends first, even if the new one is then refused, to make room for the
+    // new one.
     this.#subscriptions.close(spec.id);
     const subscription = live.subscribe({ principal, spec, sink: this });
     // The first batch may have ended the subscription or the connection.
@@ -537,7 +539,7 @@ export class Connection
   /**
    * Reads a subscription request from a message.
    * @throws {SubscriptionError} If the message is invalid. The error has the subscription's id if
-   * the message has one.
+   *   the message contains one.
    */
   #readSpec(decoded: Decoded): SubscriptionSpec {
     const id = readSubscriptionId(decoded);
@@ -583,7 +585,7 @@ export class Connection
 
   #endSession(end: SessionEnd, reason: string): void {
     // The calls are corked, so that the message and the close frame share one write: thousands of
-    // connections of one user may end at the same time.
+    // a user's connections may end at the same time.
     this.#socket.cork(() => {
       this.#endAll(end);
       this.#close(CLOSE_POLICY, reason);
@@ -592,8 +594,8 @@ export class Connection
 
   #endAll({ code, message }: SessionEnd): void {
     const ids = this.#subscriptions.ids();
-    // Only a revoked token ends its consumers with FORBIDDEN. After an expired token, they continue
-    // on the client's next connection.
+    // Consumers end with FORBIDDEN only if the token was revoked. After an expired token, they
+    // continue on the client's next connection.
     if (code === "TOKEN_REVOKED") this.#consumers?.endAll("FORBIDDEN", message);
     else this.#consumers?.closeAll();
     this.#subscriptions.closeAll();

@@ -1,7 +1,7 @@
 /**
- * The dependencies of a connection, in a separate file so that the parts of a connection can import
- * them without importing the connection itself. Everything that connections share is in one object,
- * which keeps idle connections small.
+ * The dependencies of a connection, in a separate file so that the parts of a connection can
+ * import them without importing the connection itself. Everything that connections share is in a
+ * single object, which keeps idle connections small.
  */
 import type { Auth, Caller } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -15,7 +15,7 @@ import type { FrameFormat } from "../frames/encode.ts";
 import type { MessageTimeSlices } from "./message_time_slices.ts";
 import type { OutboxParts, OutboxSocket } from "./outbox.ts";
 
-/** The options that the upgrade request of a WebSocket contained. */
+/** The options contained in the upgrade request for a WebSocket. */
 export interface ConnectionRequest {
   readonly caller: Caller;
   /** The Authorization header of the upgrade request; undefined if it had none. */
@@ -30,7 +30,7 @@ export interface ConnectionRequest {
   readonly peer: Peer | undefined;
 }
 
-/** The objects that all connections of a server share. */
+/** The objects shared by all connections of a server. */
 export interface ConnectionParts {
   readonly config: Pick<ServerConfig, "limits" | "websocket">;
   readonly auth: Auth;
@@ -39,14 +39,15 @@ export interface ConnectionParts {
   readonly onBug: OnBug;
   readonly clock: Clock;
   readonly log: Log;
-  /** The scheduler of client messages, which all connections share. */
+  /** The scheduler for client messages, shared by all connections. */
   readonly slices: MessageTimeSlices;
   readonly outbox: OutboxParts;
 }
 
 export interface ConnectionOptions {
   /**
-   * A number that is unique on this server. Unlike a string, a number takes no additional memory.
+   * A number that is unique on this server. Unlike a string, a number takes up no additional
+   * memory.
    */
   readonly number: number;
   readonly socket: OutboxSocket;

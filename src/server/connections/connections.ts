@@ -3,10 +3,11 @@
  * the limits, ticks them for keep-alive, and ends them when a session is revoked or the server
  * stops.
  *
- * Work on many connections is divided into slices of a few milliseconds. Without slices, ending
- * 5,000 connections of one user would block the event loop for more than a second. The cost is that
- * the last connections stay open until their slice. Each tick visits a tenth of all connections, so
- * that connections that were opened together, for example after a restart, are not pinged together.
+ * Work on many connections is split into slices of a few milliseconds. Without slices, ending
+ * 5,000 connections of one user would block the event loop for more than a second. In return, the
+ * last connections stay open until their slice. Each tick visits a tenth of all connections, so
+ * that connections opened at the same time, for example after a restart, are not pinged at the
+ * same time.
  */
 import { concerns, type Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
@@ -18,19 +19,19 @@ import type { ConnectionAccess, ConnectionRow } from "../../sql/mod.ts";
 import type { OpenConnection } from "./open_connection.ts";
 
 /**
- * The number of parts into which the connections are divided. Each tick visits one part, so each
+ * The number of groups into which the connections are split. Each tick visits one group, so each
  * connection is visited about once a second.
  */
 const PARTS = 10;
 const PART_MS = 100;
 
 /**
- * The maximum duration of the visits in one slice. The limit is a duration rather than a number of
+ * How long the visits in a slice may take. The limit is a duration rather than a number of
  * connections, because the cost of ending a connection grows with the number of its subscriptions.
  */
 const VISITS_MS_MAX = 4;
 
-/** The time limit for sending a connection's queue at shutdown. */
+/** How long a connection's queue may take to send at shutdown. */
 const FLUSH_MS_MAX = 5000;
 
 /** The interval at which a shutdown checks whether all connections are gone. */
@@ -57,8 +58,8 @@ export class Connections implements ConnectionAccess {
 
   /**
    * Creates an empty list of open connections.
-   * @param onBug Called for a bug in a visited connection; the remaining connections are still
-   * visited.
+   * @param onBug Called for a bug in a visited connection. The remaining connections are still
+   *   visited.
    */
   constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;
@@ -69,9 +70,7 @@ export class Connections implements ConnectionAccess {
     return this.#open.size;
   }
 
-  /**
-   * The total size of the queues of all connections, that is, the bytes that wait for the network.
-   */
+  /** The total size of the queues of all connections: the bytes waiting for the network. */
   get queuedBytes(): number {
     let bytes = 0;
     for (const connection of this.#open) bytes += connection.queuedBytes;
@@ -90,8 +89,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Returns the stored copy of an address. Each request has its own copy of the string, and keeping
-   * only one of them saves memory.
+   * Returns the stored copy of an address. Each request has its own copy of the string, and
+   * keeping only one of them saves memory.
    */
   shared(address: string): string {
     return this.#byAddress.get(address)?.address ?? address;
@@ -136,8 +135,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Ends the open connections of one session, or of all sessions of a user. If there are many, some
-   * end in this time slice and the others in later ones.
+   * Ends the open connections of one session, or of all sessions of a user. If there are many,
+   * some end in this time slice and the others in later ones.
    */
   revoke(revocation: Revocation): void {
     const revoked = [...this.#open].filter(({ principal }) => {
@@ -149,8 +148,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Closes the connections of one transport once their queues have been sent, and after 5 seconds
-   * at the latest.
+   * Closes all connections with a given transport once their queues have been sent, after 5
+   * seconds at the latest.
    */
   async shutDown(transport: OpenConnection["transport"]): Promise<void> {
     this.#isStopping = true;
@@ -176,7 +175,7 @@ export class Connections implements ConnectionAccess {
     });
   }
 
-  /** Yields the next part of a round. New connections may have to wait until the next round. */
+  /** Yields the next part of a round. New connections may have to wait for the next round. */
   *#part(): Generator<OpenConnection> {
     if (this.#partsLeft === 0) {
       this.#round = this.#open.values();

@@ -1,5 +1,5 @@
 /**
- * Delivers one subscription as server-sent events, for clients that cannot open a WebSocket.
+ * Delivers a subscription as server-sent events, for clients that cannot open a WebSocket.
  *
  *     live engine ──send──► queue ──pull──► network
  *                             │
@@ -7,9 +7,9 @@
  *                                position until the network has taken what is queued
  *
  * Batches are sent without requests from the client, each as soon as the queue has space. A stream
- * that has ended stays open until the network has accepted its queue. If the session of its caller
- * has ended, the stream closes after a moment, whether or not the client reads. Invariant: the id
- * of an event is a position from which the client can resume without missing anything. An event
+ * that has ended stays open until the network has accepted its queue. If the caller's session has
+ * ended, the stream closes after a moment, whether or not the client reads. Invariant: the id of
+ * an event is a position from which the client can resume without missing anything. An event
  * without such a position, for example a delete in the middle of a net replay, has no id. The
  * client then keeps the id of an earlier event.
  */
@@ -33,10 +33,10 @@ import {
 } from "./open_connection.ts";
 import type { SendBudget } from "./send_budget.ts";
 
-/** How long a client whose session has ended may still read its queue. */
+/** How long a client whose session has ended may go on reading its queue. */
 const FAREWELL_MS_MAX = 500;
 
-/** A comment line, which shows proxies and clients that the stream is alive. */
+/** A comment line, which tells proxies and clients that the stream is alive. */
 const COMMENT_LINE = ":\n\n";
 
 export interface EventStreamOptions {
@@ -52,17 +52,17 @@ export interface EventStreamOptions {
   readonly sendBudget: Pick<SendBudget, "queueBytes">;
   readonly commentEveryMs: number;
   /**
-   * Called when nothing more will be queued, so that a client that does not read the rest may be
-   * disconnected.
+   * Called when nothing more will be queued. From then on, a client that does not read the rest
+   * may be disconnected.
    */
   readonly onEnding: () => void;
-  /** Called when the stream is over, whichever side has ended it. */
+  /** Called when the stream is over, whichever side ended it. */
   readonly onClosed: () => void;
 }
 
 export class EventStream implements LiveSink, OpenConnection {
   readonly transport = "sse";
-  /** The backpressure state, which the live engine manages. */
+  /** The backpressure state, managed by the live engine. */
   backpressure: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;
@@ -84,7 +84,7 @@ export class EventStream implements LiveSink, OpenConnection {
   /** Resumes the network's pending read; set while the network waits for data. */
   #wake: (() => void) | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** The last message, which is sent after everything else when the server stops. */
+  /** The last message, sent after everything else when the server stops. */
   #farewell: ErrorMessage | undefined;
   #cancelFarewell: CancelTimer | undefined;
 
@@ -113,7 +113,7 @@ export class EventStream implements LiveSink, OpenConnection {
     return this.#queuedBytes;
   }
 
-  /** Whether the event stream accepts no further message. */
+  /** Whether the event stream no longer accepts messages. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -174,8 +174,8 @@ export class EventStream implements LiveSink, OpenConnection {
     }
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#lastSentMs < this.#options.commentEveryMs) return;
-    // If the queue is not empty, the client is not reading, and a comment would only make the queue
-    // longer.
+    // If the queue is not empty, the client is not reading, and a comment would only make the
+    // queue longer.
     if (this.#queuedBytes === 0) this.#enqueue(COMMENT_LINE);
   }
 
@@ -198,7 +198,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#isEnding = true;
     this.#queue = [];
     this.#queuedBytes = 0;
-    // If the client has already disconnected, nothing receives the error.
+    // If the client has already disconnected, nobody receives the error.
     if (!this.#isClosed) this.#controller?.error(new Error("The stream was closed"));
     this.#closed();
   }
@@ -243,7 +243,10 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#closed();
   }
 
-  /** Requests the next batch in a separate tick, without a caller that waits for it. */
+  /**
+   * Requests the next batch in a separate tick. No caller waits for it, so errors are handled
+   * here.
+   */
   #askLater(): void {
     try {
       this.#askForBatch();
@@ -252,9 +255,7 @@ export class EventStream implements LiveSink, OpenConnection {
     }
   }
 
-  /**
-   * Ends the stream after a bug, and sends its client an error before anything else in the queue.
-   */
+  /** Ends the stream after a bug, and sends its client an error ahead of the rest of the queue. */
   #failed(error: unknown): void {
     this.#options.onBug(error, "a stream of events", { connection: this.connectionId });
     if (this.#isClosed) return;
@@ -300,8 +301,8 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   /**
-   * Closes the stream after a delay, in which a client that reads can receive everything and
-   * disconnect.
+   * Closes the stream after a delay. In that time, a client that is reading can receive everything
+   * and disconnect.
    */
   #closeSoon(): void {
     if (this.#isClosed) return;
@@ -327,7 +328,8 @@ export class EventStream implements LiveSink, OpenConnection {
     const wake = this.#wake;
     if (wake === undefined) return;
     this.#wake = undefined;
-    // The promise resolves after all messages of this tick are queued, so they are sent together.
+    // The promise resolves after all messages of this tick have been queued, so they are sent
+    // together.
     wake();
   }
 
@@ -342,7 +344,7 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   /**
-   * Returns the position up to which the client has received everything after this message;
+   * Returns the position up to which the client has received everything once it has this message;
    * undefined if the message has no such position.
    */
   #idOf(message: DataMessage): number | undefined {

@@ -1,26 +1,28 @@
 /**
  * Limits the memory for incoming WebSocket messages: per user, per address, and in total. Both
- * unfinished messages and finished messages that wait to be served are counted.
+ * unfinished messages and finished messages waiting to be served are counted.
  *
  * The runtime buffers a message until its end, up to four times `limits.max_message_size` per
  * socket, and does not report how much it has buffered. In a test, 300 sockets that each withheld
- * the end of a 3.9 MB message used 1.2 GB. The unfinished bytes are the difference between the
- * bytes that the system has received on a socket and the bytes of its finished messages. If a
- * socket makes a total exceed its limit, the socket is closed.
+ * the end of a 3.9 MB message took up 1.2 GB. The unfinished bytes are the difference between the
+ * bytes that the system has received on a socket and the bytes of its finished messages. A socket
+ * that makes a total exceed its limit is closed.
  *
- *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
+ *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──►
+ *     watched
  *                                                     │ the sample grows by much: all of them
- *                                                     └──beyond a bound──► refused ──a second──► cut
+ *                                                     └──beyond a bound──► refused ──a second──►
+ *                                                     cut
  *
- * Checking a socket takes 1.3 µs, so ten thousand quiet sockets cost 0.4 % of a processor core.
+ * Checking a socket takes 1.3 µs, so ten thousand quiet sockets take 0.4 % of a processor core.
  * Data that arrives within a tenth of a second may exceed a limit unnoticed.
  *
  * Frame headers, control frames and TLS make the difference slightly larger than the unfinished
- * part. An allowance per frame covers them. Each finished message reduces the difference to at most
- * the number of bytes that have arrived since the last check. The first 16 KiB on each socket are
- * attributed to its upgrade request.
+ * part. An allowance per frame covers them. Each finished message reduces the difference to at
+ * most the number of bytes that have arrived since the last check. The first 16 KiB on each socket
+ * are attributed to its upgrade request.
  *
- * Invariant: each total is the sum of `heldBytes` over the sockets that it counts.
+ * Invariant: each total is the sum of `heldBytes` over the sockets counted in it.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Peer, ReceivedBytes } from "../../base/received_bytes.ts";
@@ -30,7 +32,7 @@ const MIB: number = 1 << 20;
 
 export interface HeldBounds {
   readonly userBytesMax: number;
-  /** The limit for one address, covering both its known users and its unknown callers. */
+  /** The limit for an address, covering both known users and unknown callers. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
   readonly bytesMax: number;
@@ -42,28 +44,29 @@ const LOOK_MS = 100;
 const SAMPLE_MIN = 64;
 const SAMPLE_SHARE = 1 / 32;
 
-/** The estimated growth at which all sockets are checked rather than a sample. */
+/** The estimated growth at which all sockets are checked instead of a sample. */
 const GROWTH_BYTES_MAX: number = 8 * MIB;
 
-/** The maximum number of sockets that are checked in one tick. */
+/** The maximum number of sockets checked per tick. */
 const TURN_COUNT_MAX = 2000;
 
 /**
- * New sockets are matched with descriptors once there are this many of them, or after this time.
+ * New sockets are matched with descriptors once there are this many of them, or after this many
+ * checks.
  */
 const NEW_COUNT_MAX = 16;
 const NEW_LOOKS_MAX = 10;
 
 /**
  * The allowance per frame for the header, the mask, the payload of a control frame, and the TLS
- * overhead.
+ * overhead, in bytes.
  */
 const FRAME_BYTES = 192;
 
-/** The size of the largest upgrade request. The system counts its bytes as well. */
+/** The size of the largest upgrade request. The system's count includes its bytes. */
 const HEAD_BYTES: number = 16 * 1024;
 
-/** The number of checks for which a refused socket stays open, so that it can send its error. */
+/** For how many checks a refused socket stays open, so that it can send its error. */
 const FAREWELL_LOOKS = 10;
 
 /** The properties of a socket on which the limits depend. */
@@ -71,11 +74,11 @@ export interface WatchedSocket {
   /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: string;
-  /** The total size of all messages that the socket has finished so far. */
+  /** The total size of all messages finished on the socket so far. */
   readonly bytesIn: number;
   /** The number of finished messages and control frames so far. */
   readonly framesIn: number;
-  /** The size of the finished messages that have not been served. */
+  /** The total size of the finished messages that have not been served yet. */
   readonly waitingBytes: number;
   /** Ends the socket with a message that states the reason. */
   refuse(message: string): void;
@@ -105,7 +108,7 @@ interface HeldBytesLimit {
 export interface HeldMessagesOptions {
   readonly clock: Clock;
   readonly received: ReceivedBytes;
-  /** The maximum number of bytes of one unfinished message that the runtime buffers. */
+  /** The maximum number of bytes that the runtime buffers for an unfinished message. */
   readonly messageBytesMax: number;
   readonly bounds: HeldBounds;
 }
@@ -189,7 +192,7 @@ export class HeldMessages {
 
   /**
    * Finds the descriptors of new sockets. If a socket has no descriptor, its client has
-   * disconnected, and it uses no memory.
+   * disconnected, and it takes up no memory.
    */
   #searchNew(): void {
     this.#looksSinceSearch += 1;
@@ -210,10 +213,7 @@ export class HeldMessages {
     this.#new.clear();
   }
 
-  /**
-   * Checks the next sockets in rotation. Returns the number of bytes by which their messages have
-   * grown.
-   */
+  /** Checks the next sockets in rotation. Returns how many bytes their messages have grown by. */
   #lookAtSome(count: number): number {
     let grownBytes = 0;
     for (let looked = 0; looked < count; looked += 1) {
@@ -236,7 +236,7 @@ export class HeldMessages {
     void this.#options.clock.yield().then(() => this.#lookAtAll(left));
   }
 
-  /** Returns the number of bytes by which the socket's messages have grown. */
+  /** Returns how many bytes the socket's messages have grown by. */
   #look(watched: Watched): number {
     const { descriptor, heldBytes, socket, unfinishedBytes } = watched;
     const receivedBytes =

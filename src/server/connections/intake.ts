@@ -1,6 +1,6 @@
 /**
- * Limits the messages of one client: their rate, the number of invalid messages, and the number of
- * messages that wait because the client does not read or the server is serving other clients.
+ * Limits the messages from a client: their rate, the number of invalid messages, and the number of
+ * messages that wait because the client is not reading or the server is serving other clients.
  *
  * All state is allocated on first use, so that ten thousand idle connections need none.
  */
@@ -11,19 +11,19 @@ const INVALID_MESSAGES_MAX = 10;
 const INVALID_WINDOW_MS = 60_000;
 
 /**
- * The maximum number of client messages that wait until the socket drains or until other clients
- * have been served.
+ * The maximum number of client messages waiting until the socket drains or other clients have been
+ * served.
  */
 const WAITING_COUNT_MAX = 1024;
 
-/** The time after which an unused bucket is full again. */
+/** How long it takes an unused bucket to become full again. */
 const BUCKET_FILL_MS = 1000;
 
 export type ClientFrame = string | Uint8Array;
 
 export interface IntakeLimits {
   readonly max_message_size: number;
-  /** The maximum rate of messages; 0 means no limit. */
+  /** The maximum number of messages per second; 0 means no limit. */
   readonly messages_per_sec: number;
 }
 
@@ -46,7 +46,9 @@ export class Intake {
     return this.#waitingBytes;
   }
 
-  /** Whether this object has no state left, so that a new one would behave in the same way. */
+  /**
+   * Returns whether this object has no state left, so that a new one would behave in the same way.
+   */
   isIdle(nowMs: number): boolean {
     const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;
     const oldest = this.#invalidAtMs?.at(-1);
@@ -55,7 +57,7 @@ export class Intake {
   }
 
   /**
-   * Charges one message to the rate limit. Returns how many milliseconds the client has to wait; 0
+   * Charges a message to the rate limit. Returns how many milliseconds the client has to wait; 0
    * if it need not wait.
    */
   rateWaitMs(nowMs: number): number {
@@ -85,7 +87,7 @@ export class Intake {
     return true;
   }
 
-  /** Returns the frame that has waited longest; undefined if no frame waits. */
+  /** Returns the frame that has waited longest; undefined if none is waiting. */
   next(): ClientFrame | undefined {
     const frame = this.#waiting?.shift();
     if (frame !== undefined) this.#waitingBytes -= frame.length;

@@ -1,10 +1,10 @@
 /**
- * Divides the time of the event loop between messages on sockets and all other work.
+ * Divides the event loop's time between messages on sockets and all other work.
  *
- * A message is served in the tick of its arrival as long as messages have used no more than a fixed
- * share of the time. Beyond that share, messages wait, and each later tick serves some of them, one
- * message per connection in rotation. Thus neither one client that floods the server nor many of
- * them can delay an ordinary request by more than a tick.
+ * A message is served in the tick of its arrival as long as messages have used no more than a
+ * fixed share of the time. Beyond that share, messages wait, and each later tick serves some of
+ * them, one message per connection in rotation. Thus clients that flood the server, however many
+ * there are, cannot delay an ordinary request by more than a tick.
  *
  * Invariant: a connection is in this queue while it has waiting messages and its socket has space
  * for the responses.
@@ -14,7 +14,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { ClientFrame } from "./intake.ts";
 
 /**
- * The length of the window within which messages may use a share of the time, about one tick of a
+ * The length of the window within which messages may use a share of the time: about one tick of a
  * busy server.
  */
 const WINDOW_MS = 16;
@@ -38,7 +38,7 @@ export class MessageTimeSlices {
   #isScheduled = false;
 
   /**
-   * Creates the scheduler of client messages.
+   * Creates the scheduler for client messages.
    * @param onBug Called after a bug in serving a waiting message. The other connections continue.
    */
   constructor(clock: Clock, onBug: OnBug) {
@@ -47,14 +47,14 @@ export class MessageTimeSlices {
     this.#windowStartMs = clock.monotonicMs();
   }
 
-  /** Whether a message that arrives now may be served immediately. */
+  /** Whether a message arriving now may be served immediately. */
   get hasTime(): boolean {
     if (this.#waiting.size > 0) return false;
     if (this.#spentMs < SHARE_MS) return true;
     return this.#clock.monotonicMs() - this.#windowStartMs >= WINDOW_MS;
   }
 
-  /** Serves a message immediately. The caller must first have found that `hasTime` is true. */
+  /** Serves a message immediately. The caller must have checked that `hasTime` is true. */
   serve(connection: MessageServer, frame: ClientFrame): void {
     const startMs = this.#clock.monotonicMs();
     if (startMs - this.#windowStartMs >= WINDOW_MS) {
@@ -64,11 +64,11 @@ export class MessageTimeSlices {
     connection.serveNow(frame);
     const endMs = this.#clock.monotonicMs();
     this.#spentMs += endMs - startMs;
-    // If the work took longer than a window, it also uses up the next window.
+    // If the work took longer than a window, it uses up the next window as well.
     if (this.#spentMs >= SHARE_MS) this.#windowStartMs = endMs;
   }
 
-  /** Queues a connection that has waiting messages and whose socket has space. */
+  /** Queues a connection that has waiting messages and space in its socket. */
   enqueue(connection: MessageServer): void {
     this.#waiting.add(connection);
     this.#schedule();

@@ -1,5 +1,5 @@
 /**
- * The interface that every open connection has, whatever its transport.
+ * The interface of every open connection, whatever its transport.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { type Clock, wallMsAt } from "../../base/clock.ts";
@@ -29,7 +29,7 @@ export interface OpenConnection {
 /** How long a connection may continue after its token has expired. */
 const EXPIRY_GRACE_MS = 60_000;
 
-/** The reason why a connection ends with its session, as sent to the client. */
+/** The reason given to the client when a connection ends together with its session. */
 export interface SessionEnd {
   readonly code: "TOKEN_EXPIRED" | "TOKEN_REVOKED";
   readonly message: string;
@@ -53,7 +53,7 @@ export function isOverdue(clock: Clock, { tokenEndMs }: Principal): boolean {
 type WallTimes = "openedAtMs" | "lastSeenAtMs";
 
 /**
- * Builds the `system.connections` row of a connection. The times that the connection has recorded
+ * Builds the `system.connections` row for a connection. The times that the connection has recorded
  * are readings of the monotonic clock.
  */
 export function connectionRow(

@@ -1,6 +1,6 @@
 /**
- * Queues the outgoing frames of one socket, in order. Frames that are queued together are sent in
- * one write.
+ * Queues the outgoing frames of a socket, in order. Frames queued together are sent in a single
+ * write.
  *
  * In one tick, the live engine may send many small messages to a connection, and a system call for
  * a write costs about the same whatever its size. Data frames are therefore held back until the
@@ -15,7 +15,7 @@ import type { SocketFlusher } from "./socket_flusher.ts";
 export interface OutboxSocket {
   /** Returns the number of bytes sent, -1 if the frame was queued, or 0 if it was dropped. */
   send(frame: string | Uint8Array): number;
-  /** Combines the `send` calls inside `write` into one write. */
+  /** Combines the `send` calls made inside `write` into a single write. */
   cork(write: () => void): void;
   /** Returns the number of bytes that the network has not accepted yet. */
   getBufferedAmount(): number;
@@ -25,16 +25,16 @@ export interface OutboxSocket {
 }
 
 /**
- * The maximum size of the held frames. Beyond this limit, they are sent immediately, so that the
- * socket's own count stays accurate.
+ * The maximum total size of the held frames. Beyond this limit, they are sent immediately, so that
+ * the socket's own count stays accurate.
  */
 const HELD_BYTES_MAX = 65536;
 
 type SocketFrame = string | Uint8Array;
 
-/** The objects that all outboxes of a server share. */
+/** The objects shared by all outboxes of a server. */
 export interface OutboxParts {
-  /** The current limit for the queue of one connection, in bytes. */
+  /** The current limit for a connection's queue, in bytes. */
   readonly budgetBytes: number;
   readonly flusher: SocketFlusher;
 }
@@ -68,11 +68,11 @@ export class Outbox {
    * text reaches the socket.
    */
   #heldBytes = 0;
-  /** Whether this outbox waits for the flusher. */
+  /** Whether this outbox is waiting for the flusher. */
   #isDue = false;
   /**
-   * Whether the last write was not accepted completely, or was corked and may therefore have left a
-   * backlog. Only such sockets are asked for their backlog, because asking takes a tenth of the
+   * Whether the last write was not accepted completely, or was corked and may therefore have left
+   * a backlog. Only such sockets are asked for their backlog, because asking takes a tenth of the
    * time of a delivery.
    */
   #mayHaveBacklog = false;
@@ -90,19 +90,19 @@ export class Outbox {
   }
 
   /**
-   * The number of bytes that have been passed to the socket since it opened. Text that is still
-   * queued counts by its characters.
+   * The number of bytes passed to the socket since it opened. Text that is still queued is counted
+   * in characters.
    */
   get bytesOut(): number {
     return this.#bytesOut;
   }
 
-  /** Whether the queue exceeds the budget, so that only messages that cannot wait may be sent. */
+  /** Whether the queue exceeds the budget. If so, only messages that cannot wait may be sent. */
   get isOverBudget(): boolean {
     return this.queuedBytes > this.#parts.budgetBytes;
   }
 
-  /** Whether the network has accepted all bytes that were sent. */
+  /** Whether the network has accepted all bytes sent. */
   get isEmpty(): boolean {
     return this.#heldBytes === 0 && this.#socket.getBufferedAmount() === 0;
   }
@@ -112,8 +112,8 @@ export class Outbox {
    */
   hold(frame: SocketFrame): boolean {
     this.#keep(frame);
-    // If the socket has accepted everything, it will not report a drain. Whether the queue is full
-    // must therefore be judged by the socket's own count.
+    // If the socket has accepted everything, it will not report a drain. The socket's own count
+    // must therefore decide whether the queue is full.
     if (this.#heldBytes >= HELD_BYTES_MAX || this.#isFilling) {
       this.flush();
       return !this.isOverBudget;
@@ -125,19 +125,19 @@ export class Outbox {
     return true;
   }
 
-  /** Called by the flusher in the tick that this outbox has requested. */
+  /** Called by the flusher in the tick requested by this outbox. */
   flushDue(): void {
     this.#isDue = false;
     this.#writeHeld();
   }
 
-  /** Sends a frame now, after the frames that the outbox has held back. */
+  /** Sends a frame now, after the held frames. */
   send(frame: SocketFrame): void {
     this.flush();
     this.#write(frame);
   }
 
-  /** Passes all frames that the outbox has held back to the socket. */
+  /** Passes all held frames to the socket. */
   flush(): void {
     // A corked write may leave a backlog. The runtime also corks the socket while it handles a
     // message.
@@ -162,13 +162,13 @@ export class Outbox {
     });
   }
 
-  /** Discards the frames that the outbox has held back, because the client has disconnected. */
+  /** Discards the held frames, because the client has disconnected. */
   clear(): void {
     this.#held = undefined;
     this.#heldBytes = 0;
   }
 
-  /** Whether the held frames and the network's backlog together fill the budget. */
+  /** Whether the held frames and the network's backlog together exceed the budget. */
   get #isFilling(): boolean {
     if (!this.#mayHaveBacklog) return this.#heldBytes > this.#parts.budgetBytes;
     const backlog = this.#socket.getBufferedAmount();

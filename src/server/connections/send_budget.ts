@@ -1,20 +1,21 @@
 /**
- * Limits how many bytes may wait for the network in one connection's queue: the configured size, or
+ * Limits how many bytes may wait for the network in a connection's queue: the configured size, or
  * less if so many connections are open that their queues together could exceed the memory limit.
  *
- * A client that reads slowly costs a position in the stream, not a queue of rows, so with a shorter
- * queue it only has to catch up more often.
+ * A client that reads slowly costs a position in the stream, not a queue of rows, so with a
+ * shorter queue it only has to catch up more often.
  */
 
 /**
- * The minimum limit for a queue, which is also the smallest value that the configuration accepts.
+ * The lowest limit for a queue, in bytes. It is also the smallest value that the configuration
+ * accepts.
  */
 const QUEUE_BYTES_MIN = 65_536;
 
 export interface SendBudgetOptions {
   /** The configuration key `websocket.send_queue_bytes`. */
   readonly queueBytesMax: number;
-  /** The limit for the send queues of all connections together. */
+  /** The limit for the send queues of all connections together, in bytes. */
   readonly bytesMax: number;
   readonly connections: { readonly count: number };
 }
@@ -26,7 +27,7 @@ export class SendBudget {
     this.#options = options;
   }
 
-  /** The current limit for the send queue of one connection, in bytes. */
+  /** The current limit for a connection's send queue, in bytes. */
   get queueBytes(): number {
     const { bytesMax, connections, queueBytesMax } = this.#options;
     const share = Math.floor(bytesMax / Math.max(1, connections.count));

@@ -1,6 +1,6 @@
 /**
  * Handles the authentication of a socket from its upgrade to the first attempt. The state consists
- * of the options of the upgrade request and the time limit, neither of which a later renewal needs.
+ * of the options in the upgrade request and the time limit. A later renewal needs neither.
  *
  *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
@@ -19,7 +19,8 @@ import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts
 const TOKEN_BYTES_MAX = 16384;
 
 /**
- * The error codes that `auth_error` reports. Every other failure is reported like a wrong token.
+ * The error codes that `auth_error` reports. Every other failure is reported as if the token were
+ * wrong.
  */
 const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "INVALID_CREDENTIALS",
@@ -29,7 +30,10 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "AUTHENTICATION_ERROR",
 ]);
 
-/** Each of these messages is also the reason in a close frame, which has room for 123 bytes. */
+/**
+ * Each of these messages is also used as the reason in a close frame, which has room for 123
+ * bytes.
+ */
 const MESSAGES: Readonly<Record<string, string>> = {
   AUTH_TIMEOUT: "Authentication timed out: send authenticate right after connecting",
   TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
@@ -64,7 +68,7 @@ export class PendingAuthentication {
   }
 
   /**
-   * Returns the frame format that applies after this message. A message cannot turn gzip on if the
+   * Returns the frame format that applies after this message. A message cannot enable gzip if the
    * upgrade request or the server forbids it.
    */
   formatBy(fields: AuthenticateFields, before: FrameFormat): FrameFormat {
@@ -85,8 +89,8 @@ export class PendingAuthentication {
 }
 
 /**
- * Returns the `Authorization` header that is equivalent to an `authenticate` message. If none is,
- * returns a header without a token, so that the attempt counts as failed for its address.
+ * Returns the `Authorization` header equivalent to an `authenticate` message. If there is none,
+ * returns a header without a token, so that the attempt counts as a failure for its address.
  */
 export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
@@ -105,8 +109,8 @@ export function authFailure(code: string): AuthFailure {
 export interface Renewal {
   readonly principal: Principal;
   /**
-   * Whether the new token has other claims than the old one, for example because the user has
-   * verified an address. Policies may then permit other rows.
+   * Whether the new token has different claims from the old one, for example because the user has
+   * verified an address. Policies may then permit different rows.
    */
   readonly hasOtherClaims: boolean;
 }
@@ -127,12 +131,12 @@ export function renewed(
   return { principal, hasOtherClaims: claimsOf(principal) !== claimsOf(before) };
 }
 
-/** Returns a text that identifies the user, role and scope of a connection, for comparisons. */
+/** Returns a string that identifies a connection's user, role and scope, for comparisons. */
 function identityOf({ role, tokenScope, userId }: Principal): string {
   return JSON.stringify([userId, role, tokenScope?.tokenName]);
 }
 
-/** Returns the claims of a token as a text, for comparisons. */
+/** Returns a token's claims as a string, for comparisons. */
 function claimsOf({ claims = {} }: Principal): string {
   const claimed = Object.entries(claims).map(([name, value]) => `${name}=${value}`);
   return JSON.stringify(claimed.toSorted());
@@ -148,8 +152,8 @@ function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal 
 }
 
 /**
- * Returns the new format. If the message does not specify a property, the upgrade request
- * determines it.
+ * Returns the new format. The upgrade request determines any property that the message does not
+ * specify.
  */
 function formatFrom(
   { compression, serialization }: AuthenticateFields,

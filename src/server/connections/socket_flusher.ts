@@ -3,8 +3,8 @@
  * others in later ticks, in the order in which they were queued.
  *
  * A write takes about 5 µs, whatever its size, so writing a change to 5,000 sockets takes 25 ms.
- * Because the writes are spread over ticks, commits continue in between, and their frames join the
- * frames of the sockets that still wait. The busier the server is, the more frames share a write.
+ * Because the writes are spread over ticks, commits continue in between, and their frames join
+ * those of the sockets still waiting. The busier the server, the more frames share a write.
  *
  * The runtime's own publish mechanism writes no sooner, and has no budget.
  *
@@ -13,14 +13,12 @@
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/**
- * The number of sockets to which one tick writes. The writes take a little more than a millisecond.
- */
+/** The number of sockets written to per tick. The writes take a little more than a millisecond. */
 const WRITES_PER_TICK = 256;
 
 /**
- * The number of sockets in the first tick. It is small, so that the client that wrote the change
- * gets its response early.
+ * The number of sockets written to in the first tick. It is small, so that the client that made
+ * the change gets its response early.
  */
 const FIRST_WRITES = 32;
 
@@ -33,10 +31,10 @@ export class SocketFlusher {
   readonly #clock: Clock;
   readonly #onBug: OnBug;
   #queue: Flushable[] = [];
-  /** The number of entries in the queue that have been processed. */
+  /** The number of queue entries already processed. */
   #doneCount = 0;
   #isScheduled = false;
-  /** The number of sockets to write in the next tick. */
+  /** The number of sockets to write to in the next tick. */
   #writes = FIRST_WRITES;
   readonly #tick = (): void => {
     const end = Math.min(this.#queue.length, this.#doneCount + this.#writes);
@@ -62,8 +60,8 @@ export class SocketFlusher {
   };
 
   /**
-   * Creates the scheduler of socket writes.
-   * @param onBug Called after a bug in one socket; the other sockets are still written to.
+   * Creates the scheduler for socket writes.
+   * @param onBug Called after a bug in one socket. The other sockets are still written to.
    */
   constructor(clock: Clock, onBug: OnBug) {
     this.#clock = clock;

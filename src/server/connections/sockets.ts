@@ -1,10 +1,10 @@
 /**
- * Manages the WebSockets of the server: turns upgrade requests into connections, and passes events
- * to them.
+ * Manages the server's WebSockets: turns upgrade requests into connections, and passes events to
+ * them.
  *
  *     request ──upgrade──► ConnectionRequest ──open──► Connection ──close──► gone
  *
- * If a connection throws an error, that is a bug: the connection ends, and the error is passed to
+ * An error thrown by a connection is a bug: the connection ends, and the error is passed to
  * `onBug`.
  */
 import type { ServerWebSocket, WebSocketHandler } from "bun";
@@ -23,8 +23,8 @@ import { SocketFlusher } from "./socket_flusher.ts";
 import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
 
 /**
- * The state of a socket: the options of the upgrade request until the socket is open, and then the
- * connection.
+ * The state of a socket: the options of the upgrade request until the socket is open, and from
+ * then on the connection.
  */
 export type SocketState = ConnectionRequest | Connection;
 
@@ -38,8 +38,7 @@ export interface SocketsOptions
   readonly sendBudget: SendBudget;
   readonly nextNumber: () => number;
   /**
-   * Returns whether the server is stopping, in which case a newly opened socket is notified
-   * immediately.
+   * Returns whether the server is stopping. If so, a newly opened socket is told so immediately.
    */
   readonly isStopping: () => boolean;
   readonly onOpened: () => void;
@@ -76,7 +75,7 @@ export class Sockets {
     this.#parts = { config, auth, live, topics, clock, log, onBug, outbox, slices };
   }
 
-  /** The memory that unfinished and waiting messages occupy. */
+  /** The memory taken up by unfinished and waiting messages, in bytes. */
   get heldBytes(): number {
     return this.#held?.heldBytes ?? 0;
   }
@@ -128,7 +127,7 @@ export class Sockets {
       request,
       parts: this.#parts,
     });
-    // The state of a socket may exist for a long time, so it must not refer to the request.
+    // A socket's state may exist for a long time, so it must not keep the request alive.
     socket.data = connection;
     connections.add(connection);
     if (request.peer !== undefined) this.#held?.add(connection, request.peer);
@@ -157,7 +156,7 @@ export class Sockets {
 }
 
 /**
- * Returns the maximum number of bytes of one message that the runtime buffers before it
+ * Returns the maximum number of bytes that the runtime buffers for a message before it
  * disconnects.
  */
 function keptBytesMax({ limits }: ServerOptions["config"]): number {

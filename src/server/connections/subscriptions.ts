@@ -1,18 +1,18 @@
 /**
- * The subscriptions of one connection, by the id that the client chose. The live engine keeps track
- * of the subscriptions that wait for space in the socket's queue.
+ * The subscriptions of a connection, by the id that the client chose. The live engine keeps track
+ * of the subscriptions waiting for space in the socket's queue.
  */
 import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";
 
 /**
- * The subscriptions are stored in a list, because most connections have few of them. A linear
- * search through a few entries is faster than a map, which would take a third of the memory of an
- * idle connection.
+ * The subscriptions are stored in a list, because most connections have only a few. Searching
+ * through a few entries is faster than a map, and a map would take up a third of an idle
+ * connection's memory.
  */
 export class Subscriptions {
   /**
-   * The oldest subscription, which is stored outside the list because most connections have only
+   * The oldest subscription. It is stored outside the list, because most connections have only
    * one.
    */
   #first: LiveSubscription | undefined;
@@ -59,15 +59,15 @@ export class Subscriptions {
   }
 
   /**
-   * Notifies the live engine that the socket's queue has space again. Notifying one subscription
-   * resumes all of them.
+   * Notifies the live engine that the socket's queue has space again. Notifying any one
+   * subscription resumes all of them.
    */
   drained(): void {
     this.#first?.drained();
   }
 
   /**
-   * Requests one more batch.
+   * Requests another batch.
    *
    * @param id Undefined for the only loading subscription.
    * @throws {SubscriptionError} BATCH_FETCH_FAILED, AMBIGUOUS_SUBSCRIPTION

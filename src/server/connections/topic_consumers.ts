@@ -1,11 +1,11 @@
 /**
- * The topic consumers of one connection, by the id that the client chose.
+ * The topic consumers of a connection, by the id that the client chose.
  *
  *     consume ──opened──► open ──stop with drain──► draining ──stop──► (none)
  *                          └──stop, KILL, failure, closed socket─────► (none)
  *
  * Opening a consumer takes several ticks, so messages that follow a `consume` wait for it. When a
- * socket closes, its unacknowledged messages are immediately available to other consumers.
+ * socket closes, its unacknowledged messages immediately become available to other consumers.
  */
 import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -46,7 +46,7 @@ const REQUEST_ID_CHARS_MAX = 64;
 /** The approximate size of a message without its payload and key, in bytes. */
 const MESSAGE_BYTES = 200;
 
-/** Objects that all topic consumers on sockets share. */
+/** Objects shared by all topic consumers on sockets. */
 export interface SocketTopicParts {
   readonly topics: TopicConsumers;
   readonly auth: Pick<Auth, "requireMessages">;
@@ -71,7 +71,7 @@ class SocketConsumer implements TopicStreamSink {
   readonly #owner: TopicConsumersOfSocket;
   /** The message stream of the consumer; undefined until the consumer is open. */
   open: TopicStream | undefined;
-  /** Settles when the consumer has been opened or cannot be opened; undefined afterwards. */
+  /** Settles once the consumer has been opened or has failed to open; undefined afterwards. */
   opening: Promise<TopicStream> | undefined;
   isOver = false;
 
@@ -94,7 +94,8 @@ export class TopicConsumersOfSocket {
   readonly #parts: SocketTopicParts;
   readonly #socket: ConsumerSocket;
   /**
-   * A list is sufficient, because most connections have one consumer and no connection has many.
+   * A list is sufficient, because most connections have a single consumer and no connection has
+   * many.
    */
   #consumers: readonly SocketConsumer[] = [];
 
@@ -214,7 +215,7 @@ export class TopicConsumersOfSocket {
   }
 
   /**
-   * Returns the message stream of a consumer, once it is open.
+   * Returns a consumer's message stream, once it is open.
    * @throws {DatabaseError} OBJECT_NOT_FOUND
    */
   async #openOf(id: string): Promise<TopicStream> {
@@ -254,7 +255,7 @@ export class TopicConsumersOfSocket {
     for (const { open } of this.#consumers) open?.drained();
   }
 
-  /** Ends all consumers, and sends each the reason. */
+  /** Ends all consumers, and sends each of them the reason. */
   endAll(code: TopicCode, message: string): void {
     const ids = this.#consumers.map(({ id }) => id);
     this.closeAll();

@@ -63,7 +63,7 @@ export function upgradeRequired({ headers }: Request): HttpError {
 }
 
 /**
- * Refuses a connection if too many are open.
+ * Throws if too many connections are open.
  * @throws {HttpError} TOO_MANY_CONNECTIONS, for all connections or for this address.
  */
 export function refuseTooMany(

@@ -1,6 +1,6 @@
 /**
- * The dependencies of the server: `main.ts` passes the configuration keys that the server uses, and
- * the layers of an open database. The server itself opens no file except its TLS certificate.
+ * The dependencies of the server: `main.ts` passes in the configuration keys that the server uses,
+ * and the layers of an open database. The server itself opens no file except its TLS certificate.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -19,9 +19,7 @@ import type {
 } from "../../sql/mod.ts";
 import type { TopicConsumers, WebhookFigures } from "../../topics/mod.ts";
 
-/**
- * The configuration keys that the server uses, with the names that they have in the configuration.
- */
+/** The configuration keys that the server uses, under their names in the configuration. */
 export interface ServerConfig {
   readonly server: {
     readonly host: string;
@@ -48,7 +46,7 @@ export interface ServerConfig {
     readonly max_poll_secs: number;
   };
   readonly performance: {
-    /** The time limit of a request in seconds; 0 means no limit. */
+    /** The time limit for a request in seconds; 0 means no limit. */
     readonly request_timeout: number;
     readonly keepalive_timeout: number;
     readonly max_connections: number;
@@ -87,22 +85,22 @@ export interface ServerConfig {
   };
 }
 
-/** The limits for the memory that the server uses for all clients together. */
+/** The limits on the memory that the server uses for all clients together. */
 export interface ServerMemory {
   /**
-   * The limit for all short bodies; a separate limit of the same size applies to the first megabyte
-   * of longer bodies.
+   * The limit for all short bodies together. A separate limit of the same size applies to the
+   * first megabyte of each longer body.
    */
   readonly bodyBytes: number;
   /** The limit for longer bodies, not counting the first megabyte of each. */
   readonly largeBodyBytes: number;
   /** The limit for clients' unfinished and waiting messages. */
   readonly messageBytes: number;
-  /** The limit for messages that are waiting for the network. */
+  /** The limit for messages waiting for the network. */
   readonly sendQueueBytes: number;
 }
 
-/** The memory that one component of the server uses, and its limit. */
+/** The memory used by a component of the server, and its limit. */
 export interface HeldMemory {
   readonly usedBytes: number;
   readonly allowedBytes: number;
@@ -125,7 +123,7 @@ export interface UiAssets {
   /**
    * Returns the HTML of the page.
    *
-   * @param nonce The nonce of its styles.
+   * @param nonce The nonce for its styles.
    * @param basePath The path below which the browser reaches the server; empty for the root.
    */
   page(nonce: string, basePath: string): string | Promise<string>;
@@ -134,11 +132,11 @@ export interface UiAssets {
 export interface UiAsset {
   readonly bytes: Uint8Array;
   readonly type: string;
-  /** Whether the name contains a hash of the content, so that the asset never changes. */
+  /** Whether the name contains a hash of the content. If so, the asset never changes. */
   readonly immutable: boolean;
 }
 
-/** The client library, which the server delivers so that users need no package. */
+/** The client library, which the server itself delivers so that users need no package. */
 export interface ClientAssets {
   /** Returns the JavaScript module; undefined if it cannot be bundled. */
   script(): Promise<ClientAsset | undefined>;
@@ -148,11 +146,11 @@ export interface ClientAssets {
 
 export interface ClientAsset {
   readonly bytes: Uint8Array;
-  /** An entity tag, which changes with the content of the file. */
+  /** An entity tag. It changes with the content of the file. */
   readonly tag: string;
 }
 
-/** Figures about free space, damage and failures of the storage. */
+/** Figures on the storage's free space, damage and failures. */
 export interface StorageGauge {
   readonly freeBytes: number | undefined;
   readonly isReadOnly: boolean;
@@ -166,20 +164,20 @@ export interface StorageGauge {
 export interface MemoryGivenBack {
   /** The number of full garbage collections on the event loop. */
   readonly collections: number;
-  /** The number of times that caches of unpacked segment data were dropped. */
+  /** How many times the caches of unpacked segment data have been dropped. */
   readonly caches: number;
-  /** The number of flushes that were started early. */
+  /** The number of flushes started early. */
   readonly flushes: number;
 }
 
-/** The log files that wait to be archived. */
+/** The log files waiting to be archived. */
 export interface ArchiveGauge {
   /** The number of full log files that are not in the archive yet, and their total size. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files whose archiving was given up since startup. */
+  /** The number of log files given up on since startup. */
   readonly lostFiles: number;
-  /** The reason why the last attempt failed; undefined if it succeeded. */
+  /** Why the last attempt failed; undefined if it succeeded. */
   readonly failure: string | undefined;
 }
 
@@ -204,27 +202,25 @@ export interface ServerOptions {
   /** The date on which the server was built, as YYYY-MM-DD. */
   readonly buildDate: string;
   /**
-   * Called for every unexpected error. The caller of the API receives status 500 or close code
-   * 1011.
+   * Called for every unexpected error. The API's caller receives status 500 or close code 1011.
    */
   readonly onBug: OnBug;
-  /** The number of bugs that this process has survived. */
+  /** Returns the number of bugs that this process has survived. */
   readonly bugCount: () => number;
   /** Returns the archive's backlog; undefined if the log is not archived. */
   readonly archiveLag: () => ArchiveGauge | undefined;
-  /** Whether the disk of the data directory is full. */
+  /** Returns whether the data directory's disk is full. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
-  /** Returns the memory that each part of the process uses. */
+  /** Returns how much memory each part of the process uses. */
   readonly memoryParts: () => readonly MemoryPart[];
   readonly memoryGivenBack: () => MemoryGivenBack;
-  /** Returns the readers' counts; undefined if every query runs on the event loop. */
+  /** Returns the reader counts; undefined if every query runs on the event loop. */
   readonly readerCounts: () => ReaderCounts | undefined;
   /** Reads the number of open files and sockets; absent if the system does not limit them. */
   readonly descriptors?: (() => Descriptors) | undefined;
   /**
-   * Returns the number of bytes that each connection has received; absent if the system does not
-   * count them.
+   * Reads how many bytes each connection has received; absent if the system does not count them.
    */
   readonly receivedBytes?: ReceivedBytes | undefined;
 }

@@ -2,8 +2,8 @@
  * Reads the messages that clients send on `/v1/ws`: turns a decoded value into typed fields, or
  * into the error that the client receives.
  *
- * A message is checked in this order: first its type, then whether the connection may send it, then
- * its fields. Each type therefore has a separate reader function.
+ * A message is checked in this order: first its type, then whether the connection may send it,
+ * then its fields. Each type therefore has a separate reader function.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -49,7 +49,7 @@ const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "stop",
 ]);
 
-/** Names that other protocols use for the field "type". */
+/** Names that other protocols use for the `type` field. */
 const TYPE_FIELD: FieldNames = {
   type: ["action", "op", "operation", "event", "kind", "method", "cmd", "command"],
 };
@@ -215,8 +215,8 @@ export function readSubscriptionId({ value }: Decoded): string {
 }
 
 /**
- * Reads the remaining fields of a subscribe message, once its id is known. Numbers in `params` keep
- * all of their digits.
+ * Reads the remaining fields of a subscribe message, once its id is known. Numbers in `params`
+ * keep all of their digits.
  *
  * @throws {SubscriptionError} INVALID_MESSAGE, INVALID_OPTIONS, INVALID_SQL, INVALID_PARAMETER
  */
@@ -299,7 +299,8 @@ export function readPing({ value }: Decoded): string | undefined {
 }
 
 /**
- * Counts characters. The length of a string would count characters beyond the 16-bit range twice.
+ * Returns whether a text has at most `charsMax` characters. `length` would count characters
+ * outside the basic multilingual plane twice.
  */
 function hasAtMost(text: string, charsMax: number): boolean {
   if (text.length <= charsMax) return true;

@@ -1,6 +1,6 @@
 /**
- * Encodes data messages in the format of a connection. Each form is produced once for all sockets
- * that share the message.
+ * Encodes data messages in a connection's format. Each form is produced once for all sockets that
+ * share the message.
  *
  *     json          text frame
  *     json+gzip     binary frame of gzip bytes, when that is smaller; else the text
@@ -21,7 +21,7 @@ export interface FrameFormat {
   readonly isGzipOn: boolean;
 }
 
-/** A message that is encoded only once, even if it is sent to several connections. */
+/** A message encoded only once per format, even if it is sent on several connections. */
 export interface EncodableMessage extends Omit<SharedMessage, "message"> {
   readonly message: SharedMessage["message"] | TopicDelivery;
 }
@@ -44,7 +44,10 @@ export function frameFormat(serialization: Serialization, isGzipOn: boolean): Fr
   return found;
 }
 
-/** Returns the frame of a message: strings are sent as text frames, bytes as binary frames. */
+/**
+ * Returns the frame for a message: a string to send as a text frame, or bytes to send as a binary
+ * frame.
+ */
 export function frameOf(shared: EncodableMessage, format: FrameFormat): string | Uint8Array {
   const { serialization, isGzipOn } = format;
   const index = (serialization === "json" ? 0 : 2) + (isGzipOn ? 1 : 0);
@@ -63,8 +66,8 @@ function plainFrame(shared: EncodableMessage, serialization: Serialization): str
 
 function gzipFrame(shared: EncodableMessage, serialization: Serialization): string | Uint8Array {
   const plain = frameOf(shared, { serialization, isGzipOn: false });
-  // For a short text, its length already shows that it need not be compressed, so its bytes are not
-  // counted.
+  // If a text is short enough, its length alone shows that it need not be compressed, so its bytes
+  // are not counted.
   if (plain.length < GZIP_BYTES_MIN && Buffer.byteLength(plain) < GZIP_BYTES_MIN) return plain;
   const bytes = typeof plain === "string" ? encoder.encode(plain) : new Uint8Array(plain);
   return gzipOf(bytes) ?? plain;
@@ -73,14 +76,14 @@ function gzipFrame(shared: EncodableMessage, serialization: Serialization): stri
 /**
  * Encodes messages as JSON text.
  *
- * An integer beyond 2^53 − 1 is a decimal string in JSON, but a 64-bit integer in MessagePack. In
- * messages, such an integer is a bigint, so that each encoder can write its own form.
+ * An integer beyond 2^53 − 1 is a decimal string in JSON, but a 64-bit integer in MessagePack.
+ * Messages contain such integers as bigints, so that each encoder can write its own form.
  */
 export function jsonFromMessage(message: ServerMessage): string {
   try {
     return JSON.stringify(message);
   } catch (error) {
-    // JSON.stringify refuses bigint. Messages that contain one are rare, and using a replacer for
+    // JSON.stringify refuses bigints. Messages that contain one are rare, and using a replacer for
     // every message would make encoding five times as expensive.
     if (!(error instanceof TypeError)) throw error;
     return JSON.stringify(message, (_key, value: unknown) =>

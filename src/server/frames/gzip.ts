@@ -1,8 +1,8 @@
 /**
- * Compresses whole frames with gzip. Receivers recognise compressed frames by their first two
+ * Compresses entire frames with gzip. Receivers recognise compressed frames by their first two
  * bytes, `1f 8b`.
  *
- * Level 1 is used because, for 1 KiB, a higher level takes twice the time and saves only a tenth of
+ * Level 1 is used because, for 1 KiB, a higher level takes twice as long and saves only a tenth of
  * the bytes.
  */
 import { gunzipSync } from "node:zlib";

@@ -1,7 +1,7 @@
 /**
  * Writes a batch of rows as JSON directly from its columns.
  *
- * Invariant: the text is equivalent to the text that `jsonFromMessage` returns for the same batch.
+ * Invariant: the result is equivalent to what `jsonFromMessage` returns for the same batch.
  */
 import { assert } from "../../base/assert.ts";
 import { cellOf, type PagedBatch, type ShapedRows, type ShapeField } from "../../live/mod.ts";
@@ -19,7 +19,7 @@ const ROW_END: JsonPiece = jsonPiece("}");
 /** Writes the cell of a row in one column. */
 type PutCell = (row: number) => void;
 
-/** The JSON text that precedes the cell of each field. It is cached for each list of fields. */
+/** The JSON text before the cell of each field, cached for each list of fields. */
 const namePieces = new WeakMap<readonly ShapeField[], readonly JsonPiece[]>();
 
 /**
@@ -83,8 +83,8 @@ function cellPutter(column: Vector, field: ShapeField | undefined): PutCell {
 }
 
 /**
- * Returns a function that writes values that need no conversion; undefined if some values may need
- * one.
+ * Returns a function that writes the values of a column that need no conversion; undefined if some
+ * may need one.
  */
 function plainPutter(column: Vector): PutCell | undefined {
   switch (column.kind) {
@@ -121,7 +121,7 @@ function piecesOf(dictionary: readonly Value[]): (JsonPiece | undefined)[] {
   return pieces;
 }
 
-/** Writes an integer beyond 2^53 as decimal text, as all other messages do. */
+/** Writes an integer beyond 2^53 as a decimal string, as all other messages do. */
 function jsonOf(cell: WireCell): string {
   if (typeof cell === "bigint") return `"${cell}"`;
   return Array.isArray(cell) ? `[${cell.map(jsonOf).join(",")}]` : JSON.stringify(cell);

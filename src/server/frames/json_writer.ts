@@ -3,11 +3,11 @@
  *
  * Reading the rows of a snapshot is cheap, but JSON.stringify needs an object for each row and a
  * string for each text, which are expensive to create. For 1,000 rows of five columns, this writer
- * takes half the time, and a snapshot of 100,000 rows takes a fifth less processor time. The cost
- * is a copy of the batch, because vectors are no longer valid after their scan. MessagePack still
- * uses objects.
+ * takes half the time, and a snapshot of 100,000 rows takes a fifth less processor time. In
+ * return, the batch has to be copied, because vectors are no longer valid after their scan.
+ * MessagePack still uses objects.
  *
- * Invariant: the output is identical to the output of JSON.stringify.
+ * Invariant: the output is identical to that of JSON.stringify.
  */
 import { assert } from "../../base/assert.ts";
 import { type TextSource, textSourceOf } from "../../types/mod.ts";
@@ -25,7 +25,7 @@ const BACKSLASH = 0x5c;
 /** A mask of the highest bit of each byte in a word. */
 const HIGH_BITS = 0x80808080 | 0;
 
-/** The digits of 0000 to 9999; the first digit is in the lowest byte. */
+/** The digits of 0000 to 9999, with the first digit in the lowest byte. */
 const DIGITS: Uint32Array = Uint32Array.from({ length: 10_000 }, (_, number) => {
   const digit = (unit: number): number => 0x30 + (Math.floor(number / unit) % 10);
   return digit(1000) | (digit(100) << 8) | (digit(10) << 16) | (digit(1) << 24);
@@ -101,7 +101,7 @@ export class JsonWriter {
     if (byteCount !== text.length) this.#isAscii = false;
   }
 
-  /** Writes a number; writes NaN and infinity, which JSON cannot represent, as strings. */
+  /** Writes a number. NaN and infinity, which JSON cannot represent, are written as strings. */
   number(value: number): void {
     if (!Number.isSafeInteger(value)) {
       this.json(Number.isFinite(value) ? String(value) : `"${value}"`);
@@ -206,9 +206,7 @@ function hasSpecial(word: number): boolean {
   return ((control | quote | backslash) & ~word & HIGH_BITS) !== 0;
 }
 
-/**
- * Writes one byte of a string, and escapes it if JSON requires that. Returns the offset after it.
- */
+/** Writes a byte of a string, escaping it if JSON requires that. Returns the offset after it. */
 function putByte(into: DataView, at: number, byte: number): number {
   if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) {
     into.setUint8(at, byte);

@@ -3,8 +3,8 @@
  * float64, str, array, and map with str keys. The types bin, ext and timestamp are not allowed.
  *
  * A client's frame is scanned before it is decoded. The scan checks that types, lengths, keys,
- * nesting and the number of values are within their limits. Decoding can then neither allocate more
- * memory than the frame justifies nor take too long.
+ * nesting and the number of values are within their limits, so that decoding can neither allocate
+ * more memory than the frame justifies nor take too long.
  */
 import { isUtf8 } from "node:buffer";
 import { Packr, Unpackr } from "msgpackr";
@@ -19,7 +19,7 @@ const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefi
 
 /**
  * With this option, the decoder returns a 64-bit integer as a number if that is exact, and
- * otherwise as a bigint. The package supports the option, but its types do not.
+ * otherwise as a bigint. The package supports the option, but its type declarations do not.
  */
 const INT64_FORM = "auto" as "bigint";
 
@@ -29,12 +29,12 @@ const unpackr = new Unpackr({
   int64AsType: INT64_FORM,
 });
 
-/** Encodes a message; the bytes are copied, because the encoder reuses its buffer. */
+/** Encodes a message. The bytes are copied, because the encoder reuses its buffer. */
 export function msgpackFromMessage(message: ServerMessage): Uint8Array<ArrayBuffer> {
   return new Uint8Array(packr.pack(withWholeNumbers(message)));
 }
 
-/** Decodes one message. Returns undefined unless the bytes are exactly one value in the subset. */
+/** Decodes a message. Returns undefined unless the bytes are exactly one value in the subset. */
 export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefined {
   if (!isWellFormed(bytes)) return undefined;
   const value: unknown = unpackr.unpack(bytes);
@@ -42,7 +42,7 @@ export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefi
 }
 
 /**
- * Converts integers to bigint. The encoder would write numbers beyond 32 bits as float64, but
+ * Converts integers to bigints. The encoder would write numbers beyond 32 bits as float64, but
  * `_seq` and all other integers must be integers on the wire.
  */
 function withWholeNumbers(value: unknown): unknown {
@@ -58,7 +58,8 @@ function withWholeNumbers(value: unknown): unknown {
 }
 
 /**
- * A series of values that are still to be read: array elements, or the keys and values of a map.
+ * An array or map that has not been read completely, with its number of remaining array elements,
+ * or keys and values.
  */
 interface OpenCollection {
   remaining: number;
@@ -84,7 +85,7 @@ function isWellFormed(bytes: Uint8Array): boolean {
     if (item === undefined || (isKey && !item.isText)) return false;
     const end = offset + item.bytes;
     if (end > bytes.length) return false;
-    // The check is made here because the decoder would silently replace malformed text.
+    // The text is checked here because the decoder would silently replace malformed text.
     if (item.isText && !isUtf8(bytes.subarray(offset + item.headBytes, end))) return false;
     offset = end;
     if (item.itemCount > bytes.length - offset) return false;
@@ -110,8 +111,8 @@ interface MsgpackItem {
 }
 
 /**
- * For scalars of fixed length, the length of their content, by the first byte. Their head is one
- * byte.
+ * For scalars of fixed length, by their first byte, the length of the content after the one-byte
+ * head.
  */
 const FIXED_LENGTHS: Readonly<Record<number, number>> = {
   0xc0: 0,

@@ -1,13 +1,13 @@
 /**
- * Reads the fields of HTTP requests and socket messages about topics. Both use the same names, so a
- * client that switches from one to the other has nothing else to change.
+ * Reads the fields of HTTP requests and socket messages about topics. Both use the same names, so
+ * a client that switches from one to the other has nothing else to change.
  */
 import type { DatabaseError } from "../../base/errors.ts";
 import type { TopicStart } from "../../sql/mod.ts";
 import { kindOf } from "../http/field_names.ts";
 import { invalidInput, objectOf } from "../http/request_body.ts";
 
-/** The fields of a request about topics, as they were received. */
+/** The fields of a request about topics, as received. */
 export type TopicFields = Readonly<Record<string, unknown>>;
 
 export interface ConsumeFields {
@@ -26,7 +26,7 @@ export interface AckFields {
   readonly group: string;
   readonly partition: number;
   readonly upTo: number | undefined;
-  /** The offsets to acknowledge, ascending and without repetitions. */
+  /** The offsets to acknowledge, ascending and without duplicates; undefined if absent. */
   readonly offsets: readonly number[] | undefined;
 }
 
@@ -34,12 +34,14 @@ const GROUP_BYTES_MAX = 128;
 
 const LIMIT_DEFAULT = 100;
 
-/** The maximum number of messages that one request may ask for or acknowledge individually. */
+/**
+ * The maximum number of messages that a single request may ask for or acknowledge individually.
+ */
 export const MESSAGES_MAX = 10_000;
 
 const PARTITION_MAX = 0xffff;
 
-/** The maximum delay before a message is delivered again: a day. */
+/** The maximum delay before a message is delivered again, in milliseconds: a day. */
 const DELAY_MS_MAX = 86_400_000;
 
 /** Reads the fields of a request for messages. @throws {DatabaseError} INVALID_INPUT */
@@ -68,7 +70,7 @@ export function readAck(fields: TopicFields): AckFields {
 /** The messages that a negative acknowledgement returns to the group. */
 export interface NackFields {
   readonly partition: number;
-  /** The offsets of these messages, ascending and without repetitions. */
+  /** The offsets of these messages, ascending and without duplicates. */
   readonly offsets: readonly number[];
   readonly delayMs: number;
 }
@@ -100,7 +102,7 @@ export function acknowledgedFrom(fields: TopicFields): Pick<AckFields, "offsets"
 
 /**
  * Reads the list of offsets.
- * @returns The offsets, ascending and without repetitions; undefined if absent.
+ * @returns The offsets, ascending and without duplicates; undefined if absent.
  * @throws {DatabaseError}
  */
 function offsetsFrom(fields: TopicFields): readonly number[] | undefined {
@@ -117,14 +119,14 @@ function isOffset(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** Reads the name of the topic. @throws {DatabaseError} INVALID_INPUT */
+/** Reads the topic's name. @throws {DatabaseError} INVALID_INPUT */
 export function topicNameFrom(fields: TopicFields): string {
   const name = fields["topic_id"];
   if (typeof name === "string" && /^[^.]{1,64}\.[^.]{1,64}$/.test(name)) return name;
   throw wrong("topic_id", 'the name of a topic with its namespace, such as "chat.feed"', name);
 }
 
-/** Reads the name of the group. @throws {DatabaseError} INVALID_INPUT */
+/** Reads the group's name. @throws {DatabaseError} INVALID_INPUT */
 export function groupFrom(fields: TopicFields): string {
   const group = fields["group_id"];
   const isName = typeof group === "string" && group !== "" && group.isWellFormed();
@@ -133,7 +135,7 @@ export function groupFrom(fields: TopicFields): string {
 }
 
 /**
- * Reads the number of the partition.
+ * Reads the partition number.
  * @returns undefined if absent.
  * @throws {DatabaseError} INVALID_INPUT
  */

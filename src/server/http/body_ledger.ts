@@ -2,18 +2,18 @@
  * Limits the memory for request bodies: per user, per address, and in total.
  *
  * The runtime buffers the first megabyte of a body whether or not the server reads it: 2,400
- * requests that withheld the end of their bodies took 3 GB. The server therefore cannot leave a
+ * requests that withheld the end of their bodies took up 3 GB. The server therefore cannot leave a
  * body unread until memory is free. It counts a body as soon as the head of its request has
- * arrived, with its declared size or otherwise as one megabyte, and immediately refuses a request
- * that exceeds the limits. Its connection is then closed, so that the runtime frees the received
- * bytes.
+ * arrived, with its declared size or, if none is declared, as one megabyte. A request that exceeds
+ * the limits is refused immediately. Its connection is then closed, so that the runtime frees the
+ * received bytes.
  *
- * A short body is counted until it has been read. A longer body is counted until its request is
- * answered, because the statement keeps its text. The part of a body beyond `LARGE_BODY_BYTES` is
- * counted in `large_bodies.ts`, where large bodies wait for one another.
+ * A short body is counted until it has been read. A longer body is counted until its request has
+ * been answered, because the statement keeps its SQL. The part of a body beyond `LARGE_BODY_BYTES`
+ * is counted in `large_bodies.ts`, where large bodies wait for one another.
  *
- * Short bodies have a separate total, so that long bodies never block short statements. For a short
- * body of a known user, the address is not looked up, because that takes time.
+ * Short bodies have a separate total, so that long bodies never block short statements. For a
+ * short body from a known user, the address is not looked up, because that takes time.
  *
  * Invariant: each total is the sum over the bodies in progress; a sender without bodies has no
  * entry.
@@ -25,7 +25,7 @@ import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 /** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** The size up to which one user may use half of the total for all users. */
+/** Up to this total for all users, a single user may use half of it. */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */
@@ -36,18 +36,21 @@ export function hasShortBody({ headers }: Request): boolean {
 
 export interface BodyBounds {
   readonly userBytesMax: number;
-  /** The limit for one address, covering both its known users and its unknown callers. */
+  /** The limit for an address, covering both known users and unknown callers. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
-  /** The limit for all senders; it applies to short bodies and to longer bodies separately. */
+  /**
+   * The limit for all senders together. It applies to short bodies and to longer bodies
+   * separately.
+   */
   readonly bytesMax: number;
 }
 
 /**
  * Divides the total for all senders into limits per user and per address. The smaller the total,
- * the larger the share of one user and one address, because a back end uses a single user and a
- * single address. Every caller may send at least one body of undeclared size. Together with the
- * limits in `LargeBodies`, these limits bound the memory for all bodies.
+ * the larger the share of a single user and a single address, because a back end uses only one of
+ * each. Every caller may send at least one body of undeclared size. Together with the limits in
+ * `LargeBodies`, these limits bound the memory for all bodies.
  */
 export function boundsOf(bytesMax: number): BodyBounds {
   const few = Math.min(bytesMax / 2, FEW_BYTES);
@@ -84,7 +87,7 @@ export class BodyLedger {
   }
 
   /**
-   * Counts a short body of a known user.
+   * Counts a short body from a known user.
    *
    * @throws {HttpError} RATE_LIMIT_EXCEEDED, TOO_MANY_CONNECTIONS
    */
@@ -104,7 +107,7 @@ export class BodyLedger {
 
   /**
    * Counts a body, whatever its size.
-   * @param declaredBytes Undefined if the head declares no size.
+   * @param declaredBytes Undefined if the request head declares no size.
    * @throws {HttpError} RATE_LIMIT_EXCEEDED, TOO_MANY_CONNECTIONS
    */
   enter(sender: BodySender, declaredBytes: number | undefined): BodyEntry {
@@ -171,7 +174,7 @@ class LedgerEntry implements BodyEntry {
   #hasLeft = false;
 
   /**
-   * Creates the entry of a request body that has just begun.
+   * Creates the entry for a request body that has just begun.
    * @param addToSums Adds bytes to every total that includes the body.
    */
   constructor(addToSums: (bytes: number) => void) {

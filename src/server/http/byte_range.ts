@@ -1,5 +1,5 @@
 /**
- * Handles range requests (RFC 9110, section 14): the response is a single byte range or the whole
+ * Handles range requests (RFC 9110, section 14): the response is a single byte range or the entire
  * content.
  */
 
@@ -10,14 +10,14 @@ export interface RequestedRange {
 }
 
 /**
- * Matches a range header with a single range. Each blank can match only one part of the pattern, so
- * matching never backtracks.
+ * Matches a range header with a single range. Each whitespace character can match only one part of
+ * the pattern, so matching never backtracks.
  */
 const RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(?:(\d+)\s*)?$/i;
 
 /**
- * Returns the range that a Range header selects from `size` bytes. The result is "whole" for
- * several ranges and for an invalid range, because both are answered with the whole content.
+ * Returns the range that a Range header selects from `size` bytes. Returns "whole" for several
+ * ranges or an invalid range, because both are answered with the entire content.
  */
 export function rangeOf(
   header: string | null,
