@@ -50,7 +50,7 @@ function buildUi(): void {
 
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
-  // Bun embeds any entry that is not a module unchanged.
+  // Bun embeds entries unchanged if they are not modules.
   const entries = [...ENTRIES, UI_PACK_PATH, CLIENT_PACK_PATH];
   const built = Bun.spawnSync(
     [

@@ -3,8 +3,9 @@
  * single script, and its types.
  *
  * The script is embedded in the executable by `scripts/build.ts`. A server running from source
- * bundles it from `src/client` at the first request, without further packages. The types are in a
- * file written by `scripts/write_client_types.ts`, because generating them requires a compiler.
+ * bundles it from `src/client` at the first request, which needs no additional packages. The types
+ * are in a file written by `scripts/write_client_types.ts`, because generating them requires a
+ * compiler.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";

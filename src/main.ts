@@ -59,9 +59,7 @@ const PROGRAM: Program = {
  */
 const MEMORY = findMemoryLimit({ disk: bunDisk, machineBytes: totalmem() });
 
-/**
- * The time by which startup has ended, so that the memory only startup used is no longer needed.
- */
+/** How long after it is ready the server releases the memory that only startup used. */
 const STARTED_MS = 2000;
 
 function fail(message: string): never {

@@ -62,8 +62,8 @@ const TYPES: readonly DataType[] = [
 ];
 
 /**
- * The maximum number of types in a list. A longer list is replaced by one of the types that are
- * not accepted.
+ * The maximum number of types in a list. Instead of a longer list, the types that are not accepted
+ * are listed.
  */
 const LISTED_MAX = 6;
 

@@ -158,7 +158,7 @@ export class ServiceTokens {
     return expiresAtMs !== undefined && this.#options.clock.nowMs() >= expiresAtMs;
   }
 
-  /** Returns whether a token still exists, whether or not it has expired. */
+  /** Returns whether a token still exists, even if it has expired. */
   isStanding({ name, secretHash }: ServiceTokenEntry): boolean {
     return this.#options.catalog.serviceTokens.named(name)?.secretHash === secretHash;
   }

@@ -39,7 +39,7 @@ export interface SetupOptions {
   random: Random;
   isRemoteAllowed: boolean;
   /**
-   * Whether setup requires the code that the server prints when it starts, so that only the
+   * Whether setup requires the code that the server prints when it starts. If so, only the
    * server's operators can perform the setup.
    */
   hasCode: boolean;

@@ -18,9 +18,7 @@ const SHARE = 0.1;
 /** The maximum number of senders whose attempts are counted. They take up a few megabytes. */
 const SENDERS_MAX = 20_000;
 
-/**
- * The number of attempts that are currently allowed. It recovers to its maximum within an hour.
- */
+/** The number of attempts currently allowed. It recovers to its maximum within an hour. */
 interface Allowance {
   readonly left: number;
   readonly atMs: number;

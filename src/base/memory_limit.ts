@@ -29,10 +29,10 @@ export interface MemoryLimitOptions {
   readonly machineBytes: number;
 }
 
-/** Memory may use this share of the address space that is free at startup. */
+/** The share of the address space free at startup that memory may take up. */
 const ADDRESS_SPACE_SHARE = 3 / 4;
 
-/** The files of a control group that limit its memory, by version. */
+/** The files that state the memory limits of a control group, by version. */
 const GROUP_FILES = { 1: ["memory.limit_in_bytes"], 2: ["memory.max", "memory.high"] } as const;
 
 interface GroupMount {

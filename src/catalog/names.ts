@@ -2,8 +2,8 @@
  * Defines the rules for the names of objects.
  *
  * The names of namespaces, tables, views, topics, webhooks, storages, tokens, invitations and
- * constraints follow the same rule, except that the names of tables and of the objects on them may
- * begin with "_", because Prisma uses such names. Quoted column names may contain other
+ * constraints follow the same rule, with one exception: the names of tables and of the objects on
+ * them may begin with "_", because Prisma uses such names. Quoted column names may contain other
  * characters. User ids have separate rules, because other systems assign them.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";

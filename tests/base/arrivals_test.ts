@@ -6,7 +6,7 @@ import { expect, spyOn, test } from "bun:test";
 import { Arrivals } from "../../src/base/arrivals.ts";
 import { heapOf, MIB } from "../support/heap_usage.ts";
 
-/** Returns after which arrivals collections begin, for a heap of the given size. */
+/** Returns the numbers of the arrivals that start a collection in a heap of the given size. */
 function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);

@@ -54,7 +54,7 @@ if (injected === undefined) {
   });
 }
 
-/** Returns whether nothing is wrong with the subscriptions that no injected fault damages. */
+/** Returns whether no fault was found in the subscriptions that no injected fault damages. */
 function isSound({ faults }: CheckReport): boolean {
   return Object.values(faults).every((count) => count === 0);
 }

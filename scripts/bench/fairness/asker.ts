@@ -21,7 +21,7 @@ export interface Ending {
   readonly readAtMs: number;
 }
 
-/** Resolves when the whole response has been read. */
+/** Resolves when the entire response has been read. */
 export async function askBeside(question: Question): Promise<Ending> {
   const thread = new Worker(new URL("asker.ts", import.meta.url));
   try {

@@ -4,10 +4,10 @@
  *
  * A version has an effect only if it is its key's newest version up to the boundary. If that
  * version matches, it is sent as a row. If it does not match, a delete is sent if the key matched
- * at the position or at any time since, because a client whose earlier replay was interrupted may
- * have a version from in between. Whether the key matched is found by walking back along `prev`,
- * so no set of keys is kept. A long walk pauses and continues in a later tick. Versions never
- * change, so the seq of the next version is all the state that a walk needs.
+ * at the position or at any time since: a client whose earlier replay was interrupted may have a
+ * version from in between. Whether the key matched is found by walking back along `prev`, so no
+ * set of keys is kept. A long walk pauses and continues in a later tick. Versions never change, so
+ * the seq of the next version is all the state that a walk needs.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";

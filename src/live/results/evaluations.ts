@@ -49,7 +49,7 @@ interface Turn {
 export class Evaluations<Each extends Evaluated> {
   readonly #clock: Clock;
   readonly #turns = new Map<Each, Turn>();
-  /** The number of scheduling entries at which the entries of rested queries are removed. */
+  /** When there are this many scheduling entries, those of rested queries are removed. */
   #turnsMax = TURNS_MIN;
   readonly #queue = new Set<Each>();
   #underWayCount = 0;

@@ -10,9 +10,10 @@
  * it lets other work run, and some groups already have the result as of a later seq. Before a
  * group joins, the feed follows these changes to their end.
  *
- * If the rows do not contain the seqs of their last changes, or a condition begins to permit rows,
- * each commit is a separate step, so that the seq of a step is also the seq of its change. A feed
- * that is far behind follows several commits in each step.
+ * All outstanding commits are one step if the rows contain the seqs of their last changes and no
+ * condition begins to permit rows. Otherwise, each commit is a separate step, so that the seq of a
+ * step is also the seq of its change. Only a feed that is far behind then follows several commits
+ * in each step.
  */
 import type { Clock } from "../../base/clock.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -199,7 +200,7 @@ export class ResultFeed implements Evaluated {
     const { clock, source, store } = this.#options;
     this.#isNoted = false;
     const work = this.#followUpTo(store.visibleSeq);
-    // While the work pauses, the in-memory indexes keep the rows of earlier seqs.
+    // While the work is paused, the in-memory indexes keep the rows of earlier seqs.
     const releases = source.kept.map((index) => index.hold());
     this.#work = work;
     const pause = pauser(clock);

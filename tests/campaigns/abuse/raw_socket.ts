@@ -146,7 +146,11 @@ export class RawSocket {
   }
 }
 
-/** Opens many sockets, a few at a time. @param tokenOf Returns the token of the n-th socket. */
+/**
+ * Opens many sockets, a few at a time.
+ *
+ * @param tokenOf Returns the token of the n-th socket.
+ */
 export async function openRawSockets(
   url: string,
   count: number,
