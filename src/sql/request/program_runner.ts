@@ -273,15 +273,26 @@ export class ProgramRunner {
   }
 
   async #runBound(
-    { columns, prepared }: BoundRowsPiece,
+    bound: BoundRowsPiece,
+    slots: readonly Value[],
+    call: RunningCall,
+  ): Promise<RowsAnswer> {
+    const { rowCount, rows = [] } = await this.#runPrepared(bound, slots, call);
+    const read = rows as readonly (readonly Value[])[];
+    return { kind: "rows", columns: bound.columns, rows: read, rowCount };
+  }
+
+  /** Runs the programs that a statement calls, and then the statement. */
+  async #runPrepared(
+    { prepared }: BoundRowsPiece,
     slots: readonly Value[],
     { depth, place }: RunningCall,
-  ): Promise<RowsAnswer> {
+  ): Promise<StatementResult> {
     const { transaction } = this.#parts;
     const calls = prepared.kind === "query" ? prepared.calls : [];
     const parameters = calls.length === 0 ? slots : await this.called(calls, slots, depth);
     transaction.requireUsable();
-    const result = await this.#parts.runner().run(prepared, {
+    return await this.#parts.runner().run(prepared, {
       principal: this.#parts.principal,
       namespace: place.namespace,
       transaction: transaction.current,
@@ -290,8 +301,6 @@ export class ProgramRunner {
       trigger: this.#parts.trigger,
       onNotice: this.note,
     });
-    const rows = (result.rows ?? []) as readonly (readonly Value[])[];
-    return { kind: "rows", columns, rows, rowCount: result.rowCount };
   }
 
   async #lock(
@@ -317,14 +326,7 @@ export class ProgramRunner {
       run: async (query) => {
         const bound = bind(query);
         columns = bound.columns;
-        return await this.#parts.runner().run(bound.prepared, {
-          principal: this.#parts.principal,
-          namespace: call.place.namespace,
-          transaction: this.#parts.transaction.current,
-          parameters: slots,
-          files: undefined,
-          trigger: this.#parts.trigger,
-        });
+        return await this.#runPrepared(bound, slots, call);
       },
     });
     const rows = (result.rows ?? []) as readonly (readonly Value[])[];

@@ -76,6 +76,13 @@ export interface UnitRunnerParts {
   readonly commit: (entry?: StatementResult) => Promise<number | null>;
 }
 
+/** A statement that reads or writes rows, with the values of its slots. */
+interface PreparedUnit {
+  readonly prepared: Prepared;
+  readonly unit: BoundUnit;
+  readonly parameters: readonly Value[];
+}
+
 /** How many times work on whole tables is attempted if it conflicts with other transactions. */
 const ATTEMPTS_MAX = 3;
 
@@ -116,15 +123,13 @@ export class UnitRunner {
     if (prepared !== undefined) {
       this.#transaction.requireUsable();
       readLiterals(prepared.literals);
-      if (node.type === "explain") return this.#explain(node, unit, parameters);
-      if (node.type === "select for") return await this.#readAndLock(node, parameters);
-      if (node.type === "declare cursor") return await this.#declare(node, prepared, parameters);
-      if (prepared.kind === "query" && prepared.calls.length > 0) {
+      if (prepared.kind === "query" && prepared.calls.length > 0 && this.#reads(node)) {
         return await this.#runProgram(unit, (programs) =>
           this.#runCalls(programs, { node, prepared, parameters, unit }),
         );
       }
-      return this.#runRows(prepared, unit, parameters);
+      const read = await this.#readFor(node, { prepared, unit, parameters });
+      return read ?? this.#runRows(prepared, unit, parameters);
     }
     if (node.type === "ack" && this.#transaction.current !== undefined) {
       return this.#ackWithin(node, parameters);
@@ -148,6 +153,30 @@ export class UnitRunner {
       parameters,
       ledger: this.#ledger,
     });
+  }
+
+  /** Whether a statement with a query reads its rows, instead of explaining or refusing it. */
+  #reads(node: Statement): boolean {
+    if (node.type === "explain") return node.analyze;
+    if (node.type !== "declare cursor") return true;
+    return this.#transaction.current !== undefined || node.isHeld === true;
+  }
+
+  /** Runs a statement around a query. Returns undefined for any other statement. */
+  async #readFor(
+    node: Statement,
+    { parameters, prepared, unit }: PreparedUnit,
+  ): Promise<StatementResult | undefined> {
+    switch (node.type) {
+      case "explain":
+        return await this.#explain(node, unit, parameters);
+      case "select for":
+        return await this.#readAndLock(node, parameters);
+      case "declare cursor":
+        return await this.#declare(node, prepared, parameters);
+      default:
+        return undefined;
+    }
   }
 
   /**
@@ -423,15 +452,12 @@ export class UnitRunner {
       parameters,
       prepared,
       unit,
-    }: {
-      readonly node: Statement;
-      readonly prepared: PreparedQuery;
-      readonly parameters: readonly Value[];
-      readonly unit: BoundUnit;
-    },
+    }: PreparedUnit & { readonly node: Statement; readonly prepared: PreparedQuery },
   ): Promise<StatementResult> {
     const principal = this.#binding.principalOf(unit.node);
     const slots = await programs.called(prepared.calls, parameters);
+    const read = await this.#readFor(node, { prepared, unit, parameters: slots });
+    if (read !== undefined) return read;
     if (node.type === "call procedure" && !hasOutputs(prepared)) {
       return messageResult(`Procedure ${node.call.function.name} called`, principal.userId);
     }

@@ -122,6 +122,44 @@ describe("effects", () => {
   });
 });
 
+describe("a program that writes runs once, whatever statement calls it", () => {
+  beforeAll(async () => {
+    await engine.run(
+      `CREATE TABLE written (n INT);
+       CREATE FUNCTION write_one(n INT) RETURNS TEXT LANGUAGE plpgsql AS $$
+       BEGIN INSERT INTO written VALUES (n); RETURN 'wrote ' || n; END $$`,
+    );
+  });
+
+  test.each([
+    ["SELECT write_one(1)", [["wrote 1"]]],
+    ["DECLARE c CURSOR WITH HOLD FOR SELECT write_one(1); FETCH c", [["wrote 1"]]],
+    [
+      "DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT write_one(1); FETCH c; FETCH FIRST c",
+      [["wrote 1"]],
+    ],
+    ["SELECT write_one(1) FOR UPDATE", [["wrote 1"]]],
+    ["PREPARE p AS SELECT write_one($1); EXECUTE p (1)", [["wrote 1"]]],
+    ["EXPLAIN ANALYZE SELECT write_one(1)", undefined],
+    ["DO $$ DECLARE t TEXT; BEGIN SELECT write_one(1) INTO t FOR UPDATE; END $$", undefined],
+  ])("%s", async (sql, rows) => {
+    await engine.run("DELETE FROM written WHERE true");
+    const { error, results } = await engine.ask(`${sql}; SELECT n FROM written`);
+    expect(error).toBeUndefined();
+    expect(results.at(-1)?.rows).toEqual([[1]]);
+    if (rows !== undefined) expect(results.at(-2)?.rows).toEqual(rows);
+  });
+
+  test("EXPLAIN and a cursor that is refused run no program", async () => {
+    await engine.run("DELETE FROM written WHERE true");
+    await engine.run("EXPLAIN SELECT write_one(1)");
+    expect(await failure("DECLARE c CURSOR FOR SELECT write_one(1)")).toStartWith(
+      "TRANSACTION_REQUIRED",
+    );
+    expect(await engine.rows("SELECT n FROM written")).toEqual([]);
+  });
+});
+
 describe("variables", () => {
   test.each([
     ["DECLARE a INT[] := '{1,2}'; BEGIN a[3] := 5; RAISE NOTICE '%', a; END", "{1,2,5}"],
