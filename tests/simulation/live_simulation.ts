@@ -411,7 +411,7 @@ class World {
   }
 }
 
-/** Waits for one tick of the event loop, with all its microtasks. */
+/** Waits for one tick of the event loop, including all its microtasks. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

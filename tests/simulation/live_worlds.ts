@@ -1,6 +1,7 @@
 /**
- * The stores for a simulation of the live engine: the model store, which follows its definition
- * literally, and the real store on a simulated disk, which flushes, merges and discards.
+ * Provides stores for simulations of the live engine: the model store, which implements its
+ * definition literally, and the real store on a simulated disk, which flushes, merges and
+ * discards.
  */
 import { silentLog } from "../../src/base/log.ts";
 import { LocalStore } from "../../src/storage/mod.ts";
@@ -22,18 +23,20 @@ import type { Message } from "./simulated_client.ts";
 /** The maximum number of ticks. Any store operation needs far fewer. */
 const TURNS_MAX = 20_000;
 
-/** The minimum time for which history is kept, whatever the table specifies. */
+/** The minimum retention of history in milliseconds, whatever the table specifies. */
 const HISTORY_MS = 3_600_000;
 
 export interface SimulationOptions {
   readonly steps: number;
-  /** The time to live of a STREAM table; absent for other tables. */
+  /**
+   * The time to live of the rows, which makes the table a STREAM table; absent for other tables.
+   */
   readonly ttlMs?: number;
   readonly store?: (clock: ManualClock) => ModelStore;
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
-/** Runs one simulation over the model store. */
+/** Runs one simulation on the model store. */
 export function simulateOverModel(
   seed: number,
   { steps, store: storeOf, tamper, ttlMs }: SimulationOptions,
@@ -56,7 +59,7 @@ export function simulateOverModel(
   });
 }
 
-/** Runs one simulation over the real store. */
+/** Runs one simulation on the real store. */
 export async function simulateOverLocalStore(
   seed: number,
   { steps, ttlMs }: Pick<SimulationOptions, "steps" | "ttlMs">,
@@ -70,8 +73,8 @@ export async function simulateOverLocalStore(
 }
 
 /**
- * The real store. Its commits become visible when the disk may sync, and background work pauses in
- * between, as on a slow disk.
+ * The real store. Its commits become visible when the disk is allowed to sync, and background work
+ * pauses in between, as on a slow disk.
  */
 export class LocalWorld implements SimulatedStore {
   readonly store: LocalStore;
@@ -127,23 +130,18 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("a flush", this.store.flush(MESSAGES));
   }
 
-  /**
-   * Makes all versions that were replaced before the last call old enough to be discarded, for all
-   * owners.
-   */
+  /** Ages all versions replaced before the last call enough to be discarded, for all owners. */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);
     return this.#free("a merge", this.store.compact(MESSAGES));
   }
 
-  /** Closes the store, even while a merge waits for the disk. */
+  /** Closes the store, even if a merge is waiting for the disk. */
   close(): Promise<void> {
     return this.#free("closing the store", this.store.close());
   }
 
-  /**
-   * Lets the disk sync until an operation has finished. Reports an operation that never finishes.
-   */
+  /** Lets the disk sync until an operation has finished. Throws if it never finishes. */
   async #free(what: string, work: Promise<unknown>): Promise<void> {
     const progress = { isSettled: false };
     const settled = work.finally(() => {

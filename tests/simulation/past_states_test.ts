@@ -1,10 +1,10 @@
 /**
  * Verifies that FOR SYSTEM_TIME AS OF returns exactly the state after the last commit at or before
- * any seq or time, or reports that its history is gone. The test makes random inserts, updates,
- * deletes, upserts and transactions in two tables through SQL, one of which contains rows of two
- * users. It flushes, merges, discards history and restarts at random. A model computes each state
- * from the statements alone. Each injected fault must be found. To repeat a failure: SEED=<n> bun
- * test <this file>
+ * any seq or time, or reports that its history is gone. Random inserts, updates, deletes, upserts
+ * and transactions change two tables through SQL, one of which contains rows of two users. The
+ * test flushes, merges, discards history and restarts at random. A model computes each state from
+ * the statements alone. Each injected fault must be found. To repeat a failure: SEED=<n> bun test
+ * <this file>
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -17,14 +17,14 @@ const STEPS = 60;
 const KEYS = 30;
 const HOUR_MS = 3_600_000;
 
-/** One user's rows in a table: the value of each key. */
+/** A user's rows in a table: the value for each key. */
 type Rows = ReadonlyMap<number, number>;
 
-/** The rows of the SHARED table, and of both users in the USER table. */
+/** The rows of the SHARED table, and each user's rows in the USER table. */
 type State = Readonly<Record<"shared" | "root" | "alice", Rows>>;
 
 interface KnownState {
-  /** The last seq of the commit that created the state. */
+  /** The last seq of the commit that produced the state. */
   readonly seq: number;
   readonly ms: number;
   readonly state: State;
@@ -44,10 +44,7 @@ class PastSimulation {
   readonly #engine: TestEngine;
   readonly #states: KnownState[] = [];
   #state: State = { shared: new Map(), root: new Map(), alice: new Map() };
-  /**
-   * The number of times that were read, and the number of those for which the history was already
-   * discarded.
-   */
+  /** The number of reads, and of those for which the history had already been discarded. */
   readonly counts = { read: 0, gone: 0 };
 
   private constructor(seed: number, engine: TestEngine, clock: ManualClock) {
@@ -90,11 +87,11 @@ class PastSimulation {
   #note(): void {
     const { store } = this.#engine.database;
     const seq = store.visibleSeq;
-    // After a restart, ids may be ahead of the clock.
+    // After a restart, seqs may be ahead of the clock.
     this.#states.push({ seq, ms: store.commitMs(seq), state: this.#state });
   }
 
-  /** Makes one commit that consists of several statements of one user. */
+  /** Makes one commit from several statements of the same user. */
   async #change(statementCount: number): Promise<void> {
     const user = this.#random.pick(["root", "alice"] as const);
     const texts: string[] = [];
@@ -172,7 +169,7 @@ class PastSimulation {
     this.counts[mayBeGone ? "gone" : "read"] += 1;
   }
 
-  /** Returns a random time as a string, and the state at that time. */
+  /** Returns a random time as a string, with the state at that time. */
   #moment(): KnownState & { readonly text: string } {
     const known = this.#random.pick(this.#states);
     if (this.#random.chance(0.2)) {
@@ -187,7 +184,7 @@ class PastSimulation {
     return { ...state, seq, text: String(seq) };
   }
 
-  /** Returns whether the store has discarded versions that belong to the state at a seq. */
+  /** Whether the store has discarded versions that belong to the state at a seq. */
   #isGone(table: string, userId: string, seq: number): boolean {
     const { catalog, store } = this.#engine.database;
     const [namespace = "", name = ""] = table.split(".");
@@ -216,7 +213,7 @@ interface Read {
   readonly expected: readonly (readonly unknown[])[];
 }
 
-/** Queries, each with its result computed from the rows of both tables. */
+/** Queries, each with a function that computes its result from the rows of both tables. */
 const READS: readonly ((
   rows: { readonly shared: Rows; readonly own: Rows },
   key: number,

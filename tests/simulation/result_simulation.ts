@@ -1,17 +1,17 @@
 /**
- * Simulates materialised queries, driven by a seed: random commits that overlap, time
- * that passes, sockets that fill and drain, connections that drop and resume, flushes and restarts.
- * The disk and the clock are simulated, and everything runs in one thread, so the same seed gives
- * the same messages in the same order.
+ * Simulates materialised queries, driven by a seed. Commits overlap, time passes, sockets fill and
+ * drain, connections drop and resume, and the store flushes and restarts, all at random. The disk
+ * and the clock are simulated, and everything runs in one thread, so the same seed gives the same
+ * messages in the same order.
  *
  * It checks these rules:
- * - each complete state is the result of the SELECT at its seq;
- * - once no work is left, each client has the rows of the SELECT, even if only time has changed
- *   them;
- * - a user to whom policies show some rows, or to whom a view with the rights of its owner does,
- *   has the rows of the query with these conditions written out;
- * - a client that applies the messages as they arrive never meets a change that cannot be applied;
- * - a delete has the reason `expired` only if its row was old enough.
+ * - Each complete state is the result of the SELECT at its seq.
+ * - Once no work is left, each client has the rows of the SELECT, even if only time has changed
+ *   them.
+ * - A user who sees only some rows, because of policies or a view with its owner's rights, has the
+ *   rows of the query with these conditions written out.
+ * - A client that applies the messages as they arrive never meets a change that cannot be applied.
+ * - A delete has the reason `expired` only if its row was old enough.
  */
 import { type Chance, chanceFromSeed } from "../../scripts/support/chance.ts";
 import type { Principal } from "../../src/auth/mod.ts";
@@ -44,7 +44,7 @@ import { StreamViolation } from "./simulated_client.ts";
 
 const QUERIES = 6;
 
-/** Queries whose rows change with time, over a table whose rows have times around the present. */
+/** Queries with rows that change over time, on a table whose timestamps are around the present. */
 const CLOCK_QUERIES: readonly string[] = [
   "SELECT id FROM timed AS a WHERE at > now() - INTERVAL '2 seconds'",
   "SELECT kind, count(*) FROM timed AS a WHERE at <= now() GROUP BY kind",
@@ -54,7 +54,7 @@ const CLOCK_QUERIES: readonly string[] = [
 /** The time to live of rows in the table `brief`, in seconds. */
 const TTL_SECONDS = 2;
 
-/** Queries over a shared STREAM table, whose rows expire. */
+/** Queries on a shared STREAM table, whose rows expire. */
 const STREAM_QUERIES: readonly string[] = [
   "SELECT id, at FROM brief AS a WHERE kind < 3 ORDER BY id",
   "SELECT a.id, b.kind, a.at FROM brief AS a JOIN timed AS b ON b.id = a.id",
@@ -63,11 +63,11 @@ const STREAM_QUERIES: readonly string[] = [
   "SELECT id, at, rank() OVER (ORDER BY kind) FROM brief AS a",
 ];
 
-/** The number of steps between two comparisons of the clients with the SELECT. */
+/** The number of steps between comparisons of the clients with the SELECT. */
 const STEPS_PER_LOOK = 40;
 
 /**
- * The maximum number of ticks of the event loop in which all due work is done. A join of 100,000
+ * The maximum number of event loop ticks in which all pending work must finish. A join of 100,000
  * rows takes several thousand.
  */
 const TURNS_MAX = 20_000;
@@ -82,17 +82,17 @@ export interface ResultSimulationReport {
   readonly messages: number;
   readonly states: number;
   readonly resumes: number;
-  /** The trace of the run, which is the same for the same seed. */
+  /** The trace of the run. Equal seeds give equal traces. */
   readonly trace: string;
 }
 
 interface Client {
   readonly sql: string;
-  /** The user who follows the query, if it is not root. */
+  /** The query of the user who follows it, if that user is not root. */
   readonly ruled: RuledQuery | undefined;
   readonly params: readonly (string | number | null)[];
   readonly readsClock: boolean;
-  /** Whether rows may disappear while the clients are compared with the SELECT. */
+  /** Whether rows may disappear while the clients are being compared with the SELECT. */
   readonly readsStream: boolean;
   readonly states: FollowedState[];
   follower: ResultFollower;
@@ -110,7 +110,8 @@ export async function simulateResults(
 }
 
 /**
- * SQLite writes the catalog directly to the real disk, and the simulated disk has to know the file.
+ * SQLite writes the catalog directly to the real disk, so the simulated disk has to be told about
+ * that file.
  */
 class DiskWithCatalog extends ForwardingDisk {
   constructor() {
@@ -224,7 +225,7 @@ class ResultWorld {
       const planned = database.sql.planFollowed(principal, asked);
       return planned.way === "result" ? planned.plan : undefined;
     } catch (error) {
-      // The generator also produces queries that the server refuses.
+      // The generator produces some queries that the server refuses.
       if (error instanceof DatabaseError) return undefined;
       throw error;
     }
@@ -307,7 +308,7 @@ class ResultWorld {
     await Promise.all(pending);
   }
 
-  /** Waits until all work is done, and compares the clients with the SELECT. */
+  /** Waits until all work is done, and then compares the clients with the SELECT. */
   async #look(): Promise<void> {
     await this.#finish();
     for (const { follower } of this.#clients) follower.drain();
@@ -321,7 +322,8 @@ class ResultWorld {
   }
 
   /**
-   * Returns the plan whose rows a client should have: with the policies written out, if any apply.
+   * Returns the plan that gives the rows a client should have, with the policies written out if
+   * any apply.
    */
   #judgingPlanOf(client: Client): ResultPlan | undefined {
     const { params, ruled } = client;
@@ -341,7 +343,7 @@ class ResultWorld {
       ) {
         return;
       }
-      // A query pauses after each evaluation, and only the passing of time ends the pause.
+      // A query pauses after each evaluation, and only the passage of time ends that pause.
       this.#clock.advance(1);
     }
     const late = this.#clients.find(({ follower }) => !isAt(follower, visibleSeq));
@@ -354,7 +356,7 @@ class ResultWorld {
   ): Promise<void> {
     for (const state of states.splice(0)) {
       this.#states += 1;
-      // The time at which a time-dependent state was computed is not known.
+      // It is not known at which time a time-dependent state was computed.
       if (readsClock) continue;
       const wanted = await selected(plan, state.seq as Seq);
       if (wanted === undefined || wanted === rowsText(plan, state.rows)) continue;
@@ -363,8 +365,8 @@ class ResultWorld {
       );
     }
     let wanted = await selected(plan, undefined);
-    // A row that has just changed or been deleted because of the time arrives after the pause of
-    // its query.
+    // A row that has just changed or been deleted because of the time arrives after its query's
+    // pause.
     const turnsMax = readsClock || readsStream ? TURNS_MAX : 0;
     for (let turn = 0; turn < turnsMax; turn += 1) {
       if (follower.failure !== undefined || wanted === rowsText(plan, follower.rows)) break;
@@ -376,7 +378,7 @@ class ResultWorld {
       if (wanted === rowsText(plan, follower.rows) || wanted === undefined) return;
       throw new StreamViolation(`the final state differs: ${sql} with ${JSON.stringify(params)}`);
     }
-    // A query ends if it fails on a row, as the SELECT did at that time or would now.
+    // A query ends if it fails on a row, just as the SELECT failed at that time or would fail now.
     const isOfRow = follower.failure.code === "CONVERSION_ERROR";
     if (wanted !== undefined && !isOfRow) {
       throw new StreamViolation(`ended with ${follower.failure.message}: ${sql}`);
@@ -394,7 +396,7 @@ class ResultWorld {
 
 /**
  * Checks the expired rows in a message.
- * @throws {StreamViolation} If a message reports a row as expired before its time.
+ * @throws {StreamViolation} if a message reports a row as expired before its time
  */
 function requireOldEnough(message: object): void {
   const { old_values: olds = [], reason, ts = 0 } = message as Partial<ChangeMessage>;
@@ -418,7 +420,7 @@ function isAt(follower: ResultFollower, seq: number): boolean {
 async function selected(plan: ResultPlan, at: Seq | undefined): Promise<string | undefined> {
   try {
     const { rows } = await plan.evaluate(at).result;
-    // After its fields, a row may contain the seq of its last change.
+    // A row may have the seq of its last change after its fields.
     return sortedText(rows.map((row) => row.slice(0, plan.fields.length)));
   } catch (error) {
     if (error instanceof DatabaseError) return undefined;

@@ -1,8 +1,8 @@
 /**
- * Queries of users to whom policies show some rows of a table, for the simulation of followed
- * results. Contains the table and its policy, a view with the rights of its owner, commits that
- * change memberships, and the same queries as root would write them, with the conditions written
- * out.
+ * Queries by users who see only some rows of a table because of policies, for the simulation of
+ * followed results. Contains the table and its policy, a view that runs with its owner's rights,
+ * commits that change memberships, and the same queries with the conditions written out, as root
+ * would send them.
  */
 import type { Chance } from "../../scripts/support/chance.ts";
 
@@ -28,7 +28,7 @@ export const RULED_SCHEMA: readonly string[] = [
   "INSERT INTO members VALUES (0, 'ann'), (1, 'ann'), (1, 'ben')",
 ];
 
-/** Queries over `{posts}`, which is the table, or over `{shown}`, which is the view. */
+/** Queries on `{posts}`, which is the table, or `{shown}`, which is the view. */
 const QUERIES: readonly string[] = [
   "SELECT id, room, n FROM {posts} AS a",
   "SELECT id, n FROM {posts} AS a WHERE n > 2 ORDER BY id DESC LIMIT 4",
@@ -39,7 +39,7 @@ const QUERIES: readonly string[] = [
   "SELECT a.id, b.n FROM {shown} AS a LEFT JOIN {posts} AS b ON b.id = a.id",
 ];
 
-/** A query as its user sends it, and as root would write it. */
+/** A query as its user sends it, and as root would send it. */
 export interface RuledQuery {
   readonly userId: string;
   readonly sql: string;

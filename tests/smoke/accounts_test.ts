@@ -1,7 +1,7 @@
 /**
- * Tests accounts on the real process: sign-up, invitations, guests, a user's own password and
- * account, and links sent by a signed webhook. Each feature is off until it is configured,
- * responses do not reveal which accounts exist, and rows stay with their guest.
+ * Tests accounts on the real process: sign-up, invitations, guests, users' own passwords and
+ * accounts, and links sent by a signed webhook. Each feature is off until it is configured,
+ * responses do not reveal which accounts exist, and a guest keeps their rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
@@ -28,7 +28,7 @@ interface Notice {
   readonly link?: string;
 }
 
-/** The messages that the operator's program, which sends emails, has received. */
+/** The messages received by the operator's program, which sends emails. */
 const notices: Notice[] = [];
 const signatures: boolean[] = [];
 const mailer = Bun.serve({
@@ -91,7 +91,7 @@ async function logIn(user: string, password = PASSWORD): Promise<Answer> {
   return await post("login", { user, password });
 }
 
-/** Waits for the newest message to an address. */
+/** Waits for the most recent message to an address. */
 async function noticeTo(email: string, type: string): Promise<Notice> {
   const found = (): Notice | undefined =>
     notices.findLast((each) => each.email === email && each.type === type);
@@ -202,7 +202,7 @@ describe("creating an account by sign-up", () => {
     expect(await signUp("ann")).toEqual(refusal);
     expect(await signUp("ann", gone[1])).toEqual(refusal);
     expect(await signUp("ann", code.slice(0, -1))).toEqual(refusal);
-    // A sign-up with a taken name does not use up the code.
+    // A failed sign-up, because the name is taken, does not use up the code.
     for (const user of ["ada", "ann", "ben"])
       expect(await signUp(user, code)).toEqual([202, undefined]);
     expect(await signUp("cat", code)).toEqual(refusal);
@@ -338,7 +338,7 @@ describe("users delete their own accounts", () => {
     expect((await post("delete", { password: PASSWORD }, token))[0]).toBe(200);
     expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
     expect((await logIn(user))[0]).toBe(401);
-    // An administrator may reuse the name; the new account is empty.
+    // An administrator may reuse the name. The new account is empty.
     const again = await server.createUser(user);
     expect(await server.rows("SELECT * FROM app.notes", { token: again })).toEqual([]);
   });
@@ -453,7 +453,7 @@ describe("users change their email addresses", () => {
     expect((await post("verify", { token }))[0]).toBe(200);
     const [, login] = await logIn(email.toUpperCase());
     expect(login["user"]).toMatchObject({ id, email });
-    // The next sign-up gets the same response, and the owner of the address gets a message.
+    // The next sign-up gets the same response, but the owner of the address gets a message.
     expect(await post("signup", { email, password: OTHER })).toEqual(first);
     expect(await noticeTo(email, "email_taken")).toEqual({
       type: "email_taken",
@@ -548,7 +548,7 @@ describe("users change their email addresses", () => {
     expect((await post("verify", { token: links[0]?.token }))[0]).toBe(200);
     expect((await logIn(next))[1]["user"]).toMatchObject({ email: next });
     expect((await logIn(email))[0]).toBe(401);
-    // A link replaces only the address for which it was requested, and works once.
+    // A link changes only the address for which it was requested, and works only once.
     for (const link of links) {
       const [status, { error }] = await post("verify", { token: link.token });
       expect([status, error]).toEqual([403, "invalid_link"]);
@@ -573,7 +573,7 @@ describe("users change their email addresses", () => {
       expect(
         notices.filter((each) => each.email === taken && each.type === "verify_email"),
       ).toHaveLength(1);
-      // An account without an address gets its first one through the link.
+      // An account without an address gets its first one through a link.
       await post("verify", { token: (await noticeTo(free, "verify_email")).token });
       expect((await logIn(free))[1]["user"]).toMatchObject({ id: user, email: free });
     },
@@ -630,7 +630,7 @@ describe("users change their email addresses", () => {
       const { access_token: token } = await server.login(user);
       socket.send({ type: "authenticate", method: "jwt", token });
       await socket.expect("auth_success");
-      // The renewal with the same claims has not ended the query, but this renewal does.
+      // The earlier renewal had the same claims, and did not end the query. This one does.
       expect(await socket.expect("error")).toMatchObject({
         subscription_id: "s",
         code: "SCHEMA_CHANGED",

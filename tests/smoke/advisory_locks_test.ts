@@ -1,6 +1,6 @@
 /**
- * Tests advisory locks over HTTP: two transactions, rival migrations, and clients that leave while
- * they wait or hold a lock.
+ * Tests advisory locks over HTTP: two transactions, competing migrations, and clients that
+ * disconnect while they wait for a lock or hold one.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -51,7 +51,7 @@ async function opened(token: string = server.token): Promise<string> {
   return answer.transaction_id;
 }
 
-/** Returns the first cell of the last statement, or the code of the failure. */
+/** Returns the first cell of the last statement's result, or the code of the failure. */
 async function cell(sql: string, options: PostOptions = {}): Promise<unknown> {
   const { error, results } = (await (await post("sql", { sql }, options)).json()) as {
     error?: { code: string };

@@ -1,6 +1,6 @@
 /**
- * Verifies that input that is malformed, too large, too deep, out of order or forged is refused
- * with a code. It never causes a crash, a hang, a stack trace or a partial effect.
+ * Verifies that input that is malformed, too large, nested too deeply, out of order or forged is
+ * refused with a code, and never causes a crash, a hang, a stack trace or a partial effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signToken } from "../../scripts/bench/systems/bearer.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // Whatever was sent, the server still runs and nothing was written.
+  // The server is still running and nothing was written, whatever was sent.
   expect(await server.rows("SELECT COUNT(*) FROM default.t")).toEqual([[0]]);
   expect(server.output).not.toMatch(/panic|assertion|\n\s+at /i);
   await server.stop();

@@ -1,7 +1,7 @@
 /**
- * Tests a server below a sub-path of a proxy, by `server.base_path` and by `X-Forwarded-Prefix`:
- * which paths it accepts, and which it uses in responses. `tests/docs/proxies_test.ts` runs real
- * proxies.
+ * Tests a server below a sub-path of a proxy, configured by `server.base_path` or by
+ * `X-Forwarded-Prefix`: which paths it accepts, and which paths appear in responses.
+ * `tests/docs/proxies_test.ts` runs real proxies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
@@ -18,7 +18,7 @@ import { readZip } from "../support/zip_reader.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX } from "../ui/browser.ts";
 
 let server: ServerProcess;
-/** The server without a base path trusts the proxy. */
+/** A server without a base path that trusts its proxy. */
 let trusting: ServerProcess;
 let base: string;
 
@@ -51,7 +51,7 @@ afterAll(async () => {
   await Promise.all([server.stop(), trusting.stop()]);
 });
 
-/** Returns the responses of the trusting server through a proxy that sends a prefix. */
+/** Returns the responses of the trusting server behind a proxy that sends a prefix. */
 function through(
   prefix: string,
   path: string,

@@ -1,6 +1,6 @@
 /**
- * Verifies that a consumer of the client handles each message once and loses none, despite handler
- * failures, restarts and SIGKILL of the server, and that it stops cleanly.
+ * Verifies that a consumer in the client library handles each message once and loses none, despite
+ * handler failures, and restarts and SIGKILL of the server, and that it stops cleanly.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that the server delivers the client as one module to pages of any origin and to every
- * runtime, with types that compile with any compiler settings.
+ * Verifies that the server delivers the client library as a single module to pages of any origin
+ * and to every runtime, with types that compile under any compiler settings.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -76,7 +76,7 @@ test("the module has no imports and is small", async () => {
   const text = await Bun.file(join(folder, "client.js")).text();
   expect(text).not.toMatch(/\bimport\b/);
   expect(Bun.gzipSync(text).length).toBeLessThan(25_000);
-  // Node prints the whole line in which an uncaught error was thrown.
+  // Node prints the entire line in which an uncaught error was thrown.
   expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThan(1000);
 });
 

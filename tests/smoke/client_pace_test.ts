@@ -1,6 +1,6 @@
 /**
- * Tests the client on the real process with more live queries than messages are allowed per second:
- * all of them start at the rate that the server allows (§9.11), over one connection, and again
+ * Tests the client library on the real process with more live queries than the message rate limit
+ * allows per second. All of them start at the allowed rate (§9.11), over one connection, and again
  * after the connection is lost.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Tests presence in the client against a real server: people come and go, with several tabs, lost
- * connections and a killed server.
+ * Tests presence in the client library on the real process: people come and go, with several tabs,
+ * lost connections and a killed server.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -37,11 +37,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A tab of a user who is in a room. */
+/** A browser tab of a user who is in a room. */
 interface Tab extends Disposable {
   readonly db: Client;
   readonly presence: Presence<string>;
-  /** The number of times that the list of people has changed. */
+  /** How often the list of people has changed. */
   readonly counts: { changes: number };
   readonly errors: ServerError[];
 }
@@ -123,7 +123,7 @@ test(
     await see(dan, "dan,eva");
     await see(eva, "dan,eva");
 
-    // A person with another tab stays in the room.
+    // A person who still has another tab open stays in the room.
     using other = tabOf("eva", { room: "hall" });
     await until(() => statesOf(dan, "eva").length === 2);
     line.cut();

@@ -1,6 +1,6 @@
 /**
- * Verifies on the real process that concurrent clients that increment a counter in transactions
- * lose no step.
+ * Verifies on the real process that no increment is lost when concurrent clients increment a
+ * counter in transactions.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies on the real process that JavaScript values sent as parameters are returned unchanged,
- * that lists are sent in the form that the statement requires, and that live queries resume at
- * their position.
+ * Verifies on the real process that JavaScript values sent as parameters come back unchanged, that
+ * lists are sent in the form that the statement requires, and that live queries resume at their
+ * position.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -40,7 +40,7 @@ const VALUES: [string, Parameter, Cell][] = [
   ["TIMESTAMP", NOON, NOON],
   ["TIMESTAMPTZ", NOON, NOON],
   ["DATETIME", new Date("1969-12-31T23:59:59.999Z"), new Date("1969-12-31T23:59:59.999Z")],
-  // The number of microseconds of this time is too large for a number to represent exactly.
+  // This time has more microseconds than a number can represent exactly.
   ["TIMESTAMP", new Date("9999-12-31T23:59:59.999Z"), new Date("9999-12-31T23:59:59.999Z")],
   ["TIMESTAMP", new Date("0001-01-01T00:00:00.001Z"), new Date("0001-01-01T00:00:00.001Z")],
   ["TIMESTAMP", "1969-12-31 23:59:59.999999", new Date(-1)],
@@ -164,7 +164,7 @@ test("lists are accepted if a statement takes arrays", async () => {
   expect(await idsOf("room = ANY($1::varchar(3) [])", [["a", "b c"]])).toEqual([0, 5]);
   const bytes = "SELECT $1::bytea[] = ARRAY['ab'::bytea, NULL] AS same";
   expect(await db.query(bytes, [[Buffer.from("ab"), null]])).toEqual([{ same: true }]);
-  // A parameter next to an array is not itself an array.
+  // A parameter next to an array is not an array itself.
   const near = "SELECT $1 AS array UNION ALL SELECT $1::text || (ARRAY['c'])[1]";
   expect(await db.query(near, [["b"]])).toEqual([{ array: '["b"]' }, { array: '["b"]c' }]);
   // Brackets in strings, names and comments do not make a parameter an array.
@@ -233,7 +233,7 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
   const row = { n: ms, x: ms, t: String(ms), d: `${ms}.0` };
   expect(await db.query("SELECT n, x, t, d FROM v.t")).toEqual([row]);
   await db.execute("UPDATE v.t SET n = $1, x = $1 WHERE n = $1", { params: [ms] });
-  // Within a larger expression, the parameter remains a number.
+  // Inside a larger expression, the parameter remains a number.
   const sum = "INSERT INTO v.t (id, n, t) VALUES (2, $1 + 1, pg_typeof($1)), (3, abs($1), '')";
   await db.execute(sum, { params: [ms] });
   expect(await db.query("SELECT n, t FROM v.t WHERE id > 1 ORDER BY id")).toEqual([

@@ -1,5 +1,5 @@
 /**
- * Verifies what happens after a server whose clock was an hour ahead is killed and restarted with a
+ * Verifies what happens when a server whose clock was an hour ahead is killed and restarted with a
  * correct clock: rows live as long as their table specifies, and changes are dated by the correct
  * clock.
  */
@@ -49,7 +49,7 @@ test("rows, changes and ids follow the current clock after the clock was ahead",
   expect(server.output).toMatch(/WARN .*the system clock was set back: rows are dated/);
   expect(server.output).not.toContain("set the clock");
 
-  // After the restart, the server knows the times of the ids from its first run.
+  // After the restart, the server knows the times of the seqs from its first run.
   await server.restart("SIGKILL");
   server.token = (await server.login("ada")).access_token;
   expect(await server.rows(`${times} FROM app.t WHERE id = 2`)).toEqual([[true]]);

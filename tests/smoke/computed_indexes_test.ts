@@ -1,4 +1,4 @@
-/** Tests indexes over expressions in a real server, whose threads write and read their files. */
+/** Tests indexes on expressions in a real server, whose threads write and read index files. */
 import { expect, test } from "bun:test";
 import { startReadyServer } from "../support/server_process.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Tests COPY over HTTP. Data streams in both directions at the speed of the slower end, and
+ * Tests COPY over HTTP. Data stream in both directions at the speed of the slower end, and
  * requests that end early leave nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -37,7 +37,9 @@ async function bodyOf(response: Response): Promise<SqlBody> {
   return (await response.json()) as SqlBody;
 }
 
-/** Returns the running copies: their ids, and their numbers of rows and bytes so far. */
+/**
+ * Returns the running copies: their ids, and how many rows and bytes they have processed so far.
+ */
 function running(): Promise<readonly (readonly unknown[])[]> {
   return server.rows(
     "SELECT query_id, rows_read, bytes_received FROM system.queries WHERE sql LIKE 'COPY%'",
@@ -284,7 +286,7 @@ describe("COPY writes to a table whose policies contain queries", () => {
     await server.rows(`BEGIN; ${data}COMMIT`, { token: writer });
     const written = "SELECT id FROM x.tree WHERE id < 1000 ORDER BY id";
     expect(await server.rows(written)).toEqual([[1], [2]]);
-    // Another statement removes the parent of a row before the end of the data.
+    // Another statement deletes the parent of a row before the data end.
     const { body, close, send } = heldBody("3,1,c,2\n");
     const answer = copy("COPY x.tree FROM STDIN (FORMAT csv)", { token: writer, body });
     await until(async () => Number((await running())[0]?.[2] ?? 0) > 0);

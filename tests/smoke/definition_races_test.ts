@@ -1,7 +1,7 @@
 /**
  * Changes definitions while other clients read, write and follow the same tables. Every request
- * gets a response, a row is never stored in the columns of another definition, and the server stays
- * up.
+ * gets a response, no row is ever stored in the columns of a different definition, and the server
+ * stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // The server still runs, whichever requests raced.
+  // The server is still running, whichever requests raced.
   expect(await server.rows("SELECT 1")).toEqual([[1]]);
   await server.stop();
 });
@@ -47,7 +47,8 @@ test("concurrent INSERT and ALTER TABLE statements leave each value in its colum
 test("a transaction over tables that are altered meanwhile commits as a whole, or reports a conflict", async () => {
   await server.rows("CREATE TABLE default.account (id INT PRIMARY KEY, v TEXT, a INT)");
   const answers: Promise<SqlAnswer>[] = [];
-  // Concurrent requests have no order, and a column cannot be added before it is dropped.
+  // Concurrent requests have no order, but a column must not be added again before it is dropped,
+  // so these are sent one after another.
   let altered: Promise<unknown> = Promise.resolve();
   const alter = (action: string): void => {
     const answer = altered.then(() => server.sql(`ALTER TABLE account ${action}`));

@@ -1,7 +1,7 @@
 /**
- * Tests a real process whose disk fails: system calls return errors, the file system is full, or
- * kernel limits are reached. After a restart, acknowledged rows are present and refused rows are
- * not. Nothing hangs, and an error of the log ends the process.
+ * Tests a real process with a failing disk: system calls return errors, the file system is full,
+ * or kernel limits are reached. After a restart, acknowledged rows are present and refused rows
+ * are not. Nothing hangs, and a log error ends the process.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -19,10 +19,10 @@ const CONFIG = {
   limits: { max_row_bytes: 262_144 },
 };
 
-/** The maximum time that a request waits for its response. */
+/** The longest that a request may wait for its response, in milliseconds. */
 const ANSWER_MS_MAX = 60_000;
 
-/** The maximum time in which strace may detach before it is killed. */
+/** How long strace may take to detach before it is killed, in milliseconds. */
 const DETACH_MS_MAX = 3000;
 
 const EXIT_FATAL = 70;
@@ -30,10 +30,10 @@ const EXIT_FATAL = 70;
 interface Trouble {
   readonly call: "pwrite64" | "fdatasync" | "fsync" | "openat" | "rename";
   readonly error: "EIO" | "ENOSPC" | "EMFILE";
-  /** Which calls of each thread fail, counted from 1; `1+` means every call. */
+  /** Which calls in each thread fail, counted from 1; `1+` means every call. */
   readonly when: string;
   /**
-   * Only threads that write the log encounter the error, so that the event loop can erase the bytes
+   * Set if only threads that write the log get the error. The event loop can then erase the bytes
    * that they began to write.
    */
   readonly isBehind?: true;
@@ -59,14 +59,14 @@ const CASES: readonly Trouble[] = [
 ];
 
 /**
- * One case of each kind. All cases run with DISK_TROUBLE=all, which takes minutes on a busy
+ * One case of each kind. With DISK_TROUBLE=all, all cases run, which takes minutes on a busy
  * machine.
  */
 const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 4, 5, 8, 12].includes(index));
 
 const chosen: readonly Trouble[] = process.env["DISK_TROUBLE"] === "all" ? CASES : QUICK;
 
-/** The outcome of rows: acknowledged, refused, or unknown. */
+/** The fate of rows: acknowledged, refused, or unknown. */
 class Ledger {
   readonly acknowledged = new Set<number>();
   readonly refused = new Set<number>();
@@ -83,7 +83,7 @@ class Ledger {
     }
   }
 
-  /** Returns the rows that are present but should not be, or vice versa. */
+  /** Returns the rows that are present but should not be, and those that are missing. */
   async faults(server: ServerProcess): Promise<string[]> {
     const rows = await server.rows("SELECT id FROM t");
     const found = new Set(rows.map(([id]) => Number(id)));
@@ -93,7 +93,7 @@ class Ledger {
   }
 }
 
-/** Returns the response; undefined if the connection broke, as it does when the process ends. */
+/** Returns the response, or undefined if the connection broke because the process ended. */
 async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefined> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("no answer: it hangs")), ANSWER_MS_MAX);
@@ -107,12 +107,12 @@ async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefine
   }
 }
 
-/** Performs work that uses the disk: commits, a flush, and a definition. */
+/** Does work that uses the disk: commits, a flush, and a definition. */
 async function work(server: ServerProcess, ledger: Ledger, round: number): Promise<void> {
   for (let count = 0; count < 3; count += 1) await ledger.insert(server);
   await answered(server.sql("STORAGE FLUSH TABLE t"));
   await answered(server.sql(`CREATE SHARED TABLE made_${round} (id INT PRIMARY KEY)`));
-  // These rows fill a log file.
+  // These rows fill up a log file.
   for (let count = 0; count < 6; count += 1) await ledger.insert(server, 200_000);
 }
 
@@ -144,14 +144,14 @@ async function inject(
         tracer.exited.then(() => true),
         Bun.sleep(DETACH_MS_MAX).then(() => false),
       ]);
-      // The traced process continues, unless it has ended.
+      // The traced process keeps running, unless it has ended.
       if (!isGone) tracer.kill("SIGKILL");
       await tracer.exited;
     },
   };
 }
 
-/** Returns the threads that work off the event loop, as arguments for strace. */
+/** Returns the process's threads other than the event loop, as strace arguments. */
 function poolThreads(pid: number): string[] {
   const threads = readdirSync(`/proc/${pid}/task`).filter((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").startsWith("Bun Pool"),
@@ -188,8 +188,7 @@ testUnless(onlyThorough ?? noStrace)(
       await ledger.insert(server);
       expect([...ledger.acknowledged], name).toContain(ledger.nextId);
     }
-    // An error of the log is fatal, because the log is written and synced in one step. A full disk
-    // is not fatal.
+    // A log error is fatal, because the log is written and synced in one step. A full disk is not.
     expect(endings).toContain("pwrite64 ENOSPC 1 behind: goes on");
     expect(endings).toContain("pwrite64 EIO 1: ended");
     server.kill("SIGTERM");
@@ -215,7 +214,7 @@ testUnless(noStrace)(
     const tracer = await inject(server, { call: "fsync", error: "EIO", when: "1+" });
     const ledger = new Ledger();
     expect(await answered(server.sql("DROP TABLE t"))).toBeUndefined();
-    // The server also refuses a row that a restart would lose.
+    // The server refuses a row that a restart would lose, too.
     await ledger.insert(server);
     expect(ledger.acknowledged.size).toBe(0);
     expect(await server.exited()).toBe(EXIT_FATAL);
@@ -267,7 +266,7 @@ testUnless(onlyThorough ?? programMissing("prlimit", "util-linux"))(
   },
 );
 
-/** Mounts 16 MiB of memory as a file system. Returns undefined if that is not allowed. */
+/** Mounts a file system of 16 MiB in memory. Returns undefined if that is not permitted. */
 function smallDisk(): { path: string; unmount: () => void } | undefined {
   const path = mkdtempSync(join(tmpdir(), "tidemark-small-"));
   const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", path]);

@@ -1,7 +1,7 @@
 /**
- * Verifies that every acknowledged commit of the real process is in the log and durable before its
- * response is sent, as observed in the kernel. The test is skipped if strace is not installed or
- * not allowed.
+ * Verifies that every commit acknowledged by the real process was in the log and durable before
+ * its response was sent, as observed in the kernel. The test is skipped if strace is not installed
+ * or not permitted.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,7 +19,7 @@ const CLIENTS = 8;
 testUnless(straceMissing())("a commit is written, made durable, then answered", async () => {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
   const file = join(directory, "trace");
-  // With -D, the traced process keeps the process id with which it was started.
+  // With -D, the traced process keeps the process id that it was started with.
   const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
   const markers: string[] = [];
   {
@@ -28,7 +28,7 @@ testUnless(straceMissing())("a commit is written, made durable, then answered", 
     for (let round = 0; round < ROUNDS; round += 1) {
       const batch = Array.from({ length: CLIENTS }, (_, client) => `marker-${round}-${client}-end`);
       markers.push(...batch);
-      // Several commits run at once, so that they share a sync.
+      // Several commits run at once, so they share a sync.
       await Promise.all(
         batch.map((marker, client) =>
           server.rows("INSERT INTO default.t VALUES ($1, $2) RETURNING v", {

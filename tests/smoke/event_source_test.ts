@@ -1,7 +1,7 @@
 /**
- * Verifies that every response of `GET /v1/api/live` to a browser's EventSource is a stream, even a
- * refusal or a response while the server is stopping, and that nginx with default settings forwards
- * it without delay.
+ * Verifies that `GET /v1/api/live` always responds to a browser's EventSource with a stream, even
+ * to refuse a request or while the server is stopping, and that nginx with default settings
+ * forwards the stream without delay.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { until } from "../support/until.ts";
 
 const NGINX = "/usr/sbin/nginx";
 
-/** The Accept header of an EventSource. */
+/** The Accept header that an EventSource sends. */
 const ACCEPT = { Accept: "text/event-stream" };
 
 let server: ServerProcess;
@@ -82,7 +82,8 @@ describe("a refusal is the only event of a stream", () => {
       status,
       message: expect.stringMatching(/./),
     });
-    // The client forgets the refused position. Otherwise, every later attempt would send it again.
+    // The client must forget the refused position. Otherwise, it would send it again with every
+    // later attempt.
     const isPosition = code === "INVALID_RESUME";
     expect(client.lastId).toBe(isPosition ? "" : "7");
     expect(client.others).toEqual([`retry: ${isPosition ? 2000 : 30_000}`]);
@@ -133,7 +134,7 @@ test("a stream that is left open does not continue from the position of another 
   const second = await asBrowser(other, first.lastId);
   second.lastId = first.lastId;
   expect(await second.expect("subscription_error")).toMatchObject({ code: "RESUME_EXPIRED" });
-  // The EventSource begins again.
+  // The EventSource starts again.
   expect(second.lastId).toBe("");
   const again = await asBrowser(server.token, first.lastId);
   expect(await again.expect("subscription_ack")).toMatchObject({ total_rows: 0 });
@@ -242,7 +243,7 @@ http { access_log off; ${temp}
   });
 });
 
-/** Returns a port on which no process has just been listening. */
+/** Returns a port that was free a moment ago. */
 function freePort(): number {
   const taken = Bun.listen({
     hostname: "127.0.0.1",

@@ -1,6 +1,6 @@
 /**
- * Tests `GET /v1/api/live` on the real process: WebSocket messages arrive as server-sent events,
- * with positions from which a client resumes without loss.
+ * Tests `GET /v1/api/live` on the real process: the messages of the WebSocket arrive as
+ * server-sent events, with positions from which a client can resume without loss.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
@@ -43,7 +43,7 @@ function open(
   return EventClient.open(server.url, query, all);
 }
 
-/** Returns the rows and deletes that arrive until the stream is ready, as words. */
+/** Returns short descriptions of the rows and deletes that arrive until the stream is ready. */
 async function loaded(client: EventClient): Promise<string[]> {
   await client.expect("subscription_ack");
   const words: string[] = [];
@@ -69,7 +69,7 @@ async function liveCount(): Promise<number> {
   return Number(row?.[0]);
 }
 
-/** Waits until this number of subscriptions is open. */
+/** Waits until `count` subscriptions are open. */
 async function liveCountIs(count: number): Promise<void> {
   await until(async () => (await liveCount()) === count);
 }
@@ -114,7 +114,7 @@ test("a stream contains the ack, all batches, and then changes, each with a posi
       commit_seq: SEQ,
     },
   });
-  // A stream does not count as a socket.
+  // A stream is not counted as a socket.
   expect([
     await server.metric("tidemark_event_streams"),
     await server.metric("tidemark_websocket_connections"),
@@ -211,7 +211,7 @@ test("a client that does not read fills its queue, and later gets everything in 
     "SELECT transport, subscriptions, queued_bytes FROM system.connections WHERE transport = 'sse'",
   );
   expect(row?.slice(0, 2)).toEqual(["sse", 1]);
-  // The queue and the message that filled it are far smaller than the 20 MB that were written.
+  // The queue, even with the message that filled it, is far smaller than the 20 MB written.
   expect(Number(row?.[2])).toBeGreaterThan(0);
   expect(Number(row?.[2])).toBeLessThan(2_000_000);
   const [live] = await server.rows("SELECT status, queued > 0 FROM system.live");
@@ -300,7 +300,7 @@ test.each([
   const table = await newTable();
   const user = `user${tableCount}`;
   const token = await server.createUser(user, "dba");
-  // These rows exceed the system's buffers even when they are compressed.
+  // Even compressed, these rows exceed the system's buffers.
   for (let id = 0; id < 30; id += 1) {
     const params = [id, randomBytes(360_000).toString("base64")];
     await server.rows(`INSERT INTO ${table} VALUES ($1, $2)`, { params });
@@ -320,7 +320,7 @@ test.each([
   });
   await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
 
-  // The gauge of event streams, which count towards the connection limit, returns to zero.
+  // The gauge of event streams, which count towards the connection limit, goes back to zero.
   await until(async () => (await server.metric("tidemark_event_streams")) === 0);
   expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
   socket.destroy();

@@ -1,6 +1,6 @@
 /**
  * Verifies on the real process that concurrent clients cannot book overlapping ranges of a room,
- * not even when the process is killed between their requests.
+ * even if the process is killed between their requests.
  */
 import { expect, test } from "bun:test";
 import { startReadyServer } from "../support/server_process.ts";

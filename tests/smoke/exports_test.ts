@@ -1,6 +1,6 @@
 /**
  * Tests exports of users' own data over HTTP: archives compared with SELECT, downloads by token,
- * cookie and signed URL, rights, tokens with scopes, the audit log, a killed process, and a large
+ * cookie and signed URL, rights, scoped tokens, the audit log, a killed process, and a large
  * archive.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -59,7 +59,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Exports the data of a user. Returns the path of the archive, without its signature. */
+/** Exports a user's data. Returns the path of the archive, without its signature. */
 async function exported(token: string, user = "ann"): Promise<string> {
   const [row = []] = await server.rows("EXPORT USER DATA", { token });
   expect(row.slice(1, 3)).toEqual(["export", "completed"]);
@@ -146,7 +146,7 @@ describe("an export can be downloaded", () => {
       "PERMISSION_DENIED",
       "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
     ]);
-    // It makes no difference whether the other export exists.
+    // The response is the same whether or not the other user's export exists.
     const missing = await server.get("/v1/exports/ann/EX1", bearer(bob));
     expect((await refusal(missing)).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
     const anonymous = await refusal(await server.get(path));
@@ -188,7 +188,7 @@ describe("an export can be downloaded", () => {
         "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
       ]);
     }
-    // The signature of an archive gives access to no file, and names only its user.
+    // An archive's signature gives no access to files, and is valid only for its user.
     const other = await fetch(url.replace("/exports/ann/", "/exports/bob/"));
     expect((await refusal(other)).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
     await server.post("/v1/api/auth/logout", {}, bearer(session));
@@ -270,8 +270,8 @@ test("a back end that may act for a user exports the data of the user", async ()
   const show = "EXECUTE AS USER 'ann' (SHOW EXPORT)";
   const [[jobId, status, , , url] = []] = await server.rows(show, { token: backEnd });
   expect([jobId, status]).toEqual([row[0], "completed"]);
-  // The back end downloads with its own token. A signed URL would depend on a session of the back
-  // end.
+  // A back end downloads with its own token. A signed URL would depend on a session that it may
+  // not have.
   expect(String(url)).toEndWith(`/v1/exports/ann/${String(jobId)}`);
   const archive = await (await server.get(new URL(String(url)).pathname, bearer(backEnd))).bytes();
   expect(textOf(readZip(archive), "app/loose.ndjson")).toBe('{"v":"one"}\n{"v":"one"}\n');

@@ -1,8 +1,7 @@
 /**
- * Verifies that no forged token is accepted anywhere: as a header of a request, of an upgrade, of a
- * download or of a stream, as a cookie, or in a message. The tests use the real process, which
- * knows the secret with which some of the tokens are signed, and trusts the issuer that signs
- * others.
+ * Verifies that no forged token is accepted anywhere: in a header of a request, an upgrade, a
+ * download or a stream, in a cookie, or in a message. The tests use the real process, which knows
+ * the secret with which some of the tokens are signed, and trusts the issuer that signs others.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -13,7 +12,7 @@ import { type ServerProcess, startReadyServer } from "../support/server_process.
 
 const SECRET = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";
 
-/** Longer headers are refused by the runtime, before anybody reads a token. */
+/** The runtime refuses longer headers before anything reads a token. */
 const HEADER_LENGTH_MAX = 8000;
 
 let issuer: SigningIssuer;
@@ -52,7 +51,7 @@ afterAll(async () => {
 
 type Door = (token: string) => Promise<unknown>;
 
-/** The ways in which a caller may present a token in a header. */
+/** The ways to present a token in a header. */
 const HEADER_DOORS: Readonly<Record<string, Door>> = {
   sql: async (token) => (await server.sql("SELECT 1", { token })).status,
   me: async (token) => (await server.get("/v1/api/auth/me", bearer(token))).status,
@@ -94,7 +93,7 @@ async function requireRefused(forged: readonly ForgedToken[]): Promise<void> {
   for (const { attack, token } of forged) {
     const isHeader = token.length <= HEADER_LENGTH_MAX && /^[\x21-\x7e]+$/.test(token);
     const doors = isHeader ? { ...HEADER_DOORS, message: byMessage } : { message: byMessage };
-    // The value of a cookie is decoded, so an encoded token is the same token there.
+    // The server decodes cookie values, so an encoded token is not a forgery there.
     const usable = Object.entries(doors).filter(
       ([door]) => !(door.startsWith("cookie") && token.includes("%")),
     );
@@ -120,7 +119,7 @@ test("every door accepts a token of this server, so that the forged ones are ref
 
 test("no door accepts a forged token of this server", async () => {
   const { token } = server;
-  // A time far enough in the future that this test ends before it.
+  // A time so far in the future that this test ends before it.
   const nowSeconds = Math.floor(Date.now() / 1000) + 3600;
   await requireRefused(forgedTokens({ token, secret: SECRET, nowSeconds }));
 });
@@ -130,7 +129,7 @@ test("a refresh accepts no forged refresh token", async () => {
   const nowSeconds = Math.floor(Date.now() / 1000) + 3600;
   const accepted: string[] = [];
   for (const forged of forgedTokens({ token, secret: SECRET, nowSeconds })) {
-    // A change to the value that a claim already has results in the same token.
+    // Changing a claim to the value it already has gives the same token.
     if (forged.token === token) continue;
     const body = { refresh_token: forged.token };
     const { status } = await server.post("/v1/api/auth/refresh", body);

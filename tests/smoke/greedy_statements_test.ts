@@ -1,6 +1,6 @@
 /**
  * Tests short statements that demand huge resources. Each is refused within its time and memory
- * limits, and other statements are then served again at once.
+ * limits, and other statements are served again immediately afterwards.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -10,7 +10,7 @@ import {
   startReadyServer,
 } from "../support/server_process.ts";
 
-/** The memory of the server process in bytes, far below the demand of the statements. */
+/** The memory limit for the server process in bytes, far below what the statements demand. */
 const MEMORY_BYTES_MAX = 1_200_000_000;
 
 let server: ServerProcess;
@@ -52,7 +52,7 @@ test.each([
     "type",
   ],
 ])("too much of %s", async (_name, sql, reason) => {
-  // The time limit is long enough for a slow machine to reach the intended limit.
+  // The timeout is long enough for a slow machine to hit the intended limit first.
   const { status, body } = await server.sql(sql, { fields: { timeout_ms: 20_000 } });
   expect([status, body.error?.code, body.error?.reason]).toEqual([
     400,
@@ -87,8 +87,8 @@ test.each([
 
 test("too many rows of a response are sent as they are produced until the time limit", async () => {
   let answer: SqlAnswer | undefined;
-  // A busy machine needs longer for the first rows. If the time limit is reached before the first
-  // rows, the statement fails as a whole.
+  // A busy machine takes longer to produce the first rows. If the timeout comes before them, the
+  // statement fails as a whole.
   for (let ms = 300; ms < 60_000 && answer?.status !== 200; ms *= 2) {
     answer = await server.sql(`SELECT a.v, b.v FROM ${PAIRS}`, { fields: { timeout_ms: ms } });
   }

@@ -1,6 +1,6 @@
 /**
- * Verifies that WebSocket messages that are never finished use no more memory of the real process
- * than their sender is allowed, and that the sender gets an error.
+ * Verifies that unfinished WebSocket messages never use more memory of the real process than their
+ * sender is allowed, and that the sender gets an error.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ interface Sender {
   answer: string;
 }
 
-/** Connects without a token, and sends a message without its end. */
+/** Connects without a token, and sends an unfinished message. */
 function sendUnfinished(url: string): Sender {
   const { host, hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -43,15 +43,15 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     await using server = await startReadyServer({
       config: {
         websocket: { auth_timeout_secs: 60 },
-        // The test sets the limit of a large machine, so that it does not depend on the machine
-        // that runs it.
+        // The test sets the limit of a large machine, so that it does not depend on the machine it
+        // runs on.
         performance: { memory_bytes: 32 * 2 ** 30 },
       },
     });
     const senders = Array.from({ length: 12 }, () => sendUnfinished(server.url));
     const refused = (): Sender[] =>
       senders.filter(({ answer }) => answer.includes("Too many unfinished or waiting messages"));
-    // Four of the messages fit into the limit.
+    // Four of the messages fit within the limit.
     await until(() => refused().length === 8);
     expect(refused()[0]?.answer).toContain(
       "those of this address exceed 16777216 bytes in total; finish one message before",

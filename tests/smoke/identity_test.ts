@@ -1,4 +1,4 @@
-/** Tests first-time setup, login, refresh, logout and users. */
+/** Tests first-time setup, login, token refresh, logout and users. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import {
@@ -180,7 +180,7 @@ describe("a user has a session from the login to the logout", () => {
     const { access_token: token } = await server.login(ADMIN);
     const [, body = ""] = token.split(".");
     const claims = JSON.parse(Buffer.from(body, "base64url").toString()) as Record<string, unknown>;
-    // This check comes first, because the type matchers below replace the matched values.
+    // This check comes first, because the matchers below overwrite the matched values.
     expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(24 * 3600);
     expect(claims).toMatchObject({
       iss: "tidemark",
@@ -280,7 +280,7 @@ describe("a user has a session from the login to the logout", () => {
     const { refresh_token: kept } = await refreshed(lost);
     const { access_token: token } = await refreshed(kept);
     expect(await server.rows("SELECT 1", { token })).toEqual([[1]]);
-    // Other tabs of the browser may still be sending the old token.
+    // Other browser tabs may still be sending the old token.
     expect((await server.post(REFRESH, { refresh_token: lost })).status).toBe(200);
   });
 
@@ -358,8 +358,8 @@ describe("a user has a session from the login to the logout", () => {
     await server.post(LOGIN, body, { "X-Request-ID": "mine-7" });
     const named =
       "SELECT action, outcome FROM system.audit_log WHERE details ->> 'request_id' = 'mine-7'";
-    // The response to a login does not wait for its audit entry. The entry of a new user comes
-    // later, so once it exists, the entry of the login exists too.
+    // The response to a login does not wait for its audit entry. A new user's entry is written
+    // later, so once that exists, the entry for the login exists, too.
     await server.createUser("una");
     expect(await server.rows(named)).toEqual([["login", "failed"]]);
   });

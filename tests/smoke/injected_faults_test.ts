@@ -1,5 +1,5 @@
 /**
- * Verifies that a fault injected into any stage of a request, a subscription, a connection or a job
+ * Verifies that a fault injected at any stage of a request, a subscription, a connection or a job
  * of the real process ends only that one. A bug in a commit, or in the publication of a segment,
  * stops the process; recovery from the log makes this safe.
  */
@@ -40,7 +40,7 @@ function start(): Promise<ServerProcess> {
   });
 }
 
-/** Injects faults, a different kind each time. */
+/** Injects a fault, of a different kind each time. */
 function inject(stage: FaultStage, skip = 0): void {
   const kind = FAULT_KINDS[kindIndex % FAULT_KINDS.length] ?? "type";
   kindIndex += 1;
@@ -67,8 +67,8 @@ function namesIn(folder: string): readonly string[] {
 }
 
 /**
- * Checks that the injected fault was hit and reported, that other requests are served, and that the
- * fault left nothing behind: no request entry, no file, no closed gate, no row.
+ * Checks that the injected fault occurred and was reported, that other requests are served, and
+ * that it left nothing behind: no request entry, no file, no closed gate, no row.
  */
 async function expectUnharmed(): Promise<void> {
   expect(existsSync(control)).toBe(false);
@@ -82,7 +82,7 @@ async function expectUnharmed(): Promise<void> {
   const others = "SELECT count(*) FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
   expect(await server.rows(others)).toEqual([[0]]);
   expect(readdirSync(join(server.dataPath, "tmp"))).toEqual([]);
-  // The subscriber has missed nothing.
+  // The subscriber has not missed anything.
   rowCount += 1;
   await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
   expect(await follower.expect("change")).toMatchObject({ rows: [{ id: rowCount }] });
@@ -172,7 +172,7 @@ describe("a bug in a statement ends its request", () => {
       const kept = "SELECT count(*) FROM default.kept WHERE v <> 'kept'";
       expect(await server.rows(kept)).toEqual([[0]]);
       expect(await server.rows("SELECT count(*) FROM default.other")).toEqual([[0]]);
-      // The bug did not happen at a stage that each injected fault reaches only once.
+      // Without the fault, the statement succeeds. Statements that change rows are not run again.
       if (!sql.includes("lost") && sql !== MANY && !sql.includes(MANY)) await server.rows(sql);
     },
     MS_MAX,
@@ -277,8 +277,8 @@ describe("a bug in a response ends its request", () => {
       inject("pieces", 3);
       const answer = await asked(STREAM, "application/json");
       const text = await answer.text().catch(() => "broken");
-      // A reader fails before its rows are part of the response, whose end then reports the
-      // failure.
+      // A reader fails before its rows are part of the response. The end of the response then
+      // reports the failure.
       if (text !== "broken") expect(text).toEndWith(',"statement":0}}');
       if (text !== "broken") expect(text).toContain('"code":"INTERNAL_ERROR"');
       await expectUnharmed();
@@ -423,7 +423,7 @@ describe("a bug in a connection ends no other connection", () => {
 });
 
 describe("a bug in background work ends only that work", () => {
-  /** Returns the outcome of the last job of a kind. */
+  /** Returns the outcome of the most recent job of a kind. */
   async function lastJob(kind: string): Promise<readonly unknown[] | undefined> {
     const sql = `SELECT status, error FROM system.jobs WHERE job_type = '${kind}' ORDER BY created_at DESC LIMIT 1`;
     return (await server.rows(sql))[0];
@@ -549,7 +549,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
       await server.outputHas(/ERROR a bug ended a request .*many.*cause=/);
       await until(async () => (await server.metric("tidemark_readers_busy")) === 0);
       expect(await server.rows(sql)).toEqual(rows);
-      // If the change had not been reported to the reader, it would be missing here.
+      // A change that was not reported to the reader would be missing here.
       await server.rows("UPDATE default.many SET v = 'x' || id WHERE id = 1");
       expect(await server.rows(sql)).toEqual([[MANY_ROWS, MANY_ROWS - 28, stage]]);
       await server.rows("UPDATE default.many SET v = 'w' WHERE id = 1");
@@ -581,7 +581,7 @@ test.each(["kept", "many"])(
     );
     expect(["current", "current,history"]).toContain(listed.flat().join());
     const folder = `segments/${String(tableId)}`;
-    // Files that a merge has replaced are removed once the last reader has released them.
+    // Files replaced by a merge are removed once the last reader has released them.
     await until(
       () => namesIn(folder).filter((name) => name.endsWith(".seg")).length === listed.length,
     );

@@ -1,7 +1,7 @@
 /**
- * Attempts to reach another user's rows, all of which must fail. Every row, file and name that
- * belongs to alice contains a canary. Nothing that is sent to bob, such as rows, errors, plans,
- * frames or files, may contain it.
+ * Tries to reach another user's rows. All attempts must fail. Every row, file and name that
+ * belongs to alice contains a canary. Nothing sent to bob, such as rows, errors, plans, frames or
+ * files, may contain it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -13,7 +13,7 @@ let server: ServerProcess;
 let alice: string;
 let bob: string;
 let sam: string;
-/** The sequence id of alice's newest row. */
+/** The seq of alice's newest row. */
 let aliceSeq = 0;
 /** The path of alice's file. */
 let aliceFile = "";
@@ -49,7 +49,7 @@ beforeAll(async () => {
   await server.rows("INSERT INTO app.notes (id, title, stars) VALUES (1, 'of bob', 1)", {
     token: bob,
   });
-  // Half of alice's rows are in a segment, next to rows of bob.
+  // Half of alice's rows are in a segment, next to bob's.
   await server.rows("STORAGE FLUSH TABLE app.notes");
   await server.rows(`INSERT INTO app.notes (id, title, stars) VALUES (900, '${CANARY}', 9)`, {
     token: alice,
@@ -77,7 +77,7 @@ async function upload(): Promise<void> {
   aliceFile = `/v1/files/app/notes/${sub}/${id}`;
 }
 
-/** Returns the complete contents of a response, including the names and values of its headers. */
+/** Returns everything in a response, including the names and values of its headers. */
 async function everythingIn(answer: Response): Promise<string> {
   return JSON.stringify([...answer.headers]) + (await answer.text());
 }
@@ -100,7 +100,9 @@ test("alice can see the canary in all places that the tests below search", async
   expect(hasCanary(await everythingIn(file))).toBe(true);
 });
 
-/** The statements that bob sends. The second element, if given, lists all rows that he may see. */
+/**
+ * The statements that bob sends. The second element, if present, lists all rows that he may see.
+ */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[] = [
   ["SELECT * FROM app.notes WHERE id > 1", []],
   ["SELECT title FROM app.notes", [["of bob"]]],
@@ -389,10 +391,10 @@ describe("a request that is repeated with its idempotency key", () => {
     token = (await server.login("eve")).access_token;
     for (const [index, sql] of asked.entries()) {
       const [status, text] = await repeat(sql, token, `eve-${index}`);
-      // The response to a request that changed no row is not stored.
+      // The response to a request that changed no rows is not stored.
       expect([status, hasCanary(text)], sql).toEqual([index === 1 ? 400 : 403, false]);
     }
-    // A user who regains the right receives the stored response again.
+    // A user who regains the right gets the stored response again.
     await server.rows("ALTER USER eve SET ROLE dba");
     token = (await server.login("eve")).access_token;
     const [status, text] = await repeat(asked[2] ?? "", token, "eve-2");
@@ -422,7 +424,7 @@ describe("streamed results of bob contain nothing of alice", () => {
       return;
     }
     await server.rows(`UPDATE app.notes SET title = '${CANARY}?' WHERE id = 2`, { token: alice });
-    // Bob's change follows alice's, so alice's change would have arrived by then.
+    // Bob's change comes after alice's, so alice's would have arrived by now.
     await server.rows("UPDATE app.notes SET stars = 31 WHERE id = 1", { token: bob });
     await server.rows("UPDATE app.notes SET title = 'of bob, last' WHERE id = 1", { token: bob });
     let text = JSON.stringify([...answer.headers]);
@@ -470,7 +472,7 @@ describe("bob cannot read the file of alice", () => {
 describe("subscriptions of bob do not reach the rows of alice", () => {
   const everything = "SELECT * FROM app.notes";
 
-  /** Subscribes as bob, lets alice write, and returns all frames that were sent to bob. */
+  /** Subscribes as bob, lets alice write, and returns all frames sent to bob. */
   async function framesOf(sql: string, options: Record<string, unknown> = {}): Promise<string> {
     const socket = await SocketClient.connect(server.url, { token: bob });
     await socket.expect("auth_success");
@@ -479,7 +481,7 @@ describe("subscriptions of bob do not reach the rows of alice", () => {
     await server.rows(`UPDATE app.notes SET stars = stars + 1, title = '${CANARY}!' WHERE id = 2`, {
       token: alice,
     });
-    // Bob's change follows alice's, so alice's change would have arrived by then.
+    // Bob's change comes after alice's, so alice's would have arrived by now.
     await server.rows("UPDATE app.notes SET stars = stars + 1 WHERE id = 1", { token: bob });
     socket.send({ type: "ping", id: "last" });
     while ((await socket.next()).type !== "pong") continue;

@@ -1,7 +1,7 @@
 /**
  * Verifies that a user who does not finish a large body delays only their own large bodies, and
- * only as long as the connection lasts. The tests send requests byte by byte to a server that gives
- * each user space for one and a half large bodies.
+ * only as long as the connection lasts. The tests send requests byte by byte to a server that
+ * gives each user room for one and a half large bodies.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
@@ -11,8 +11,8 @@ const BODY_BYTES = 2 << 20;
 const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
 
 /**
- * The number of requests by other users. In the time that they take, a request that did not have to
- * wait would have received its response.
+ * The number of requests by other users. By the time they are done, a request that did not have to
+ * wait would have been answered.
  */
 const OTHERS = 5;
 
@@ -25,8 +25,8 @@ beforeAll(async () => {
     config: {
       limits: { max_body_bytes: 3 << 20 },
       files: { max_size_bytes: 1 << 20, max_request_bytes: 3 << 20 },
-      // The test sets the limits of a large machine, so that it does not depend on the machine that
-      // runs it.
+      // The test sets the limits of a large machine, so that it does not depend on the machine it
+      // runs on.
       performance: { memory_bytes: 32 * 2 ** 30 },
     },
   });
@@ -39,7 +39,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A request whose body is sent by hand. */
+/** A request whose body the test sends piece by piece. */
 class Sent {
   readonly #socket: Socket;
   readonly answer: Promise<string>;
@@ -63,7 +63,10 @@ class Sent {
     );
   }
 
-  /** Resolves once the system has the bytes. For a body that is not read, that may never happen. */
+  /**
+   * Resolves once the operating system has taken the bytes. If nobody reads the body, that may
+   * never happen.
+   */
   send(text: string): Promise<void> {
     return new Promise((resolve) => this.#socket.write(text, () => resolve()));
   }
@@ -77,11 +80,11 @@ const declared = `Content-Length: ${BODY_BYTES}`;
 const chunked = "Transfer-Encoding: chunked";
 const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-/** Starts a large body from ann and sends more than half of it. */
+/** Starts a large body from ann, and sends more than half of it. */
 async function heldBack(): Promise<Sent> {
   const request = new Sent(ann, declared);
   await request.send(BODY.slice(0, BODY_BYTES - 10));
-  // The server reads the header of the large request before it answers a later one of another user.
+  // The server reads the header of the large request before it answers another user's later one.
   expect(await small(bob)).toBe(200);
   return request;
 }
@@ -123,7 +126,9 @@ test("a large body that waits continues when the client of the preceding one has
   expect(await second.answer).toContain('"seven"');
 });
 
-/** Returns requests whose bodies never arrive. Their declared size counts towards the limit. */
+/**
+ * Returns requests whose bodies never arrive. Their declared size still counts towards the limit.
+ */
 function heads(count: number, path: string, headers: string): Sent[] {
   return Array.from({ length: count }, () => new Sent(ann, headers, path));
 }

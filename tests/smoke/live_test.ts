@@ -1,7 +1,7 @@
 /**
- * Tests subscriptions on the real process, in all cases that end, interrupt or resume them, as JSON
- * and as MessagePack: KILL, revoked tokens, changed definitions, impossible resumes, and a server
- * that stops.
+ * Tests subscriptions on the real process, as JSON and as MessagePack, in all cases that end,
+ * interrupt or resume them: KILL, revoked tokens, changed definitions, impossible resumes, and a
+ * server that stops.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
@@ -41,7 +41,7 @@ async function newUser(): Promise<{ user: string; token: string }> {
   return { user, token: await server.createUser(user, "dba") };
 }
 
-/** Returns the rows and changes of a subscription until it is ready, as words. */
+/** Returns short descriptions of a subscription's rows and changes until it is ready. */
 async function told(client: Client): Promise<string[]> {
   const words: string[] = [];
   for (;;) {
@@ -62,7 +62,7 @@ function wordsOf(message: ServerMessage): string[] {
   return (rows.length > 0 ? rows : old).map(({ id, n }) => `${type} ${String(id)}=${String(n)}`);
 }
 
-/** A client that uses one serialization in both directions. */
+/** A client that uses the same serialization in both directions. */
 class Client {
   readonly #socket: SocketClient;
   readonly #isPacked: boolean;
@@ -89,7 +89,7 @@ class Client {
     return options === null ? [] : await told(this);
   }
 
-  /** Returns everything that was sent before this call, without the pong. */
+  /** Returns everything sent before this call, excluding the pong. */
   async rest(): Promise<ServerMessage[]> {
     this.say({ type: "ping", id: "rest" });
     const messages: ServerMessage[] = [];
@@ -259,7 +259,7 @@ describe.each(shareOf(["json", "msgpack"], { oneOf: 2 }))(
       await client.follow("a", `SELECT * FROM ${table}`);
       await revoke(user, token);
       await server.rows(`INSERT INTO ${table} VALUES (1, 1)`);
-      // The later change is no longer sent.
+      // The later change is not sent any more.
       expect(await client.next()).toMatchObject({
         type: "error",
         code: "TOKEN_REVOKED",
@@ -350,7 +350,7 @@ describe.each(shareOf(["json", "msgpack"], { oneOf: 2 }))(
         "delete 4=40",
       ]);
       const net = await client.follow("a", sql, { from_seq_id, replay: "latest" });
-      // Row 4 was inserted and deleted. A client that never had the row may still receive its
+      // Row 4 was inserted and deleted. A client that never had the row may still be sent its
       // deletion.
       expect(net.filter((word) => !word.startsWith("delete 4"))).toEqual([
         "row 1=12",
@@ -423,7 +423,7 @@ testThoroughly("a position older than history is refused with RESUME_EXPIRED", a
       ended: true,
       earliest_seq: Number(second?.[0]),
     });
-    // A resume from the beginning of history includes every change. Position 0 stands for a client
+    // Resuming from the beginning of history includes every change. Position 0 stands for a client
     // without rows.
     expect(await client.follow("a", sql, { from_seq_id: Number(second?.[0]) })).toEqual([
       "row 3=3",

@@ -1,6 +1,6 @@
 /**
- * Tests changes to many rows on the real process: the messages to their subscribers, and how such a
- * change is stopped over HTTP.
+ * Tests changes to many rows on the real process: the messages that subscribers receive, and how
+ * such a change is stopped over HTTP.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -30,7 +30,7 @@ test("a subscriber receives exactly the committed changes, once and in order", a
   client.send({ type: "subscribe", subscription: { id: "s", sql, options } });
   await untilReady(client);
   const running = server.sql("UPDATE app.t SET v = v + 1 RETURNING id, _seq");
-  // Another commit happens in the middle of the change, and another change never completes.
+  // Another commit happens during the change, and a third change never completes.
   await server.rows("INSERT INTO app.t VALUES (0 - 1, 5)");
   const { body } = await running;
   await server.sql(`UPDATE app.t SET v = 1 / (${ROWS} - id)`);

@@ -1,5 +1,5 @@
 /**
- * Verifies that a server stays within its configured memory. Tests its budgets, as shown by
+ * Verifies that a server stays within its configured memory: its budgets, as shown by
  * `system.memory`, `system.settings` and `/metrics`, and the refusals for lack of memory.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -73,7 +73,7 @@ test("system.memory lists the heaps of threads after they have worked", async ()
     return rows.map(([bytes]) => Number(bytes));
   };
   expect((await heaps())[1]).toBe(0);
-  // The query is too long for the event loop.
+  // The query takes too long for the event loop.
   await server.rows("SELECT count(*) FROM generate_series(1, 3000000) AS g(x) WHERE x % 3 = 1");
   expect((await heaps())[0]).toBeGreaterThan(1_000_000);
   await server.sql("CREATE NAMESPACE flushed; CREATE SHARED TABLE flushed.t (id INT PRIMARY KEY)");
@@ -92,7 +92,7 @@ test("system.settings shows the values of computed defaults", async () => {
   ]);
 });
 
-/** Statements that need more memory than is available, and their errors. */
+/** Statements that need more memory than is available, with their errors. */
 const TOO_LARGE: readonly (readonly [what: string, sql: string, expected: object])[] = [
   [
     "row",
@@ -183,13 +183,13 @@ testUnless(onlyThorough ?? linuxMissing)(
     });
     expect(isAlive).toBe(true);
     expect(completeCount + codes.length).toBe(atOnce * ANSWERS_PER_READER);
-    // A response may be refused for lack of memory, but is never truncated.
+    // A response may be refused for lack of memory, but never truncated.
     expect(codes.filter((code) => code !== "SQL_EXECUTION_ERROR")).toEqual([]);
   },
   180_000,
 );
 
-/** Runs the program with this configuration until it exits. */
+/** Runs the program with a configuration until it exits. */
 async function runWith(toml: string, wrapper: readonly string[] = []): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-memory-"));
   try {

@@ -1,5 +1,5 @@
 /**
- * Tests a missing storage from outside: statements on its tables fail with a code, and only
+ * Tests a missing storage as clients see it: statements on its tables fail with a code, and only
  * administrators learn in which directory it should be.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

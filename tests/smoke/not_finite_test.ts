@@ -1,7 +1,7 @@
 /**
  * Tests NaN and infinity throughout the system: parameters and cells over HTTP, live queries, the
- * client, COPY, topics, zone maps, keys and indexes of segments, merges and restarts.
- * `tests/sql/cases/not_finite.slt` contains the results that equal PostgreSQL's.
+ * client library, COPY, topics, zone maps, keys and indexes of segments, merges and restarts.
+ * `tests/sql/cases/not_finite.slt` contains the results that agree with PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -1,7 +1,8 @@
 /**
- * Tests row policies on the real process: kinds of statements combined with rules, and the canary
- * of a room to which the caller does not belong. Nothing sent to a caller may contain rows that
- * policies hide, and subscribers lose and gain rows in the commit that changes their membership.
+ * Tests row policies on the real process: all kinds of statements combined with all kinds of
+ * rules, and a canary in a room that the caller does not belong to. Nothing sent to a caller may
+ * contain rows that policies hide, and subscribers lose and gain rows in the very commit that
+ * changes their membership.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -78,8 +79,8 @@ async function uploaded(token: string, room: number): Promise<string> {
 }
 
 /**
- * The statements that dan sends, each with the rows that he may see. Without such rows, only the
- * canary is checked.
+ * The statements that dan sends, each with the rows he may see. If there are none, only the canary
+ * is checked.
  */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly (readonly unknown[])[]])[] = [
   [
@@ -155,7 +156,7 @@ describe.each(Object.keys(RULES))("with the rule %s", (name) => {
       const contents = "SELECT id, room, author, body FROM {t} WHERE room = 2 ORDER BY id";
       const before = await server.rows(contents.replace("{t}", table));
       const text = form.replaceAll("{t}", table);
-      // A change that dan makes to his own rows is undone.
+      // Any change that dan makes to his own rows is undone.
       const isChange = /^(?:UPDATE|DELETE|MERGE|INSERT)/.test(text);
       const answer = await server.sql(isChange ? `BEGIN; ${text}; ROLLBACK` : text, { token: dan });
       expect(JSON.stringify(answer.body)).not.toContain(CANARY);
@@ -258,8 +259,8 @@ const QUERIES: readonly (readonly [name: string, sql: string])[] = [
 ];
 
 /**
- * Returns the messages of a subscription, as words, until it is ready or until this number of
- * changes has arrived.
+ * Returns short descriptions of a subscription's messages until it is ready or, if given, until
+ * `changes` changes have arrived.
  */
 async function told(client: SocketClient, changes?: number): Promise<string[]> {
   const words: string[] = [];

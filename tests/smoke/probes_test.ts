@@ -1,5 +1,5 @@
 /**
- * Tests probes, the admin page, and the common parts of all responses.
+ * Tests probes, the admin page, and what all responses have in common.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";

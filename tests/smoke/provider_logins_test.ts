@@ -1,6 +1,6 @@
 /**
- * Verifies that users can log in through a provider in their browser, that each gets only their own
- * account, and that nobody else can complete or steal the login. The tests use the real server
+ * Verifies that users can log in through a provider in their browser, that each gets only their
+ * own account, and that nobody else can complete or steal the login. The tests use the real server
  * process, a certified OpenID provider in a separate process, and a browser that follows redirects
  * and keeps cookies.
  */
@@ -39,11 +39,14 @@ const ACCOUNTS = {
 
 let key: JWK;
 let provider: RealProvider;
-/** A second provider, which is hostile. */
+/** A second provider, which is malicious. */
 let evil: SigningIssuer;
 let server: ServerProcess;
 
-/** The provider must know the address of the server, which is known only after the start. */
+/**
+ * The provider has to know the server's address before the server starts, so the port is chosen
+ * here.
+ */
 const PORT = freePort();
 
 const ADDRESS = `http://127.0.0.1:${PORT}`;
@@ -95,13 +98,13 @@ afterAll(async () => {
 
 const LOGIN = "/v1/api/auth/oidc/idp/login";
 
-/** Logs an account in at the admin page. */
+/** Logs an account in on the admin page. */
 async function visit(account: string, browser = new Browser()): Promise<Visit> {
   await provider.next({ account });
   return await browser.go(server.url + LOGIN);
 }
 
-/** Follows the redirects to the provider and back, and stops before the callback. */
+/** Follows the redirects to the provider and back, stopping before the callback. */
 async function callbackOf(account: string, browser: Browser, path = LOGIN): Promise<URL> {
   await provider.next({ account });
   const { url } = await browser.go(server.url + path, /\/callback\?/);
@@ -213,7 +216,7 @@ describe("a login fails and opens no session", () => {
     const url = await callbackOf("ann", new Browser());
     const other = new Browser();
     expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
-    // A login that the other browser has started itself makes no difference.
+    // That the other browser has started a login of its own makes no difference.
     await callbackOf("bob", other);
     expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
     expect((await refreshed(other)).status).toBe(401);
@@ -271,7 +274,7 @@ describe("a login fails and opens no session", () => {
   });
 
   test("a login fails if a hostile provider answers in place of the chosen one (mix-up)", async () => {
-    // The browser intends to log in at "evil", which sends it on to the honest provider.
+    // The browser tries to log in at "evil", which forwards it to the honest provider.
     const browser = new Browser();
     evil.discovery = {
       authorization_endpoint: `${evil.url}/auth`,
@@ -303,7 +306,7 @@ describe("a login fails and opens no session", () => {
     const { url } = await browser.go(begun.url.href, /\/callback\?/);
     expect(url.pathname).toBe("/v1/api/auth/oidc/idp/callback");
     expect(errorOf(await browser.go(url.href))).toBe("state_mismatch");
-    // The hostile provider's own callback does not receive the code of the honest provider either.
+    // The malicious provider's own callback does not get the honest provider's code, either.
     const own = new URL(`${server.url}/v1/api/auth/oidc/evil/callback${url.search}`);
     expect(errorOf(await browser.go(own.href))).toBe("state_mismatch");
     expect(stolen).toEqual([]);
@@ -344,7 +347,7 @@ describe("a login fails and opens no session", () => {
     expect(errorOf(await late.go(callback.href))).toBe("exchange_failed");
     expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
     expect((await refreshed(browser)).status).toBe(200);
-    // The provider is started again, with other keys.
+    // The provider is restarted with different keys.
     const { port } = provider;
     provider = await RealProvider.start({
       clients: [clientOf("idp")],
@@ -443,7 +446,7 @@ describe("a login that begins on a page of an application", () => {
     const login = (await (await exchanged(await codeFor("victim"))).json()) as Login;
     expect(login.user.id).toBe("lina");
     expect((await server.login("lina")).user.id).toBe("lina");
-    // A login at the provider belongs to exactly one account.
+    // A login at the provider can belong to only one account.
     const other = await server.createUser("luis");
     expect(await link({ code: await codeFor("victim"), password }, as(other))).toEqual([
       409,
@@ -473,8 +476,8 @@ describe("a login that begins on a page of an application", () => {
     const first = await loginOf("kim");
     expect(first.user.id).toBe("many");
     const token = first.access_token;
-    // If the account has no password, a login at a linked provider already permits linking another
-    // one.
+    // If the account has no password, a login at an already linked provider is enough to link
+    // another.
     const code = await codeFor("lou");
     expect(await call("link", { code, verifier }, token)).toEqual([400, "invalid_request"]);
     const foreign = { own_code: await codeFor("ann"), own_verifier: verifier };
@@ -502,7 +505,7 @@ describe("a login that begins on a page of an application", () => {
       "invalid_request",
     ]);
     expect((await call("unlink", { provider: "idp", subject: "lou" }, token))[0]).toBe(200);
-    // The sessions of this link end, and the sessions of the other link continue.
+    // The sessions of this link end; those of the other link continue.
     expect((await server.sql("SELECT 1", { token: second.access_token })).status).toBe(401);
     expect((await server.sql("SELECT 1", { token })).status).toBe(200);
     expect(await call("unlink", { provider: "idp", subject: "kim" }, token)).toEqual([
@@ -522,7 +525,7 @@ describe("a login that begins on a page of an application", () => {
     const { access_token: first, user } = await loginOf("max");
     expect(await remove(first)).toEqual([200, undefined]);
     expect((await server.sql("SELECT 1", { token: first })).status).toBe(401);
-    // A login at the provider does not restore the account.
+    // Logging in at the provider does not bring the account back.
     const back = await exchanged(await codeFor("max"));
     expect(await back.json()).toMatchObject({ error: "unknown_user" });
     await server.rows(`CREATE USER "${user.id}" OAUTH '{"provider": "idp", "subject": "max"}'`);

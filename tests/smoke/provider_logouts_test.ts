@@ -21,7 +21,7 @@ const API = "/v1/api/auth/oidc";
 const APP = "https://app.example.com";
 const SECRET = "the secret of the client";
 
-/** The providers by the names of their sections. */
+/** The providers, keyed by the name of their configuration section. */
 let providers: Readonly<Record<"all" | "one", RealProvider>>;
 let issuer: SigningIssuer;
 let otherKey: JWK;
@@ -30,8 +30,8 @@ let server: ServerProcess;
 type Section = keyof typeof providers;
 
 /**
- * Returns a client of the provider whose logout tokens name either one session or a person, which
- * means all sessions of that person.
+ * Returns a client of the provider. Its logout tokens name either a single session or a person,
+ * which means all of that person's sessions.
  */
 function clientOf(name: string, namesSession: boolean): object {
   return {
@@ -82,7 +82,7 @@ async function refresh(browser: Browser): Promise<Response> {
   return await fetch(url, { method: "POST", headers: { Cookie: browser.cookiesFor(url) } });
 }
 
-/** Logs an account in at the admin page. Returns the access token. */
+/** Logs an account in on the admin page. Returns the access token. */
 async function loggedIn(section: Section, account: string, browser: Browser): Promise<string> {
   await providers[section].next({ account });
   const { url } = await browser.go(`${server.url}${API}/${section}/login`);
@@ -90,7 +90,7 @@ async function loggedIn(section: Section, account: string, browser: Browser): Pr
   return ((await (await refresh(browser)).json()) as Login).access_token;
 }
 
-/** Ends the session of a browser at the provider. */
+/** Ends a browser's session at the provider. */
 async function logOutAtProvider(section: Section, browser: Browser): Promise<void> {
   const { url } = providers[section];
   const { response } = await browser.go(`${url}/session/end`);
@@ -175,7 +175,7 @@ const EVENTS = { "http://schemas.openid.net/event/backchannel-logout": {} };
 
 let count = 0;
 
-/** Returns the claims of a logout token, with changes; undefined removes a claim. */
+/** Returns the claims for a logout token, with changes. Undefined removes a claim. */
 function logoutClaims(change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   count += 1;
   return { jti: `t${count}`, sub: "carl", events: EVENTS, ...change };

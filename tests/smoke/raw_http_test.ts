@@ -1,12 +1,12 @@
 /**
- * Sends requests that no HTTP library would send, byte by byte over a socket. Each gets a response,
- * and the server stays up.
+ * Sends requests that no HTTP library would send, byte by byte over a socket. Each gets a
+ * response, and the server stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** The time after which the test stops waiting for a response. */
+/** How long the test waits for a response, in milliseconds. */
 const ANSWER_MS_MAX = 60_000;
 
 let server: ServerProcess;
@@ -22,7 +22,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Sends bytes and returns everything that is received until the server closes. */
+/** Sends bytes, and returns everything received until the server closes the connection. */
 function exchange(request: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(server.url).port), "127.0.0.1");

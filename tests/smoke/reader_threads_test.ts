@@ -1,6 +1,7 @@
 /**
- * Tests long queries in the reader threads of the real process. They are correct while their tables
- * change in every way, are ended by everything that ends a statement, and leave nothing behind.
+ * Tests long queries in the reader threads of the real process. They are correct while their
+ * tables change in every possible way, everything that ends a statement ends them, and they leave
+ * nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -17,12 +18,12 @@ const ROW_COUNT = 100_000;
 const NEWLINE = 10;
 
 /**
- * A query that takes longer than a tick of the event loop. `a` and `b` have equal sums after every
- * transaction.
+ * A query that takes longer than a tick of the event loop. The sums of `a` and `b` are equal after
+ * every transaction.
  */
 const SUMS = "SELECT sum(a), sum(b), count(*), count(DISTINCT s) FROM r.t";
 
-/** A query that compares 10 billion pairs, which takes any reader longer than the test. */
+/** A query that compares 10 billion pairs. It takes a reader longer than the entire test. */
 const ENDLESS = "SELECT count(*) FROM r.t x, r.t y WHERE x.a + y.b = -1";
 
 let server: ServerProcess;
@@ -53,7 +54,7 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-/** A row of system.queries that describes the only query other than the one that reads the view. */
+/** The row of system.queries for the only other query, besides the one that reads the view. */
 interface Listed {
   readonly queryId: string;
   readonly rowsRead: number;
@@ -68,7 +69,7 @@ async function listed(at: ServerProcess = server): Promise<Listed | undefined> {
   return { queryId: String(row[0]), rowsRead: Number(row[1]), memoryBytes: Number(row[2]) };
 }
 
-/** Waits until a query that was sent is running in a reader. */
+/** Waits until a query that has been sent is running in a reader. */
 async function untilReading(at: ServerProcess = server): Promise<Listed> {
   let found: Listed | undefined;
   await until(async () => {
@@ -97,10 +98,10 @@ function post(sql: string, signal?: AbortSignal): Promise<Response> {
   });
 }
 
-/** The number of lines in the head of a response, including the empty line. */
+/** The number of lines in a response's head, including the empty line. */
 const HEAD_LINES = 9;
 
-/** Starts a client that reads the beginning of a response, and the rest only on request. */
+/** Starts a client that reads the beginning of a response, and the rest only when asked to. */
 async function slowClient(sql: string): Promise<{ linesToEnd(): Promise<number> }> {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);
@@ -147,7 +148,7 @@ function segmentsIn(folder: string): readonly string[] {
   return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith(".seg")) : [];
 }
 
-/** Returns the files of a folder that the process has mapped, even if they have been removed. */
+/** Returns the files of a folder that the process has mapped, including removed ones. */
 function mappedOf(folder: string): readonly string[] {
   const maps = readFileSync(`/proc/${server.pid}/maps`, "utf8").split("\n");
   const paths = maps.filter((line) => line.includes(`/${folder}/`));
@@ -218,7 +219,7 @@ describe("a long query runs in a reader", () => {
       const running =
         "SELECT query_id FROM system.queries WHERE user_id = 'greedy' AND state = 'running'";
       await server.rows(`KILL QUERY '${String((await server.rows(running))[0]?.[0])}'`);
-      // One of the twelve queries ends while earlier queries are still waiting.
+      // One of the twelve queries ends while earlier ones are still waiting.
       expect((await sums).body.status).toBe("success");
       await server.rows("DROP USER greedy");
       for (const { body } of await Promise.all(killing))
@@ -278,12 +279,12 @@ describe("a long query runs in a reader", () => {
       const answer = await post("SELECT id, repeat(s, 400) FROM r.t", leaving.signal);
       const reader = answer.body?.getReader();
       await reader?.read();
-      // The server's own work may briefly occupy the other reader.
+      // The server's own work may occupy the other reader for a moment.
       await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
       leaving.abort();
       await untilIdle();
-      // The reader stays in use to the end, since the runtime disconnects once the response is
-      // garbage-collected.
+      // The reader must stay in use to the end, because the runtime disconnects once the response
+      // has been garbage-collected.
       const end = reader?.closed.then(
         () => "whole",
         () => "left",
@@ -300,7 +301,7 @@ describe("a long query runs in a reader", () => {
       await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
       const before = residentBytes();
       const client = await slowClient("SELECT id, repeat(s, 250) FROM r.t");
-      // Other queries run in the meantime, long enough for the complete result to be produced.
+      // Meanwhile, other queries run for long enough that the complete result could be produced.
       for (let read = 0; read < 12; read += 1) {
         const [[a, b] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
@@ -317,7 +318,7 @@ describe("a long query runs in a reader", () => {
 });
 
 describe("a reader asks the event loop for data that only the event loop has", () => {
-  /** Statements that run for longer than their first time slice, with their results. */
+  /** Statements that take longer than their first time slice, with their results. */
   test.each([
     [
       "rows that a transaction has staged",
@@ -384,7 +385,7 @@ describe("a long query that sleeps does so in its reader, without blocking the e
         await server.rows("SELECT count(DISTINCT s) > 0, pg_sleep(0.2), pg_sleep(0.1) FROM r.t"),
       ).toEqual([[true, "", ""]]);
       expect(performance.now() - sinceMs).toBeGreaterThanOrEqual(300);
-      // The query is short, but moves to a reader because it is restarted so often.
+      // The query is short, but it is restarted so often that it moves to a reader.
       expect(
         await server.rows("SELECT count(pg_sleep(0.0001)) FROM generate_series(1, 3000)"),
       ).toEqual([[3000]]);
@@ -413,7 +414,7 @@ describe("a long query that sleeps does so in its reader, without blocking the e
 });
 
 describe("clients that keep readers waiting do not block other clients", () => {
-  /** A query with a result of 40 MB, far more than sockets and queues can hold. */
+  /** A query with a result of 40 MB, far more than sockets and queues hold. */
   const ANSWER = "SELECT id, repeat(s, 40) FROM r.t";
 
   testThoroughly(
@@ -427,7 +428,7 @@ describe("clients that keep readers waiting do not block other clients", () => {
         expect(await client.linesToEnd()).toBe(HEAD_LINES + Number(count) + 2);
       }
       await untilIdle();
-      // Readers that were opened as replacements are closed again.
+      // Surplus readers, which were opened as replacements, are closed again.
       expect(await server.metric("tidemark_readers_open")).toBeLessThanOrEqual(3);
     },
     MS_MAX,
@@ -483,7 +484,7 @@ describe("the files that a reader has read are removed", () => {
       await server.rows(`KILL QUERY '${queryId}'`);
       await running;
       // The current versions and their history remain. A background merge may have created a
-      // segment that was also replaced.
+      // segment that has been replaced, too.
       await until(() => segmentsIn(folder).length === 2);
       expect(segmentsIn(folder).filter((name) => replaced.includes(name))).toEqual([]);
       await until(() =>
@@ -527,7 +528,7 @@ testThoroughly(
       holder = await listed(own);
       return (holder?.memoryBytes ?? 0) > 16 * mib;
     });
-    // The tenant has its own reader and its own memory limit.
+    // The tenant's server has a reader and a memory limit of its own.
     const { body } = await own.sql(SUMS, { fields: { timeout_ms: 500 } });
     expect(body.error?.code).toBe("QUERY_TIMEOUT");
     // Short statements need no reader, so they do not wait.

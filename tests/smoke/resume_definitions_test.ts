@@ -1,8 +1,8 @@
 /**
  * Verifies that a client that resumes either has the current result or must start again, even if
- * the name now refers to another table, another user or other columns. Each case runs once on a
- * server that keeps running, and once with a server that is killed between the loss of the
- * connection and the resume. One kill serves all cases.
+ * the name now refers to a different table, user or set of columns. Each case runs once on a
+ * server that keeps running, and once on a server that is killed between the loss of the
+ * connection and the resume. A single kill serves all cases.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -130,7 +130,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** A case in which the change was made after the client had lost its connection. */
+/** A case in which a change has been made after the client lost its connection. */
 interface Prepared {
   readonly user: string;
   readonly query: string;
@@ -169,7 +169,7 @@ describe.each([
 
     const resumed = await follow(query, { token, from_seq_id: position });
     expect(resumed.told).toEqual([...told]);
-    // The client starts again, and continues from the rows that it reads then.
+    // The client starts again, and continues from the rows it then reads.
     const fresh = await follow(query, { token });
     const next = await follow(query, { token, from_seq_id: fresh.position });
     expect(next.told).toEqual([]);
@@ -201,15 +201,16 @@ test.each([
   expect(late.told).toEqual(refused);
   const whole = await follow(sql, { token: user, from_seq_id: 0 });
   expect(whole.told).toEqual([2]);
-  // A client that has everything visible continues from there, even if nothing was written in the
-  // meantime.
+  // A client that has everything visible can continue from there, even if nothing has been written
+  // in the meantime.
   const here = await follow(sql, { token: user, from_seq_id: whole.position });
   expect(here.told).toEqual([]);
   // Later changes are visible to everyone.
   await server.rows(`INSERT INTO ${table} VALUES (3, 'open')`);
   const next = await follow(sql, { token: user, from_seq_id: Number(earliest) });
   expect(next.told).toEqual([3]);
-  // A user who loses access and regains it in the same way sees nothing from the time in between.
+  // A user who loses access and regains it in the same way sees nothing of what happened in
+  // between.
   await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PRIVATE')`);
   await server.rows(`DELETE FROM ${table} WHERE id = 3`);
   await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PUBLIC')`);

@@ -1,6 +1,6 @@
 /**
  * Verifies that a client that resumes has exactly the rows that its user may see now, whatever has
- * changed meanwhile: policies, roles, owners, memberships, or the claims of the token. The server
+ * changed in the meantime: policies, roles, owners, memberships, or the token's claims. The server
  * either sends the difference or makes the client start again.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -66,7 +66,10 @@ async function follow(
   }
 }
 
-/** A change while the client is away. $t is the table, $n its namespace, and $u the user. */
+/**
+ * A change made while the client is away. $t stands for the table, $n for its namespace, and $u
+ * for the user.
+ */
 interface Case {
   readonly policy: string;
   readonly before: readonly string[];
@@ -150,7 +153,7 @@ describe.each([
   ["on one server", false],
   ["over a kill", true],
 ])("a client that resumes %s sees only rows that it may read", (_where, isKilled) => {
-  // Each case with a kill takes as much processor time as ten other cases.
+  // A case with a kill takes as much processor time as ten others.
   const cases = shareOf(Object.entries(CASES), { oneOf: isKilled ? 8 : 2 });
 
   test.each(cases)("when %s", async (what, { policy, ...each }) => {
@@ -188,7 +191,7 @@ describe.each([
   });
 });
 
-/** The two ways in which a query is followed. */
+/** A query for each of the two ways in which queries are followed. */
 const BY_CLAIM: Readonly<Record<string, string>> = {
   "row by row": "team = CLAIM('team')",
   materialised:

@@ -1,4 +1,7 @@
-/** Verifies that the real process tells its service manager when it listens and when it stops. */
+/**
+ * Verifies that the real process tells its service manager when it starts listening and when it
+ * stops.
+ */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

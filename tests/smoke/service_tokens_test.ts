@@ -1,6 +1,6 @@
 /**
- * Tests service tokens on the real process: the access that they give, the requests that their
- * scopes refuse, and how they end.
+ * Tests service tokens on the real process: what they give access to, which requests their scopes
+ * refuse, and how they end.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -35,7 +35,7 @@ async function tokenFor(user: string, clauses = "", name?: string): Promise<stri
   return String(row[1]);
 }
 
-/** Returns the code and the message of a statement's failure. */
+/** Returns the code and the message with which a statement fails. */
 async function failure(sql: string, token: string): Promise<[string, string]> {
   const { body } = await server.sql(sql, { token });
   const { code = "none", message = "" }: Partial<NonNullable<SqlBody["error"]>> = body.error ?? {};
@@ -97,7 +97,7 @@ test("a DROP by a token for one namespace drops and names nothing in another nam
     "DROP SEQUENCE app.counter CASCADE",
     "ALTER TABLE app.base DROP COLUMN n CASCADE",
     "ALTER TABLE app.base DROP COLUMN code CASCADE",
-    // Without CASCADE, the error tells other callers which objects depend on the dropped one.
+    // Without CASCADE, other callers are told which objects depend on the dropped one.
     "DROP TABLE app.base",
     "DROP VIEW app.near",
     "DROP SEQUENCE app.counter",
@@ -295,7 +295,7 @@ test("a token that is limited to a namespace cannot read the views of another", 
     "SUBSCRIBE TO SELECT * FROM other.of_app",
   ];
   for (const sql of queries) {
-    // A cached plan that was made for another caller or another query makes no difference.
+    // A plan cached for another caller or another query makes no difference.
     await server.rows(sql);
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");

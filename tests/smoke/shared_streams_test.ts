@@ -1,7 +1,7 @@
 /**
- * Tests STREAM tables that several users read, over the wire: policies determine who sees their
- * rows, and subscribers receive each row's expiry as a delete with a reason, whether the query is
- * followed row by row or materialised, and across lost connections and restarts.
+ * Tests STREAM tables shared by several users, over the wire. Policies determine who sees which
+ * rows. Subscribers receive the expiry of a row as a delete with a reason, whether the query is
+ * followed row by row or materialised, and despite lost connections and restarts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../src/protocol/mod.ts";
@@ -23,7 +23,7 @@ const TABLES = {
   slow: "ACCESS_LEVEL = 'RESTRICTED'",
 } as const;
 
-/** Longer than any test takes. */
+/** In seconds, longer than any test takes. */
 const LONG_SECONDS = 3600;
 
 const MEMBERS =
@@ -48,9 +48,9 @@ afterAll(() => server.stop());
 
 interface Following {
   readonly socket: SocketClient;
-  /** The rows of the snapshot or of the resume. */
+  /** The ids of the rows from the snapshot or the resume. */
   readonly ids: readonly unknown[];
-  /** The changes that arrived before the rows were complete, as after a resume. */
+  /** The changes that arrived before the rows were complete, as happens after a resume. */
   readonly before: readonly ChangeMessage[];
 }
 
@@ -75,7 +75,7 @@ async function follow(
   }
 }
 
-/** Returns the type of a change, the ids of its rows, and the reason. */
+/** Returns the type of a change, the ids of its rows, and its reason. */
 function wordsOf({
   change_type: type,
   old_values: olds = [],
@@ -107,7 +107,7 @@ const QUERIES = [
 ] as const;
 
 /**
- * Sets the TTL, so that rows expire only when a test is ready for it, however slow the machine is.
+ * Sets the TTL. Rows thus expire only when a test is ready for it, however slow the machine is.
  */
 async function setTtl(table: string, seconds: number): Promise<void> {
   await server.rows(`ALTER TABLE chat.${table} SET (TTL_SECONDS = ${seconds})`);
@@ -142,7 +142,7 @@ test.each(shareOf(QUERIES, { oneOf: 2 }))(
     first.socket.close();
     await setTtl(table, 1);
     await untilEmpty(table);
-    // A delete has the reason that applied when the row was deleted, whatever the TTL is by now.
+    // A delete has the reason that applied when the row was deleted, whatever the TTL is now.
     await setTtl(table, LONG_SECONDS);
     const second = await follow(sql, { token: eva, from: Number(from) });
     expect(second.ids).toEqual([]);

@@ -18,7 +18,7 @@ function rewrite(server: ServerProcess, from: string, to: string): void {
   writeFileSync(server.configPath, text.replace(from, to));
 }
 
-/** Waits until the output of the process matches this many times. */
+/** Waits until the process has printed something `count` times. */
 async function printed(server: ServerProcess, what: string, count = 1): Promise<void> {
   await until(() => server.output.split(what).length - 1 >= count);
 }
@@ -50,7 +50,7 @@ test("SIGHUP continues the log in a new file, reloads its level and reports othe
     ["logging.level", "debug", "file"],
     ["server.shutdown_timeout_secs", "10", "default"],
   ]);
-  // A setting that was already reloaded does not count as changed the second time. The other
+  // A setting that has already been reloaded does not count as changed the second time. The other
   // settings still require a restart.
   rewrite(server, "shutdown_timeout_secs = 7\n", "");
   rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
@@ -133,7 +133,7 @@ function makeCertificate(name: string, { cert, key }: { cert: string; key: strin
   expect(exitCode).toBe(0);
 }
 
-/** Returns the name in the certificate that a new connection receives. */
+/** Returns the name in the certificate that a new connection is given. */
 function nameOn(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {

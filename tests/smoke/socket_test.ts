@@ -1,6 +1,6 @@
 /**
- * Tests `/v1/ws` on the real process: login, snapshot in batches, changes, resume and formats. Each
- * frame is compared with the expected one, over JSON and over MessagePack.
+ * Tests `/v1/ws` on the real process: login, snapshots in batches, changes, resume and formats.
+ * Each frame is compared with the expected one, as JSON and as MessagePack.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { InitialDataBatch, ServerMessage } from "../../src/protocol/mod.ts";
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 let tableCount = 0;
 
-/** Creates a new table of messages, so that no test sees the rows of another. */
+/** Creates a new table of messages, so that tests do not see each other's rows. */
 async function newTable(kind = "SHARED"): Promise<string> {
   tableCount += 1;
   const table = `chat.t${tableCount}`;
@@ -33,7 +33,7 @@ async function newTable(kind = "SHARED"): Promise<string> {
 
 type Speech = "json" | "msgpack";
 
-/** The serialization that a group of tests uses. */
+/** The serialization used by the current group of tests. */
 let speech: Speech = "json";
 
 async function connect(query = "?compress=false"): Promise<SocketClient> {
@@ -172,8 +172,8 @@ describe.each(["json", "msgpack"] as const)(
           ],
           batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: SEQ },
         });
-        // This row is written while the snapshot is in progress. It is not part of the snapshot,
-        // but it is not lost.
+        // This row is written during the snapshot. It is not part of the snapshot, but it is not
+        // lost, either.
         await server.rows(`INSERT INTO ${table} VALUES (8, 'lobby', 'hi')`);
         socket.send({ type: "next_batch" });
         expect(await socket.next()).toEqual({
@@ -269,8 +269,8 @@ describe.each(["json", "msgpack"] as const)(
           old_values: [{ id: 1, text: "a", _seq: SEQ }],
         } as unknown as ServerMessage);
 
-        // An update that changes nothing creates no version, and changes to unselected columns are
-        // not sent.
+        // An update that changes nothing creates no version, and changes to columns that are not
+        // selected are not sent.
         await write("UPDATE t! SET text = NULL WHERE id = 1");
         await write("UPDATE t! SET room = 'away' WHERE id = 1");
         expect(await socket.next()).toEqual({

@@ -1,6 +1,6 @@
 /**
- * Tests how the server starts, and the cases in which it refuses to start: one clear message on
- * stderr, exit code 1, and no side effects.
+ * Tests how the server starts, and when it refuses to start: with one clear message on stderr,
+ * exit code 1, and no side effects.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -34,23 +34,23 @@ function newFolder(): string {
   return folder;
 }
 
-/** The environment of every process of these tests. */
+/** The environment of every process in these tests. */
 const ENVIRONMENT: Readonly<Record<string, string>> = {
   PATH: process.env["PATH"] ?? "",
   HOME: process.env["HOME"] ?? "",
 };
 
-/** Runs the program in a separate environment. */
+/** Runs the program in an environment of its own. */
 function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
   return runCommandToEnd([...serverCommand(), ...args], { ...ENVIRONMENT, ...env });
 }
 
-/** Runs the server from its bundle, whose messages name npm commands. */
+/** Runs the server from its bundle, where messages name npm commands. */
 function runBundle(args: readonly string[]): Promise<Run> {
   return runCommandToEnd([...bundleCommand(), ...args], ENVIRONMENT);
 }
 
-/** Returns a configuration file with these sections and separate paths. */
+/** Creates a configuration file with the given sections, and with paths of its own. */
 function configFile(text: string): string {
   const folder = newFolder();
   const path = join(folder, "config.toml");
@@ -63,7 +63,9 @@ function configFile(text: string): string {
   return path;
 }
 
-/** Returns a module that makes every store fail to open in a way that only a bug could cause. */
+/**
+ * Creates a module that makes every store fail to open with an error that only a bug could cause.
+ */
 function injectedFault(): string {
   const path = join(newFolder(), "bug.ts");
   const store = JSON.stringify(join(ROOT, "src/storage/mod.ts"));
@@ -287,7 +289,7 @@ describe("a started server explains itself", () => {
       expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
       expect(both.stdout).not.toContain("is valid");
       expect((await run([path])).stderr).toContain(archive);
-      // An archive that the server can write to stays unchanged.
+      // An archive that the server can write to is left unchanged.
       mkdirSync(join(folder, "archive"));
       expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
       expect(readdirSync(join(folder, "archive"))).toEqual([]);
@@ -307,7 +309,7 @@ describe("a started server explains itself", () => {
 
   test("the server prints version, data directory, address and the next steps", async () => {
     await using server = await startServer({ config: { auth: { min_password_length: 12 } } });
-    // The address is read as soon as it is printed; the remaining lines follow.
+    // The address is used as soon as it is printed, before the remaining lines.
     await server.outputHas(/first SQL/);
     expect(server.output).toMatch(/\d+\.\d+\.\d+/);
     expect(server.output).toContain(server.dataPath);
@@ -372,8 +374,8 @@ describe("a started server explains itself", () => {
       server.output.match(/INFO  auth.jwt_secret is not set: the server creates a secret/g),
     ).toHaveLength(1);
     expect(server.output).not.toMatch(/WARN .*secret|warning .*secret/);
-    // Each line is also in the log once. The last lines are in the log file after the server has
-    // stopped.
+    // The log contains each line once as well. The last lines are in the log file only after the
+    // server has stopped.
     server.kill("SIGTERM");
     await server.exited();
     const log = readFileSync(join(server.directory, "logs/tidemark.log"), "utf8");
@@ -553,7 +555,7 @@ describe("the server identifies remote callers", () => {
   });
 });
 
-/** Returns an address of this machine that is not loopback. */
+/** Returns an address of this machine other than loopback. */
 function outsideAddress(): string | undefined {
   return Object.values(networkInterfaces())
     .flat()

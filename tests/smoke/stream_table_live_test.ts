@@ -1,4 +1,6 @@
-/** Tests STREAM tables over the wire: a subscriber receives inserts and deletes, but no expiry. */
+/**
+ * Tests STREAM tables over the wire: a subscriber receives inserts and deletes, but no expiries.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -37,7 +39,7 @@ test("a subscription follows inserts and deletes, and is not told about expiry",
     old_values: [{ who: "bob", _row_seq: second?.["_seq"] }],
   });
 
-  // Once this row has expired, all earlier rows and the deletion have expired as well.
+  // Once this row has expired, so have all earlier rows and the deletion.
   await server.rows("INSERT INTO typing VALUES ('cat')");
   expect(await socket.expect("change")).toMatchObject({ rows: [{ who: "cat" }] });
   await until(async () => (await server.rows("SELECT * FROM typing")).length === 0);

@@ -1,14 +1,14 @@
 /**
- * Tests responses that are streamed while their rows are produced. They have the same bytes as a
- * complete response. The tests also cover failures after the first bytes, and clients that read
- * slowly or disconnect.
+ * Tests responses that are streamed while their rows are being produced. They consist of the same
+ * bytes as a complete response. The tests also cover failures after the first bytes, and clients
+ * that read slowly or disconnect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
 import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
-/** The number of rows, far more than one tick of the event loop produces. */
+/** The number of rows, far more than a tick of the event loop produces. */
 const ROW_COUNT = amountOf({ usual: 60_000, thorough: 200_000 });
 const LONG = `SELECT n, 'row ' || n AS name FROM generate_series(1, ${ROW_COUNT}) g(n)`;
 /** A query that divides by zero after most of its rows. */
@@ -44,7 +44,7 @@ function post(
   });
 }
 
-/** Returns the ids of the running queries, excluding this one. */
+/** Returns the ids of the running queries, excluding its own. */
 async function runningQueries(): Promise<readonly unknown[]> {
   const rows = await server.rows(
     "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'",
@@ -111,7 +111,7 @@ describe("cells of every kind are the same in a streamed response", () => {
     n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
     decode(lpad(to_hex(n), 8, '0'), 'hex') AS raw, ('{"n":' || n || '}')::JSONB AS j`;
   const rowCount = amountOf({ usual: 15_000, thorough: 60_000 });
-  /** For comparison, the rows are also requested in parts that are small enough for one piece. */
+  /** For comparison, the rows are also requested in parts small enough to be sent as one piece. */
   const part = 1000;
 
   async function textsOf(accept: string): Promise<{ whole: string; parts: readonly string[] }> {
@@ -196,8 +196,8 @@ describe("a client reads a streamed response at its own pace", () => {
     expect((await runningQueries()).length).toBe(1);
     controller.abort();
     await untilNoneRuns();
-    // The reader stays in use to the end, since the runtime disconnects once the response is
-    // garbage-collected.
+    // The reader must stay in use to the end, because the runtime disconnects once the response
+    // has been garbage-collected.
     const end = reader?.closed.then(
       () => "whole",
       () => "left",

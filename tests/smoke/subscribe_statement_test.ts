@@ -1,6 +1,6 @@
 /**
- * Tests SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO on the real process: the first returns a working
- * subscription, and the second explains how changes reach it.
+ * Tests SUBSCRIBE TO, which returns a working subscription, and EXPLAIN SUBSCRIBE TO, which
+ * explains how changes reach it, on the real process.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { SubscriptionSpec } from "../../src/protocol/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that a token that is limited to one namespace reveals nothing about the objects of
- * another, even if these objects depend on objects in the token's namespace. The name of each
- * object elsewhere contains "hidden", and the tests search every refusal for that word.
+ * Verifies that a token limited to one namespace reveals nothing about objects in another, even if
+ * these depend on objects in the token's namespace. The name of each object elsewhere contains
+ * "hidden", and the tests search every refusal for that word.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";

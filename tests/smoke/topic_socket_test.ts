@@ -1,6 +1,6 @@
 /**
- * Tests topic consumers over the WebSocket of the real process, as JSON and as MessagePack: credit,
- * acknowledgements, redelivery, order, every way in which a consumer ends, and bad input.
+ * Tests topic consumers over the WebSocket of the real process, as JSON and as MessagePack:
+ * credit, acknowledgements, redelivery, order, every way in which a consumer ends, and bad input.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ServerMessage, TopicMessageBody } from "../../src/protocol/mod.ts";
@@ -60,7 +60,7 @@ async function consume(
   await client.expect("consume_ack");
 }
 
-/** Returns messages until there are this many. */
+/** Waits for a number of messages, and returns them. */
 async function messagesOf(client: SocketClient, wanted: number): Promise<TopicMessageBody[]> {
   const messages: TopicMessageBody[] = [];
   while (messages.length < wanted) messages.push(...(await client.expect("messages")).messages);

@@ -1,6 +1,6 @@
 /**
- * Tests topics on the real process: definitions, messages, groups and acknowledgements through SQL,
- * by role, with every refusal, and across restarts and kills.
+ * Tests topics on the real process through SQL: definitions, messages, groups and
+ * acknowledgements, for each role, with every refusal, and across restarts and kills.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -20,9 +20,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/**
- * Creates a table and a topic with the same name. The topic publishes the inserts into the table.
- */
+/** Creates a table, and a topic with the same name that publishes the table's inserts. */
 async function feedOf(name: string, options = ""): Promise<void> {
   await server.rows(`
     CREATE TABLE app.${name}_rows (id INT PRIMARY KEY, kind TEXT, note TEXT);

@@ -1,6 +1,7 @@
 /**
- * Tests topics over HTTP on the real process: fields, codes and bad input of the endpoints,
- * requests that wait, redelivery, acknowledgement within a transaction, KILL, and restarts.
+ * Tests topics over HTTP on the real process: the fields, error codes and bad input of the
+ * endpoints, requests that wait, redelivery, acknowledgement within a transaction, KILL, and
+ * restarts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { TopicConsumeBody, TopicErrorBody } from "../../src/protocol/mod.ts";

@@ -1,5 +1,5 @@
 /**
- * Tests transactions that span requests over HTTP: their calls, their isolation in the cases of the
+ * Tests transactions that span requests, over HTTP: the calls, isolation in the test cases of the
  * Hermitage project (https://github.com/ept/hermitage), and the state after a crash or a logout.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -42,7 +42,7 @@ interface CallOptions {
   readonly token?: string;
 }
 
-/** A transaction, with the calls that a test uses. */
+/** A transaction, with the calls that tests need. */
 class Tx {
   readonly id: string;
   readonly #token: string;
@@ -58,7 +58,7 @@ class Tx {
     return new Tx(String(answer.body["transaction_id"]), token);
   }
 
-  /** Returns the rows of the last statement, or the reason or code of its failure. */
+  /** Returns the rows of the last statement, or the reason or code with which it failed. */
   async sql(sql: string): Promise<unknown> {
     const response = await fetch(`${server.url}/v1/api/sql`, {
       method: "POST",
@@ -77,7 +77,7 @@ class Tx {
     return results.at(-1)?.rows ?? results.at(-1)?.row_count;
   }
 
-  /** Returns "committed", or the reason or code of the failure. */
+  /** Returns "committed", or the reason or code with which the commit failed. */
   commit(): Promise<unknown> {
     return this.#end("commit");
   }
@@ -381,7 +381,7 @@ test("a subscriber sees nothing of the definitions and rows of a transaction bef
   await tx.sql("ALTER TABLE t ADD COLUMN w INT DEFAULT 1; CREATE TABLE u (id INT PRIMARY KEY)");
   await tx.sql("INSERT INTO t VALUES (3, 30, 3); INSERT INTO u VALUES (1)");
   expect(await tx.sql("SELECT count(*) FROM t, u")).toEqual([[3]]);
-  // The commit of another client arrives before this one.
+  // The other client's commit arrives before this one.
   await server.rows("INSERT INTO app.t VALUES (4, 40)");
   const first = await socket.expect("change");
   expect(first.rows).toMatchObject([{ id: 4, v: 40 }]);

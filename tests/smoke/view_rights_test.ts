@@ -1,13 +1,13 @@
 /**
- * Tests views that run with the rights of their owner, on the real process: what subscribers
- * receive of a table that they may not read, while memberships, the view and its owner change.
+ * Tests views that run with their owner's rights, on the real process: what subscribers receive
+ * from a table they may not read, while memberships, the view and its owner change.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ErrorMessage, ServerMessage } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** The contents of a column that no view shows. */
+/** The content of a column that no view shows. */
 const CANARY = "canary4471fe0c";
 
 const OWN = "WITH (security_invoker = false, access_level = 'PUBLIC')";
@@ -36,12 +36,12 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** A subscriber of one query, with the ids of the rows that it has. */
+/** A subscriber to a query, with the ids of the rows it has. */
 class Follower {
   readonly #client: SocketClient;
   readonly ids = new Set<unknown>();
   error: ErrorMessage | undefined;
-  /** The last position at which the rows are complete. */
+  /** The last position at which the rows were complete. */
   seq = 0;
 
   private constructor(client: SocketClient) {
@@ -55,7 +55,7 @@ class Follower {
     return new Follower(client);
   }
 
-  /** Reads messages until the rows are these, or until the subscription ends. */
+  /** Reads messages until the rows have exactly these ids, or until the subscription ends. */
   async until(...ids: readonly number[]): Promise<void> {
     while (this.error === undefined && !this.#has(ids)) {
       this.#take(await this.#client.next());

@@ -1,7 +1,7 @@
 /**
  * Verifies that the real process delivers topic messages to a receiver over HTTP. The messages are
- * signed, each is repeated until it is accepted, despite failures, slow responses, restarts and
- * SIGKILL, and none is sent to a host that the configuration does not list.
+ * signed. Each is repeated until it is accepted, despite failures, slow responses, restarts and
+ * SIGKILL. None is sent to a host that the configuration does not list.
  */
 import { afterEach, expect, test } from "bun:test";
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -23,7 +23,7 @@ interface Received {
   readonly atMs: number;
 }
 
-/** A receiver that stores all requests. */
+/** A receiver that records all requests. */
 class Receiver implements Disposable {
   readonly requests: Received[] = [];
   /** Returns the response to a request. */
@@ -106,7 +106,7 @@ const ascending = (ids: readonly number[]): number[] =>
 
 const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
-/** Checks a signature in the way that the documents describe. */
+/** Verifies a signature as the documentation describes. */
 function isSigned({ headers, text }: Received): boolean {
   const parts = (headers.get("tidemark-signature") ?? "").split(/[=,]/);
   const [, seconds = "", , given = ""] = parts;
@@ -141,7 +141,7 @@ test("CREATE WEBHOOK delivers each new row once, signed, and system.webhooks sho
   });
   const deliveries = receiver.requests.map(({ headers }) => headers.get("tidemark-delivery"));
   expect(new Set(deliveries).size).toBe(20);
-  // A message is counted once its acknowledgement has returned.
+  // A message counts as delivered once its acknowledgement has returned.
   await until(async () => (await stateOf(server))["delivered"] === 20);
   expect(await stateOf(server)).toMatchObject({
     status: "delivering",
@@ -194,14 +194,14 @@ test("ALTER WEBHOOK continues at the new URL from the same position, and /metric
 });
 
 /**
- * The time limit for a message that has failed several times, which takes longer than other
- * conditions in these tests.
+ * How long to wait, in milliseconds, for a message that has failed several times. That takes
+ * longer than any other condition in these tests.
  */
 const RETRY_MS_MAX = 90_000;
 
 test("a webhook redelivers a message after an error, a redirect or a slow response, and shows the reason", async () => {
   const { receiver, server } = await start();
-  /** How the deliveries of rows fail, until the test has seen the reason. */
+  /** How the delivery of each row fails, until the test has seen the failure. */
   const failures = new Map<number, () => Response | Promise<Response>>([
     [1, () => new Response("", { status: 500 })],
     [2, () => Response.redirect(receiver.url("/elsewhere"), 307)],
@@ -283,7 +283,8 @@ testThoroughly(
     await until(() => ascending(receiver.ids).length === sent);
     await until(async () => (await stateOf(server))["lag_messages"] === 0);
     expect(ascending(receiver.ids)).toEqual(range(sent));
-    // Each kill may repeat the requests in flight, and those whose acknowledgement was not durable.
+    // Each kill may repeat the requests in flight, and those whose acknowledgements were not
+    // durable.
     expect(receiver.requests.length - sent).toBeLessThanOrEqual(2 * 8);
   },
 );

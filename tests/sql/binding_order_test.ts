@@ -1,6 +1,6 @@
 /**
- * Tests which faults in SQL text are found before any of it runs, and which are found only when a
- * statement runs, because the statement uses the result of an earlier definition.
+ * Tests which faults in SQL are found before any of it runs, and which are found only when a
+ * statement runs, because it uses the result of an earlier definition.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -55,7 +55,7 @@ const FAULTS: readonly (readonly [string, string])[] = [
   ["STORAGE COMPACT TABLE app.s", "INVALID_OPERATION"],
   ["SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPLAIN SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
-  // These statements follow a definition, but do not use it.
+  // These statements follow a definition without using it.
   ...(
     [
       ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
@@ -162,7 +162,7 @@ test("EXECUTE AS reads a table to which an earlier definition gives the user acc
   expect(await engine.rows(`ALTER TABLE app.t SET (ACCESS_LEVEL = 'PUBLIC'); ${read}`)).toEqual([
     [1],
   ]);
-  // A statement on a table without access is refused when it runs.
+  // A statement on a table that has become inaccessible is refused when it runs.
   const closes = "ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')";
   expect(await engine.failure(`${closes}; ${read}`)).toStartWith("TABLE_NOT_FOUND@2");
   await engine.run("CREATE USER sam INTERNAL ROLE service; CREATE USER dan INTERNAL ROLE dba");

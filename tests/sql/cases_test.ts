@@ -1,8 +1,8 @@
 /**
- * Runs the cases in `cases/`: each file runs in order on a separate database, in this process.
- * `scripts/write_cases.ts` writes the cases that PostgreSQL can run too.
+ * Runs the cases in `cases/` in-process, each file in order on a separate database.
+ * `scripts/write_cases.ts` writes the cases that PostgreSQL can run, too.
  * `functions/registry_test.ts` checks that every function has a case in `functions.slt`. Most
- * error codes that SQL text can raise have a case in `errors.slt`.
+ * error codes that SQL can raise have a case in `errors.slt`.
  */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";

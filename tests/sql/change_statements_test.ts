@@ -1,6 +1,6 @@
 /**
- * Verifies that INSERT, UPDATE and DELETE take effect completely or not at all, and tests the
- * values of `_seq` and RETURNING.
+ * Verifies that INSERT, UPDATE and DELETE take effect completely or not at all, and tests `_seq`
+ * and RETURNING.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -108,7 +108,7 @@ describe("a change that fails leaves no effect", () => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toBe(failure);
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
-    // After other statements in the same text, the statement takes the general path.
+    // After another statement in the same request, the statement takes the general path.
     const text = `SELECT 1; ${sql}`;
     expect((await engine.failure(text)).split(":")[0]).toBe(
       failure.split(":")[0]?.replace("@1", "@2") ?? "",

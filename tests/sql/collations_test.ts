@@ -1,7 +1,7 @@
 /**
  * Tests collations: the order and equality of text in every clause, the rules by which expressions
- * derive their collation, definitions, indexes, restarts, and the same results with and without an
- * index. `cases/collations.slt` has the results of PostgreSQL.
+ * derive their collation, definitions, indexes, restarts, and that results are the same with and
+ * without an index. `cases/collations.slt` has PostgreSQL's results.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -109,7 +109,7 @@ test.each([
   expect<string | undefined>(error?.code, error?.message).toBe(code);
 });
 
-/** Letters of which many are equal under some collations and differ under others. */
+/** Strings many of which are equal under some collations and different under others. */
 const LETTERS = ["a", "A", "á", "ä", "b", "B", "z", "ö", "1", "10", "-", " ", "ß", "ss", "SS"];
 
 const QUERIES = [

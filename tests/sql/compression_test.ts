@@ -1,6 +1,6 @@
 /**
- * Tests the table option COMPRESSION: which segments are packed, and how they are listed. No result
- * depends on the option.
+ * Tests the table option COMPRESSION: which segments are packed, and how they are listed. No query
+ * result depends on the option.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -13,7 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Long, distinct strings that shrink to less than half; NULL in every fifth row. */
+/**
+ * Long, distinct strings that compress to less than half their size, and NULL in every fifth row.
+ */
 const BODY = `CASE WHEN n % 5 = 4 THEN NULL
   ELSE repeat('the tide turns at ' || n || ' and ', 8) || md5(n::text) END`;
 
@@ -27,8 +29,8 @@ async function fill(table: string, from: number, to: number): Promise<void> {
 }
 
 /**
- * Returns how each segment of current rows in a table is packed, in order, according to the view
- * and to the manifest.
+ * Returns how each segment of current rows in a table is packed, in order, according to both the
+ * view and the manifest.
  */
 async function compressionOf(name: string): Promise<unknown[]> {
   const where = `namespace_id = 'app' AND table_name = '${name}'`;
@@ -141,7 +143,7 @@ test("packed text that a filter never reads stays packed, and so do pruned row g
   expect(String(plan[0]?.[0])).toContain('"segments_pruned":2');
   const [[body] = []] = await engine.rows("SELECT body FROM app.groups WHERE id = 70000");
   expect(String(body)).toStartWith("the tide turns at 70000 and ");
-  // Columns get wider types while their strings remain packed.
+  // Columns get wider types while their strings stay packed.
   await engine.run("ALTER TABLE app.groups MODIFY COLUMN id BIGINT NOT NULL");
   expect(await engine.rows("SELECT count(body) FROM app.groups WHERE k < 10")).toEqual([
     [7000 - 1400],

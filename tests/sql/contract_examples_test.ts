@@ -1,5 +1,5 @@
 /**
- * Runs the acceptance examples of SQL, `contract/examples.slt`, against the real process.
+ * Runs the SQL acceptance examples, `contract/examples.slt`, on the real process.
  */
 import { expect, test } from "bun:test";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Compares COPY with a real PostgreSQL. Each database reads the output of the other in every format
- * that both support, and scripts of pg_dump load unchanged.
+ * Compares COPY with a real PostgreSQL. Each database reads the other's output in every format
+ * that both support, and pg_dump scripts load unchanged.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ describeUnless(missing)("beside PostgreSQL", () => {
     await engine[Symbol.asyncDispose]();
   });
 
-  /** Runs a command in psql with the given input. Returns its output. */
+  /** Runs a command in psql with the given input, and returns its output. */
   function psql(command: string, input: Uint8Array = new Uint8Array(0)): Buffer {
     const ran = Bun.spawnSync(
       [

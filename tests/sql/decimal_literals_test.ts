@@ -1,7 +1,7 @@
 /**
- * Verifies that a string literal next to a DECIMAL is compared exactly, by key and by scan, in a
- * list and as a parameter. In arithmetic, the literal is read as a DECIMAL with its own digits,
- * rather than rounded to the digits of the other operand.
+ * Verifies that a string literal next to a DECIMAL is compared exactly: by key and by scan, in a
+ * list and as a parameter. In arithmetic, the literal is read as a DECIMAL with its own digits
+ * rather than rounded to those of the other operand.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -81,8 +81,8 @@ test("IN, BETWEEN and IS DISTINCT FROM compare decimals with text exactly", asyn
 });
 
 /**
- * The results are numbers computed from the column value 1.10, once with a literal and once with a
- * parameter.
+ * The expected results are computed from the column value 1.10, once with a literal and once with
+ * a parameter.
  */
 test.each([
   ["v * #", "1.075", 1.1825],

@@ -1,6 +1,7 @@
 /**
  * Verifies that dumps of a film rental database, written by the pg_dump of a real PostgreSQL in
- * both forms, load unchanged over HTTP. Afterwards, every table and view has the same rows.
+ * both formats, load unchanged over HTTP. Afterwards, every table and view has the same rows as in
+ * PostgreSQL.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -52,7 +53,7 @@ describeUnless(onlyThorough ?? missing)("a dump of pg_dump", () => {
     return ran.stdout.toString();
   }
 
-  /** Returns all rows of a relation as texts of PostgreSQL, sorted. */
+  /** Returns all rows of a relation in PostgreSQL's text format, sorted. */
   const theirRows = (name: string): string[] =>
     run("psql", "-X", "-q", "-c", `COPY (SELECT * FROM ${name}) TO STDOUT`).split("\n").toSorted();
 

@@ -1,6 +1,6 @@
 /**
- * Tests statements that are designed to exhaust the server. Each statement returns the correct
- * result, or is refused because it needs too much.
+ * Tests statements designed to exhaust the server. Each returns the correct result, or is refused
+ * because it needs too much.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -133,7 +133,7 @@ describe("an expression that creates long values for many rows stays within the 
   });
 
   /**
-   * Each row takes 4 MiB in memory, and all of them take more than twice the memory of a statement.
+   * Each row takes 4 MiB of memory, and all of them together more than twice a statement's limit.
    */
   const long = "REPEAT('ab', 1000000 + id)";
 

@@ -1,6 +1,6 @@
 /**
- * Verifies that fast paths do not change results: each form with a fast path is compared with a
- * different wording of the same query that has none.
+ * Verifies that fast paths do not change results: each query with a fast path is compared with a
+ * rewording that has none.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -239,7 +239,9 @@ describe("fast paths of values return the same as the general path", () => {
 });
 
 describe("a read by a key of an ordinary index is exact", () => {
-  /** The number of rows with each key: none, a few, and more than are read without operators. */
+  /**
+   * The number of rows with each key: none, a few, and more than can be read without operators.
+   */
   const COUNTS = [0, 1, 3, 16, 17, 64, 65, 200];
 
   test("a read by key finds the same rows as a scan, however many there are", async () => {

@@ -1,7 +1,7 @@
 /**
  * Verifies that a join with few keys on one side reads the other side by these keys, and has the
- * same result as a join that scans both. The tests compare the number of rows read in EXPLAIN
- * ANALYZE, and compare random joins with equal ones over an expression that hides the column.
+ * same result as a join that scans both. The tests check the number of rows read in EXPLAIN
+ * ANALYZE, and compare random joins with equivalent ones on an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -153,7 +153,7 @@ describe("joins can read one side by the keys of the other", () => {
 });
 
 describe("a join in a step of a recursion is not built again", () => {
-  /** The last steps have hundreds of rows, for which the engine uses a hash join. */
+  /** The last steps have hundreds of rows, enough for the engine to use a hash join. */
   const STEPS = 4;
 
   beforeAll(async () => {
@@ -168,7 +168,7 @@ describe("a join in a step of a recursion is not built again", () => {
   });
 
   /**
-   * Joins of the working table w with a table x, whose columns have a suffix that hides them from
+   * Joins of the working table w with a table x. A suffix appended to the columns hides them from
    * the planner.
    */
   const STEP_JOINS: readonly ((hidden: string) => string)[] = [
@@ -216,7 +216,7 @@ describe("a join in a step of a recursion is not built again", () => {
         "(SELECT k, v, nextval('taken') AS t FROM (VALUES (1, 2), (2, 3), (3, 1)) y(k, v)) x ON x.k = w.id" +
         " WHERE n < 10) SELECT id, t FROM w ORDER BY n",
     );
-    // Each row of the right side was numbered when the first step read it.
+    // Each row on the right was numbered when the first step read it.
     const expected = Array.from({ length: 11 }, (_, n) => [
       1 + (n % 3),
       n === 0 ? 0 : 1 + ((n + 2) % 3),

@@ -1,5 +1,5 @@
 /**
- * Tests full and right joins, grouping sets, and the row order within aggregates. The expected
+ * Tests full and right joins, grouping sets, and the order of rows within aggregates. The expected
  * results are PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -347,7 +347,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT DISTINCT count(*) FILTER (WHERE x > 5) FROM t GROUP BY g ORDER BY count(*) FILTER (WHERE x > 5)",
     [[0], [3]],
   ],
-  // A query that is written twice counts as one expression, even if it contains literals.
+  // A query written twice counts as one expression, even if it contains literals.
   [
     "SELECT (SELECT max(s.id) FROM s WHERE s.h = t.h) + 1, count(*) FROM t GROUP BY (SELECT max(s.id) FROM s WHERE s.h = t.h) ORDER BY 1",
     [
@@ -421,7 +421,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT count(*) OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:31"],
   ["SELECT g, count(*) FROM t GROUP BY g, 2", "INVALID_QUERY@1:38"],
   ["SELECT g, count(*) AS n FROM t GROUP BY g, n", "INVALID_QUERY@1:43"],
-  // Equal values count as one value, so the other columns of their rows cannot order them.
+  // Equal values are aggregated once, so the other columns of their rows cannot order them.
   ["SELECT array_agg(DISTINCT g ORDER BY id) FROM t", "INVALID_QUERY@1:37"],
   ["SELECT string_agg(DISTINCT g, ',' ORDER BY g, upper(g)) FROM t", "INVALID_QUERY@1:46"],
   ["SELECT string_agg(DISTINCT x::TEXT, ',' ORDER BY x) FROM t", "INVALID_QUERY@1:49"],

@@ -1,6 +1,6 @@
 /**
- * Tests changes that read other rows: UPDATE … FROM, DELETE … USING, INSERT … query, and subqueries
- * in every clause of a change.
+ * Tests changes that read other rows: UPDATE … FROM, DELETE … USING, INSERT with a query, and
+ * subqueries in every clause of a change.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

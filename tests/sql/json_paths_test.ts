@@ -1,5 +1,5 @@
 /**
- * Tests the limits of JSON paths, and how they are printed. The expected results are in
+ * Tests the limits of JSON paths, and their printed form. The expected results are in
  * `cases/json_paths.slt`.
  */
 import { expect, test } from "bun:test";

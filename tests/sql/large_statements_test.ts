@@ -1,6 +1,6 @@
 /**
- * Tests large and long statements: they succeed or stop at their limit, and yield to other work in
- * the meantime.
+ * Tests large and long-running statements: they succeed or stop at their limit, and yield to other
+ * work in the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -97,7 +97,8 @@ describe("a cross join that takes long can be interrupted", () => {
     expect(await engine.rows("SELECT v FROM few WHERE id = 3")).toEqual([["three"]]);
     expect(await failing).toBe("STATEMENT_TIMEOUT@1");
     clearInterval(timer);
-    // If a statement occupied the event loop until its timeout, the timer would run at most once.
+    // If the statement occupied the event loop until its timeout, the timer would run at most
+    // once.
     expect(turns).toBeGreaterThan(1);
   });
 
@@ -115,7 +116,7 @@ test("a change counts more memory for each row than its cells take", async () =>
   await engine.run("CREATE TABLE filled (id INT PRIMARY KEY)");
   const fill = (count: number): string =>
     `INSERT INTO filled SELECT g FROM generate_series(1, ${count}) g`;
-  // Each row takes 16 bytes for a cell and 48 more bytes, within a limit of 4 MiB.
+  // Each row takes 16 bytes for its cell and another 48, within a limit of 4 MiB.
   expect(await engine.failure(fill(90_000))).toBe("MEMORY_EXCEEDED@1");
   expect(await engine.rows("SELECT count(*) FROM filled")).toEqual([[0]]);
   await engine.run(fill(40_000));

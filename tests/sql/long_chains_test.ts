@@ -1,6 +1,6 @@
 /**
  * Verifies that chains of thousands of operators or queries work wherever expressions are allowed,
- * on the event loop and in threads. The tests use chains whose values are known.
+ * on the event loop and in threads. The tests use chains with known values.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests calls on strings of several megabytes. Each succeeds or is refused quickly, and a query
- * with many of them yields between rows.
+ * Tests functions called on strings of several megabytes. Each call succeeds or is refused
+ * quickly, and a query with many of them yields between rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

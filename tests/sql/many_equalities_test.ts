@@ -1,7 +1,7 @@
 /**
- * Verifies that an OR of many equalities becomes one membership test with the same meaning. The
- * tests examine the plan, and compare random ORs with equivalent ORs over expressions that are not
- * columns.
+ * Verifies that an OR of many equalities becomes a single membership test with the same meaning.
+ * The tests examine the plan, and compare random ORs with equivalent ones on expressions that are
+ * not columns.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

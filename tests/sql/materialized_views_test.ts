@@ -1,6 +1,6 @@
 /**
- * Tests materialized views: the rows that a refresh changes, the rights of readers, restarts and
- * live queries. `scripts/write_cases/materialized_views.ts` has the cases that PostgreSQL can run.
+ * Tests materialized views: which rows a refresh changes, readers' rights, restarts and live
+ * queries. `scripts/write_cases/materialized_views.ts` has the cases that PostgreSQL can run.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ResultFollower } from "../support/result_follower.ts";
@@ -92,7 +92,7 @@ test("a refresh that fails leaves the rows as they were", async () => {
     await failureText("CREATE MATERIALIZED VIEW app.parts AS SELECT 1 / amount FROM app.sales"),
   ).toStartWith("DIVISION_BY_ZERO");
   expect(await failureText("SELECT * FROM app.parts")).toStartWith("TABLE_NOT_FOUND");
-  // Nothing of the failed view is left that would need the table.
+  // Nothing is left of the failed view that would still depend on the table.
   await engine.run(
     "ALTER TABLE app.sales ADD COLUMN more INT; ALTER TABLE app.sales DROP COLUMN more",
   );

@@ -1,6 +1,6 @@
 /**
  * Tests MERGE: RETURNING, long statements, transactions, owners, foreign keys and refusals. The
- * cases in `merges.slt` have the results of PostgreSQL.
+ * cases in `merges.slt` have PostgreSQL's results.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../src/base/limits.ts";

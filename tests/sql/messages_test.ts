@@ -1,6 +1,6 @@
 /**
- * Tests the wording of responses: the messages for definitions, and for errors the message, the
- * position in the text and the hint.
+ * Tests the wording of responses: messages for definitions and, for errors, the message, the
+ * position in the SQL and the hint.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { principalFor } from "../support/principal_for.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the message of SQL text that must fail, the text at the error position, and the hint. */
+/** Runs SQL that must fail. Returns the message, the text at the error position, and the hint. */
 async function refusal(
   sql: string,
   parts: RequestParts = {},
@@ -202,7 +202,7 @@ describe("a value that does not fit its column is refused by name", () => {
     "a value that does not fit is refused by name in: %s",
     async (sql, message, at) => {
       expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
-      // The statement uses the cached plan, with the value at another position.
+      // The statement uses the cached plan, with the value at a different position.
       const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
       expect(`  ${sql}`.slice(position)).toStartWith(at);
       expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });

@@ -1,5 +1,5 @@
 /**
- * Runs migrations as migration tools send them: each in one transaction that spans requests, with
+ * Runs migrations as migration tools send them, each in one transaction that spans requests, with
  * definitions, changes to rows, and the row in which the tool records the migration.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -50,7 +50,7 @@ test("Django migrates a schema, its data, and the schema again", async () => {
      INSERT INTO "shop_order" ("quantity", "product_id") VALUES (2, 1), (1, 2)`,
     { namespace: "django" },
   );
-  // One migration contains AddField with a default, RunPython, AlterField and RemoveField.
+  // One of the migrations contains AddField with a default, RunPython, AlterField and RemoveField.
   await migrate("django", [
     'ALTER TABLE "shop_product" ADD COLUMN "slug" varchar(100) DEFAULT \'\' NOT NULL',
     'ALTER TABLE "shop_product" ALTER COLUMN "slug" DROP DEFAULT',

@@ -1,8 +1,8 @@
 /**
- * Verifies that anyone who writes SQL for MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or makes
- * a newcomer's mistake, learns where the fault is and what to write instead.
+ * Verifies that anyone who writes SQL for MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or
+ * makes a beginner's mistake, learns where the mistake is and what to write instead.
  *
- * The error of each text must give a position and advice.
+ * The error for each piece of SQL must have a position and advice.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

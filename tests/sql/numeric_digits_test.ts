@@ -1,4 +1,4 @@
-/** Verifies that the results of NUMERIC keep all of their digits, even more than 38. */
+/** Verifies that NUMERIC results keep all of their digits, even more than 38. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Tests the functions behind operators, functions of features that are missing, and clauses that
- * have no effect.
+ * Tests the functions behind operators, functions that belong to missing features, and clauses
+ * without effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

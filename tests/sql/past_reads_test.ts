@@ -1,7 +1,7 @@
 /**
  * Tests FOR SYSTEM_TIME AS OF, which reads tables as they were at an earlier seq or time, in every
- * kind of block, on the event loop, in a reader and divided among readers. Also tests the rights of
- * callers, and the limit of history.
+ * kind of block, on the event loop, in a reader and divided among readers. Also tests the rights
+ * that callers need, and reads beyond the limit of history.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -22,7 +22,7 @@ const FILL = `CREATE NAMESPACE app; USE app;
   INSERT INTO mine SELECT g, g * 2 FROM generate_series(1, 100) g`;
 
 /**
- * Changes that replace most rows, some of them twice, delete some rows, and insert some of these
+ * Changes that replace most rows, some of them twice, delete some rows, and insert some of those
  * again.
  */
 const CHANGES = [

@@ -1,7 +1,8 @@
 /**
  * Tests row policies: which rows each kind of statement reads and writes under them.
  *
- * Ann and Ben are members of room 1, Cat of room 2, and Sam is a service without a policy.
+ * Ann and Ben are members of room 1, Cat of room 2, and Sam is a service to which no policy
+ * applies.
  */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -41,7 +42,7 @@ beforeEach(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Runs a statement as a user. Returns its rows, or the number of rows that it changed. */
+/** Runs a statement as a user. Returns its rows, or the number of rows it changed. */
 async function as(
   userId: string,
   sql: string,
@@ -138,7 +139,7 @@ describe("policies restrict the rows that are read", () => {
     expect(await as("sam", MEMBERS_SEE)).toBe("TABLE_NOT_FOUND");
   });
 
-  /** The results of ann and cat for each kind of read. */
+  /** Each kind of read, with the rows that ann and cat see. */
   const READS: readonly (readonly [string, unknown, unknown])[] = [
     ["SELECT body FROM app.messages WHERE id = 3", [], [["secret"]]],
     ["SELECT body FROM app.messages WHERE id IN (1, 3)", [["hello"]], [["secret"]]],
@@ -266,7 +267,7 @@ describe("policies restrict the rows that are written", () => {
     expect(await as("ann", "UPDATE app.messages SET author = 'ben' WHERE id = 1")).toBe(
       "PERMISSION_DENIED",
     );
-    // The author of the change would not see the new row.
+    // The author of the change would not see the resulting row.
     expect(await as("ann", "UPDATE app.messages SET room = 2 WHERE id = 1")).toBe(
       "PERMISSION_DENIED",
     );
@@ -361,7 +362,7 @@ describe("policies restrict the rows that are written", () => {
       "does not exist",
     );
     expect(await as("cat", "INSERT INTO app.notes VALUES (3, 3)")).toBe(1);
-    // The reference remains, although ann cannot see the row to which it refers.
+    // The reference remains, although ann cannot see the row it refers to.
     expect(await as("ann", "UPDATE app.notes SET id = id, message = message WHERE id = 3")).toBe(1);
   });
 

@@ -1,6 +1,6 @@
 /**
  * Replays what Prisma 7 sent to PostgreSQL 15 for a blog, a shop and a chat: the script of its
- * first migration, and the statements of its client for nested writes, relations, upserts, pages,
+ * first migration, and its client's statements for nested writes, relations, upserts, pages,
  * aggregates and changes to keys.
  */
 import { expect, test } from "bun:test";
@@ -74,7 +74,7 @@ const MIGRATION: readonly string[] = [
       ("B") REFERENCES "posts"("id") ON DELETE CASCADE ON UPDATE CASCADE`,
 ];
 
-/** A statement with its parameters, and the rows that it returns, if it returns rows. */
+/** A statement with its parameters and, if it returns rows, the expected rows. */
 type Step = readonly [
   sql: string,
   params: readonly (string | number | boolean | null)[],

@@ -1,7 +1,7 @@
 /**
- * Runs statements in the forms that migration tools and ORMs for PostgreSQL write: quoted names in
- * mixed case, upserts, RETURNING, row numbers, and joins with aliases that contain dots. Each list
- * is a small program that runs from its first migration to its last query.
+ * Runs statements as migration tools and ORMs for PostgreSQL write them: with quoted mixed-case
+ * names, upserts, RETURNING, row numbers, and joins with aliases that contain dots. Each list is a
+ * small application, from its first migration to its last query.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** A statement, with the rows that it returns if a test checks them. */
+/** A statement and, if the test checks them, the rows it returns. */
 type Step = readonly [sql: string, rows?: readonly (readonly unknown[])[]];
 
 async function play(namespace: string, steps: readonly Step[]): Promise<void> {

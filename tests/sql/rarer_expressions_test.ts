@@ -45,7 +45,8 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(NULL::int[])[1:2]", null],
   ["(ARRAY(SELECT id FROM t ORDER BY id))[2:]", "{2,3}"],
   ["(SELECT max((ARRAY[10,20,30])[a:id]) FROM t WHERE id = 2)", "{10,20}"],
-  // A subscript is assigned like a column: a larger type is narrowed, and a fraction is rounded.
+  // A subscript is converted as in an assignment to a column: a larger type is narrowed, and a
+  // fraction is rounded.
   ["(ARRAY['a','b','c'])[7::bigint % 3 + 1]", "b"],
   [
     "(SELECT max((ARRAY['a','b','c'])[count % 3]) FROM (SELECT count(*) FROM t WHERE id < 3) c)",
@@ -64,7 +65,7 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(TIME '10:00', TIME '12:00') OVERLAPS (TIME '11:00', TIME '13:00')", true],
   [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-05', NULL)`, true],
   [`${SPAN} OVERLAPS (NULL::timestamp, NULL)`, null],
-  // DISTINCT compares whole rows: two NULLs are equal, and a row of NULLs counts as one row.
+  // DISTINCT compares entire rows: two NULLs are equal, and a row of NULLs counts as one row.
   ["(SELECT count(DISTINCT (a, id > 2)) FROM t)", 2],
   ["(SELECT count(DISTINCT (g % 2, nullif(g % 3, 0))) FROM generate_series(1, 30) g)", 6],
   ["(SELECT count(DISTINCT (nullif(a, a), NULL::int)) FROM t)", 1],

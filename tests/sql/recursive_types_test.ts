@@ -1,6 +1,6 @@
 /**
- * Verifies that a recursive query returns the values that its steps compute. It neither rounds
- * numbers to the digits of the first row nor truncates strings. The expected numbers were compared
+ * Verifies that a recursive query returns the values that its steps compute, without rounding
+ * numbers to the digits of the first row or truncating strings. The expected numbers were compared
  * with PostgreSQL 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 /**
- * Returns the values of column x, or of another expression, ordered by n and without trailing
+ * Returns the values of column x, or of the expression `shown`, ordered by n and without trailing
  * zeros.
  */
 async function values(first: string, next: string, shown = "x"): Promise<unknown[]> {

@@ -1,6 +1,6 @@
 /**
- * Tests the rights of each role: the statements that it may run, the users for whom it may act, and
- * the rows that it sees.
+ * Tests the rights of each role: which statements it may run, for which users it may act, and
+ * which rows it sees.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -25,8 +25,8 @@ beforeEach(() => {
 });
 
 /**
- * Statements with their results for root, dora (dba), sam (service) and alice (user). "" means
- * success.
+ * Statements with their outcomes for root, dora (dba), sam (service) and alice (user). "" means
+ * success; anything else is an error code.
  */
 const MATRIX: readonly (readonly [string, readonly string[]])[] = [
   ["SELECT v FROM app.own", ["", "", "", ""]],
@@ -75,7 +75,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
 
 describe("every role has exactly its rights", () => {
   test.each(MATRIX)("each role has its rights for: %s", async (sql, expected) => {
-    // DROP is only checked and not run, so that the object remains.
+    // DROP is only checked rather than run, so that the object remains.
     const check = sql.startsWith("DROP");
     for (const [i, userId] of USERS.entries()) {
       engine.userId = userId;
@@ -208,7 +208,7 @@ test("a table that the caller may not read is reported as missing", async () => 
     "EXECUTE AS USER 'alice' (SELECT v FROM app.closed)",
   ];
   await engine.run("CREATE VIEW app.over_closed AS SELECT * FROM app.closed");
-  // A plan that another caller has cached must not reveal more rows.
+  // A plan cached for another caller must not reveal more rows.
   for (const sql of asked) if (/^SELECT|^TABLE|^WITH/.test(sql)) await engine.ask(sql);
   engine.userId = "alice";
   for (const sql of asked) {

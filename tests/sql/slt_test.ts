@@ -196,7 +196,7 @@ function resultOf(parts: Partial<SltResult>): SltResult {
   return { columns: [], rows: [], count: undefined, text: "", ...parts };
 }
 
-/** Returns the reason why the first case fails when every request gets the same response. */
+/** Returns why the first case fails when every request gets the same response. */
 async function reasonOf(text: string, answer: SltAnswer): Promise<string | undefined> {
   const report = await runSlt(text, { execute: () => Promise.resolve(answer) });
   return report.failures[0]?.reason;

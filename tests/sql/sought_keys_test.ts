@@ -1,6 +1,6 @@
 /**
- * Verifies that a query that lists the keys of its rows looks them up and has the same result as a
- * scan. The tests examine the plan, and compare random lists with the same condition on an
+ * Verifies that a query that lists the keys of its rows looks them up, and has the same result as
+ * a scan. The tests examine the plan, and compare random lists with the same condition on an
  * expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -14,7 +14,7 @@ function countedUpTo(count: number): string {
   return Array.from({ length: count }, (_, i) => i).join(", ");
 }
 
-/** Returns the first keys of `lines`, preceded by one more key. */
+/** Returns the first `count` keys of `lines`, after one additional key. */
 function firstKeys(count: number): (readonly [number, number])[] {
   return Array.from({ length: count }, (_, i) => [Math.floor(i / 3), i % 3]);
 }
@@ -63,13 +63,13 @@ describe("queries look up a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
-    // Keys are looked up as long as there are fewer of them than rows.
+    // Keys are looked up as long as they are fewer than the rows.
     [`SELECT v FROM parts WHERE id IN (${countedUpTo(4000)})`, "any of 4000", 3942],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)})`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (l, o) IN (${pairs(2000, "l, o")})`, "any of 2000", 1999],
     [`SELECT v FROM lines WHERE ${alternatives(1000)}`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)}, (NULL, 1))`, "any of 1000", 999],
-    // Some of these arrays have elements of another width.
+    // Some of these arrays have elements of a different width.
     ["SELECT v FROM parts WHERE id = ANY ('{1,2,NULL}')", "any of the elements of '{1,2,NULL}'", 2],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2]::bigint[])", "any of 2", 2],
     ["SELECT v FROM parts WHERE id = ANY ('{1,2}'::smallint[])", "any of", 2],
@@ -86,8 +86,8 @@ describe("queries look up a list of keys", () => {
     expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
   });
 
-  // If the keys were looked up for each row, 200 rows with a list of 20 keys would cause 4,000
-  // lookups.
+  // If the keys were looked up again for each row, 200 rows with a list of 20 keys would cause
+  // 4,000 lookups.
   test("a list that is the same for all rows of an outer query is read once", async () => {
     const listed = Array.from({ length: 20 }, (_, i) => 3 * i + 1).join(", ");
     const inner = `FROM parts p WHERE p.v = o.v AND p.id IN (${listed})`;
@@ -180,7 +180,7 @@ describe("queries look up a list of keys", () => {
     const listed = (condition: string): Promise<readonly (readonly unknown[])[]> =>
       engine.rows(`SELECT count(*), sum(v) FROM lines WHERE ${condition}`);
     for (const condition of ["# IN (5, 600, 1900)", "# = ANY ('{7,1900,NULL}')", "# IN (NULL)"]) {
-      // The index of a column is created only at the second request.
+      // The index on a column is created only when it is requested a second time.
       await listed(condition.replace("#", "o"));
       expect(await listed(condition.replace("#", "o")), condition).toEqual(
         await listed(condition.replace("#", "(o + 0)")),

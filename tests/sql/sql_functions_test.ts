@@ -1,6 +1,6 @@
 /**
- * Tests functions in SQL: with whose rights they run, their plans, transactions, restarts and live
- * queries. The cases in `sql_functions.slt` have the results of PostgreSQL.
+ * Tests SQL functions: whose rights they run with, their plans, transactions, restarts and live
+ * queries. The cases in `sql_functions.slt` have PostgreSQL's results.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ResultFollower } from "../support/result_follower.ts";
@@ -30,7 +30,7 @@ function sorted(values: readonly unknown[]): unknown[] {
   return values.toSorted((left, right) => (JSON.stringify(left) < JSON.stringify(right) ? -1 : 1));
 }
 
-/** Returns the code and the message of an error. */
+/** Returns the code and message of the error that a statement raises. */
 async function refusal(asked: TestEngine, sql: string): Promise<string> {
   const { error } = await asked.ask(sql);
   return error === undefined ? "none" : `${error.code}: ${error.message}`;
@@ -46,7 +46,7 @@ describe("rights", () => {
     expect(await engine.rows("SELECT app.pages(), count(*) FROM app.listed()")).toEqual([[10, 2]]);
     engine.userId = "bob";
     expect(await engine.rows("SELECT app.pages(), id FROM app.listed()")).toEqual([[10, 1]]);
-    // The row with 0 pages belongs to ann, so its error must not be visible.
+    // The row with 0 pages belongs to ann, so its error must not become visible.
     const mine = "SELECT id FROM app.docs WHERE app.quotient(pages) = 10";
     expect(await engine.rows(mine)).toEqual([[1]]);
     engine.userId = "root";

@@ -86,7 +86,7 @@ test("arrays and intervals are the same wherever a table stores them", async () 
   await expectAnswers(engine);
   await engine.run("STORAGE FLUSH TABLE t");
   await expectAnswers(engine);
-  // Replaced versions go to history when the segments are merged.
+  // Merging the segments moves replaced versions to history.
   await engine.run("UPDATE t SET c0 = c0 || 9, c6 = c6 * 2 WHERE id IN (1, 3)");
   await engine.run("STORAGE FLUSH TABLE t; UPDATE t SET c0 = '{1,2,3}', c6 = c6 / 2 WHERE id = 1");
   await engine.run(

@@ -1,6 +1,6 @@
 /**
  * Tests STREAM tables: rows are inserted and deleted, belong to their writer, and expire after
- * their time to live. Expired rows disappear from reads at once, and from the disk soon after.
+ * their time to live. Expired rows disappear from reads immediately, and from disk soon after.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO } from "../../src/base/seq.ts";
@@ -24,7 +24,7 @@ async function count(table: string): Promise<unknown> {
   return (await engine.rows(`SELECT count(*) FROM ${table}`))[0]?.[0];
 }
 
-/** Runs all ready work, including that of the disk, until a condition holds. */
+/** Runs all pending work, including that of the disk, until a condition holds. */
 async function settled(isDone: () => boolean): Promise<void> {
   while (!isDone()) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -165,8 +165,7 @@ test("segments of expired rows are removed, and half-expired ones are rewritten"
   await insert(4);
   await store.flush(tableId);
   const before = store.stats(tableId).bytes;
-  // Half of the interval between two checks has passed, and the next check follows within ten
-  // seconds.
+  // Half of the interval between two checks has passed. The next check comes within ten seconds.
   clock.advance(80_000);
   await settled(() => store.stats(tableId).bytes < before);
   expect(await engine.rows("SELECT n FROM s")).toEqual([[4], [4]]);

@@ -21,8 +21,8 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // IN and NOT IN: a NULL among the rows turns false into NULL, and with an empty set the result is
-  // never NULL.
+  // IN and NOT IN: a NULL among the rows turns false into NULL, and over an empty set the result
+  // is never NULL.
   ["SELECT id FROM t WHERE x IN (SELECT x FROM s) ORDER BY 1", [[1], [4]]],
   ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s)", []],
   ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s WHERE x IS NOT NULL)", [[2]]],
@@ -44,7 +44,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT 1.0 IN (SELECT 1), '1' IN (SELECT 1), 1 IN (SELECT 1.5)", [[true, true, false]]],
-  // ANY and ALL over an empty set, NULLs and strings.
+  // ANY and ALL with an empty set, with NULLs and with strings.
   ["SELECT 1 = ANY (SELECT x FROM none), 1 > ALL (SELECT x FROM none)", [[false, true]]],
   [
     "SELECT 9 > ALL (SELECT x FROM s), 0 > ALL (SELECT x FROM s), 9 < ANY (SELECT x FROM s)",
@@ -52,7 +52,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
   ["SELECT 1 <> ANY (SELECT x FROM s), 1 = ALL (SELECT 1 UNION ALL SELECT 1)", [[true, true]]],
   ["SELECT id FROM t WHERE x >= SOME (SELECT s.x FROM s WHERE s.id = t.id) ORDER BY 1", [[1], [2]]],
-  // Rows are compared by their first unequal pair; a NULL before it makes the result NULL.
+  // Rows are compared by their first unequal pair. A NULL before that pair makes the result NULL.
   ["SELECT id FROM t WHERE (x, y) < ANY (SELECT 1, 'b') ORDER BY 1", [[1]]],
   [
     "SELECT id, (x, y) >= ALL (SELECT x, y FROM s WHERE id < 3) FROM t ORDER BY 1",
@@ -84,7 +84,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 11],
     ],
   ],
-  // The name in the entry refers to the definition that is in scope there.
+  // The name in the entry refers to the definition in scope where the entry is written.
   [
     "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) FROM c) FROM s AS t WHERE t.id = 4) FROM t WHERE id < 3 ORDER BY 1",
     [
@@ -111,7 +111,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[false, false]],
   ],
   ["SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.x = t.x) ORDER BY 1", [[2], [3]]],
-  // Scalar subqueries: the result is NULL without a row, and an aggregate has a value even for a
+  // Scalar subqueries: without a row, the result is NULL, and an aggregate has a value even for a
   // key that no row has.
   ["SELECT (SELECT x FROM none), (SELECT count(*) FROM none)", [[null, 0]]],
   [
@@ -156,7 +156,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT id FROM t WHERE (x, y) = (SELECT s.x, s.y FROM s WHERE s.id = t.id)", [[1]]],
-  // An invalid value in a row that no outer row needs must not make the statement fail.
+  // An invalid value in a row that no outer row needs must not fail the statement.
   [
     "SELECT (SELECT 1 / (s.x - 7) FROM s WHERE s.id = t.x AND s.y = t.y) FROM t WHERE id = 1",
     [[0]],
@@ -190,7 +190,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT a.id FROM t a LEFT JOIN s b ON b.id = (SELECT max(id) FROM s WHERE s.x = a.x) WHERE b.id IS NULL ORDER BY 1",
     [[2], [3]],
   ],
-  // An aggregate over only outer columns belongs to the outer query.
+  // An aggregate on outer columns alone belongs to the outer query.
   ["SELECT (SELECT max(t.id) + s.id FROM s WHERE s.id = 1) FROM t", [[5]]],
   [
     "SELECT y FROM t GROUP BY y HAVING EXISTS (SELECT 1 FROM s WHERE s.id = sum(t.x)) ORDER BY 1",
@@ -278,7 +278,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[10]],
   ],
   ["WITH RECURSIVE n AS (SELECT NULL AS i UNION SELECT 2) SELECT max(i) FROM n", [[2]]],
-  // A query that reads the rows of a step, at any depth, runs again in each step.
+  // A query that reads the rows of a recursive step, at any depth, runs again in each step.
   [
     "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a))) SELECT * FROM t",
     [[1], [2], [3], [4], [5]],
@@ -404,7 +404,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT s.n+1 FROM (SELECT n, (SELECT max(n) FROM a) m FROM a) s WHERE s.n < 5 AND s.m = s.n)) SELECT * FROM t",
     [[1], [2], [3], [4], [5]],
   ],
-  // Entries of WITH RECURSIVE may also read later ones.
+  // Entries of WITH RECURSIVE may also read later entries.
   [
     "WITH RECURSIVE a AS (SELECT x + 1 AS x FROM b), b AS (SELECT x * 2 AS x FROM c), c AS (SELECT 5 AS x) SELECT a.x, b.x, c.x FROM a, b, c",
     [[11, 10, 5]],
@@ -421,8 +421,8 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // The statement runs twice through the plan cache and once on the general path, because no run
-  // may affect the next one.
+  // No run may affect the next one, so the statement runs twice through the plan cache and once on
+  // the general path.
   expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
   expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
   expect((await engine.run(`BEGIN; ${sql}; COMMIT`))[1]?.rows).toEqual(rows as unknown[][]);
@@ -602,7 +602,7 @@ describe("subqueries are limited in time and memory", () => {
   test("rows that are materialised for a subquery count as memory", async () => {
     const many = "SELECT a.id::text || repeat('x', 400) AS v FROM big a";
     expect(await engine.failure(`SELECT 'y' IN (${many})`)).toBe("MEMORY_EXCEEDED@1");
-    // The rows of WITH and of a join are written to disk instead.
+    // The rows of the WITH entry and of the join are written to disk instead.
     expect(
       await engine.rows(`WITH a AS (${many}) SELECT count(*) FROM a, a b WHERE a.v = b.v`),
     ).toEqual([[20_000]]);
@@ -625,8 +625,8 @@ describe("subqueries are limited in time and memory", () => {
   });
 });
 
-// Verifies that a key that is computed on either side of such a join becomes a separate column. The
-// test compares it with the same condition as a value, which is evaluated row by row.
+// Verifies that a key computed on either side of such a join becomes a column of its own. The test
+// compares it with the same condition used as a value, which is evaluated row by row.
 test.each([
   "s.c = t.c AND upper(s.c) = upper(t.c)",
   "s.b = t.b AND abs(s.a) = abs(t.a)",

@@ -1,6 +1,6 @@
 /**
- * Tests statements that name objects of `system` and `information_schema`: a caller who may read an
- * object can describe it, but no caller can create, change or drop one.
+ * Tests statements that name objects in `system` and `information_schema`: a caller who may read
+ * an object can describe it, but nobody can create, change or drop one.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

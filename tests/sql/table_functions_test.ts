@@ -82,7 +82,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     `SELECT * FROM json_to_record('{"a":[1,2],"b":{"c":1}}') AS x(a INT[], b JSON)`,
     [["{1,2}", '{"c":1}']],
   ],
-  // A function can read the preceding items, with or without LATERAL.
+  // A function may read the preceding items, with or without LATERAL.
   [
     "SELECT id, p FROM t, string_to_table(a, ',') p ORDER BY 1, 2",
     [
@@ -121,7 +121,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT generate_series(1, 3) + 10 AS v ORDER BY v DESC LIMIT 2", [[13], [12]]],
-  // The functions are expanded together for each input row.
+  // All functions are expanded together for each input row.
   [
     "SELECT id, generate_series(1, 2) FROM t WHERE id < 3",
     [
@@ -131,7 +131,8 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 2],
     ],
   ],
-  // A nested call runs before the enclosing call, together with calls that contain no other call.
+  // A nested call runs before the call that encloses it, together with calls that contain no other
+  // call.
   [
     "SELECT generate_series(1, 2), generate_series(1, generate_series(1, 3))",
     [
@@ -151,7 +152,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 1],
     ],
   ],
-  // The rows created from one ordered row stay together, whatever the sort key is.
+  // All rows expanded from the same sorted row stay together, whatever the sort key is.
   [
     "SELECT bool_and(l = id) FROM (SELECT CASE WHEN g = 2 THEN lag(id) OVER () ELSE id END l, id FROM " +
       "(SELECT id, generate_series(1, 2) g FROM generate_series(1, 200) id ORDER BY random()) x) y",

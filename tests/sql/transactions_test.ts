@@ -2,20 +2,18 @@
  * Tests BEGIN … COMMIT: a transaction reads one snapshot and its own writes, and makes one commit.
  * Also tests which of two conflicting transactions succeeds.
  *
- * Two requests meet at a point that the test chooses: the first SELECT of the paused request
- * yields, as if its time slice were over.
+ * Two requests meet at a point chosen by the test: the first SELECT of the paused request yields
+ * as if its time slice were over.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/**
- * Matches the stack trace of a request that yields between its statements or while they are bound.
- */
+/** Matches the stack trace of a request that yields between its statements or during binding. */
 const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
-/** The number of checks of the clock that take 10 ms each. */
+/** The number of clock checks that take 10 ms each. */
 const HURRIES_MAX = 100;
 
 /** A clock that, once armed, pauses the next request that yields. */
@@ -26,7 +24,7 @@ class PausingClock extends ManualClock {
   #resumed = Promise.withResolvers<void>();
 
   override monotonicMs(): number {
-    // The time slice of the reading request is soon over, but its time limit is not exceeded.
+    // The time slice of the request that reads is soon over, but its time limit is not exceeded.
     if (this.#isArmed && this.#hurriedCount < HURRIES_MAX) {
       this.#hurriedCount += 1;
       this.advance(10);

@@ -1,6 +1,6 @@
 /**
- * Verifies that a NUMERIC without a size holds numbers of any number of digits, each with its own
- * scale, and NaN and the infinities, in memory and on disk.
+ * Verifies that NUMERIC without a precision holds numbers with any number of digits, each with its
+ * own scale, and NaN and the infinities, in memory and on disk.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -10,10 +10,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/**
- * The maximum time in which a killed query must have ended on an otherwise idle machine, in
- * milliseconds.
- */
+/** How long a killed query may take to end on an otherwise idle machine, in milliseconds. */
 const KILL_MS_MAX = 250;
 
 let engine: TestEngine;

@@ -1,6 +1,5 @@
 /**
- * Verifies that a statement that is shown to anyone other than its author contains no string,
- * whatever it begins with.
+ * Verifies that a statement shown to anyone but its author contains no strings, however it begins.
  */
 import { expect, test } from "bun:test";
 import { bulkShapeOf, textOfKey, textOfStatement } from "../../../src/sql/activity/query_text.ts";

@@ -11,7 +11,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const LIMIT = 20_000;
 
-/** Returns the size of a row of `t`, which consists of a header, a number and a string. */
+/** Returns the size of a row of `t`: a header, a number and a string. */
 const rowBytes = (text: string): number => 16 + 9 + 1 + Buffer.byteLength(text);
 
 let clock: ManualClock;
@@ -36,7 +36,7 @@ function open(limit: number): Promise<TestEngine> {
   return TestEngine.open({ clock, config: `[limits]\nstorage_bytes_per_user = ${limit}` });
 }
 
-/** Returns a user's usage in `system.users`, as an administrator reads it. */
+/** Returns a user's usage according to `system.users`, as an administrator sees it. */
 async function used(userId = "ann"): Promise<unknown> {
   const before = engine.userId;
   engine.userId = "root";
@@ -46,7 +46,7 @@ async function used(userId = "ann"): Promise<unknown> {
   return bytes;
 }
 
-/** Returns the usage that a restarted server counts from the tables alone. */
+/** Returns the usage that a restarted server computes from the tables alone. */
 async function counted(): Promise<unknown> {
   await engine.restart();
   return await used();
@@ -217,7 +217,9 @@ test("a transaction can use space that has become free without a deletion", asyn
   expect(await used()).toBe(rowBytes("x".repeat(15_000)));
 });
 
-/** Inserts a row with a file of a given size. @param key If given, the request is a transaction. */
+/**
+ * Inserts a row with a file of the given size. @param key If given, the request is a transaction.
+ */
 function withFile(sql: string, size: number, key?: string): ReturnType<TestEngine["ask"]> {
   const bytes = new Uint8Array(size);
   return engine.ask(sql, {

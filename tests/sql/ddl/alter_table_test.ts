@@ -1,6 +1,6 @@
 /**
- * Tests ALTER TABLE on existing columns and constraints: rows in memory, in segments and after a
- * restart, rows of other owners, and subscriptions that continue.
+ * Tests ALTER TABLE on existing columns and constraints: with rows in memory, in segments and
+ * after a restart, with other owners' rows, and with subscriptions that continue.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -29,7 +29,7 @@ async function filled(where: string, columns: string, rows: string): Promise<str
   return table;
 }
 
-/** Alters a table. On request, the rows are then replayed from the log. */
+/** Alters a table. If `where` says so, then restarts, which replays the rows from the log. */
 async function alter(where: string, sql: string): Promise<void> {
   await engine.run(sql);
   if (where === "after a restart") await engine.restart();
@@ -105,7 +105,7 @@ describe.each(WHERE)("altered rows are read correctly %s", (where) => {
     ]);
     await alter(where, `ALTER TABLE ${table} ALTER j TYPE JSON`);
     await engine.run(`INSERT INTO ${table} VALUES (4, '[1,2]')`);
-    // A cast to JSON shows a value's stored text, which is the same document.
+    // A cast to JSON shows the stored text of a value, which is the same document.
     const documents = [...asJsonb, [4, "[1, 2]"]];
     const cast = `SELECT id, j::jsonb FROM ${table} ORDER BY id`;
     expect(await engine.rows(cast)).toEqual(documents);
@@ -264,7 +264,7 @@ describe("concurrent statements are correct during an alteration", () => {
     const clock = new ManualClock();
     await using paused = await TestEngine.open({ clock });
     await paused.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
-    // Each time slice ends at once, so the check of the rows yields between its steps.
+    // Each time slice ends immediately, so the check of the rows yields between its steps.
     const monotonicMs = clock.monotonicMs.bind(clock);
     clock.monotonicMs = () => {
       clock.advance(10);
@@ -279,7 +279,7 @@ describe("concurrent statements are correct during an alteration", () => {
     await altering;
     expect(await paused.failure("INSERT INTO t VALUES (3, NULL)")).toBe("NOT_NULL_VIOLATION@1");
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
-    // A query ends if it reads a column whose values have changed.
+    // A query that reads a column whose values have changed ends.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
     // There are enough segments for the read to be still running when the change is made.
     for (let id = 1; id <= 20; id += 1) {

@@ -29,7 +29,7 @@ async function filled(where: string, columns: string, rows: string): Promise<str
   return table;
 }
 
-/** Alters a table. On request, the rows are then replayed from the log. */
+/** Alters a table. If `where` says so, then restarts, which replays the rows from the log. */
 async function alter(where: string, sql: string): Promise<void> {
   await engine.run(sql);
   if (where === "after a restart") await engine.restart();

@@ -34,7 +34,7 @@ async function commented(): Promise<TestEngine> {
   return engine;
 }
 
-/** Returns all comments that the system views show, by object. */
+/** Returns all comments in the system views, by object. */
 async function comments(engine: TestEngine): Promise<readonly (readonly unknown[])[]> {
   return await engine.rows(`
     SELECT 'namespace ' || name, namespace_comment FROM system.namespaces WHERE name = 'app'

@@ -1,4 +1,6 @@
-/** Tests the names that a request's definitions create, and how they are searched afterwards. */
+/**
+ * Tests the names that the definitions in a request create, and how later statements find them.
+ */
 import { expect, test } from "bun:test";
 import { DefinedNames } from "../../../src/sql/ddl/defined_names.ts";
 import type { Statement } from "../../support/parsed.ts";

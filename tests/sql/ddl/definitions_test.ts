@@ -1,5 +1,6 @@
 /**
- * Tests CREATE TABLE and ALTER TABLE: the options of each element, and the effect on existing rows.
+ * Tests CREATE TABLE and ALTER TABLE: the options of each element, and the effect on existing
+ * rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -14,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Elements between the parentheses of CREATE TABLE that are refused, each with its code. */
+/** Elements of CREATE TABLE that are refused, each with its error code. */
 const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   [`id INT PRIMARY KEY${", CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
   [`id INT PRIMARY KEY${" CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],

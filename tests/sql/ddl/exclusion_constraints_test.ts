@@ -1,6 +1,6 @@
 /**
- * Tests EXCLUDE constraints: which rows they refuse, in memory and on disk, within a statement and
- * between transactions, and how they are added to a table with rows.
+ * Tests EXCLUDE constraints: which rows they reject, in memory and on disk, within a statement and
+ * between transactions, and how they are added to a table that has rows.
  */
 import { expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -18,7 +18,7 @@ async function opened(sql = STAYS): Promise<TestEngine> {
   return engine;
 }
 
-/** Returns the range of some days of January. */
+/** Returns a range of days in January. */
 function days(from: number, to: number, bounds = "[)"): string {
   const day = (of: number): string => `'2024-01-${String(of).padStart(2, "0")}'`;
   return `tsrange(${day(from)}, ${day(to)}, '${bounds}')`;
@@ -58,7 +58,7 @@ test("rows of one statement are compared at its end", async () => {
   const twice = `INSERT INTO app.stays VALUES (1, 1, ${days(1, 30)}), (2, 1, ${days(2, 3)}), (3, 1, ${days(8, 9)})`;
   expect(await codeOf(engine, twice)).toBe(VIOLATION);
   await engine.run(`INSERT INTO app.stays VALUES (1, 1, ${days(1, 3)}), (2, 1, ${days(3, 6)})`);
-  // Each range takes the place of the other one.
+  // The two ranges change places.
   await engine.run(
     `UPDATE app.stays SET during = CASE id WHEN 1 THEN ${days(3, 6)} ELSE ${days(1, 3)} END WHERE true`,
   );
@@ -196,7 +196,7 @@ testThoroughly("a large statement is compared like a small one", async () => {
     VIOLATION,
   );
   expect(await codeOf(engine, insert(10_000, 16_000, "int8range(g, g + 2)"))).toBe(VIOLATION);
-  // Each row takes the place of the next one.
+  // Each row moves into the place of the next one.
   await engine.run("UPDATE app.slots SET r = int8range(lower(r) + 1, upper(r) + 1) WHERE true");
   await engine.run(insert(10_000, 16_000, "int8range(g, g + 1)"));
   expect(await engine.rows("SELECT count(*), min(lower(r)) FROM app.slots")).toEqual([[12_001, 2]]);
@@ -284,7 +284,7 @@ test("rows of different users are not compared, neither by a statement nor by a 
   engine.userId = "root";
   const { error } = await engine.ask(add);
   expect(error?.code).toBe(VIOLATION);
-  // The ranges of another user are not shown.
+  // The message does not reveal another user's ranges.
   expect(error?.message).toContain("a row of a user overlaps another row");
 });
 

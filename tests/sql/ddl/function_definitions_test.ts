@@ -1,6 +1,6 @@
 /**
- * Tests CREATE, ALTER and DROP FUNCTION: what is refused by name, which objects a function keeps,
- * and the functions that are written out in the definitions of tables.
+ * Tests CREATE, ALTER and DROP FUNCTION: which names are refused, which objects a function depends
+ * on, and how functions are written out in the definitions of tables.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the code and the message of an error. */
+/** Returns the code and message of the error that a statement raises. */
 async function refusal(asked: TestEngine, sql: string): Promise<string> {
   const { error } = await asked.ask(sql);
   return error === undefined ? "none" : `${error.code}: ${error.message}`;

@@ -1,6 +1,6 @@
 /**
- * Tests GENERATED ALWAYS AS (…) STORED: values follow the columns from which they are computed,
- * however a row is written, and definitions that would break this are refused.
+ * Tests GENERATED ALWAYS AS (…) STORED: values always follow the columns from which they are
+ * computed, however a row is written, and definitions that would break this are refused.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

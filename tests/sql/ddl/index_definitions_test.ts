@@ -1,6 +1,6 @@
 /**
- * Tests CREATE INDEX on existing rows: while others write, across a restart, when it is killed, and
- * when duplicates make it fail.
+ * Tests CREATE INDEX on existing rows: while others write, across a restart, when it is killed,
+ * and when duplicates make it fail.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -29,7 +29,7 @@ async function indexNames(engine: TestEngine): Promise<unknown[]> {
   return rows.map((row) => row.join(" "));
 }
 
-/** Waits until the job that builds an index has begun. */
+/** Waits until the job that builds an index has started. */
 async function running(engine: TestEngine): Promise<Job> {
   for (let looks = 0; looks < 1000; looks += 1) {
     const job = engine.database.jobs.all().find(({ kind }) => kind === "index");
@@ -102,8 +102,8 @@ test("a duplicate ends the build, and the error names the key", async () => {
 
 test("a build that is interrupted by a stop is continued at the next start", async () => {
   await using engine = await filled();
-  // A server would end its requests first. This request outlives its database, which no longer
-  // accepts audit entries.
+  // A real server would end its requests first. This request outlives its database, which does not
+  // accept audit entries any more.
   const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
   await running(engine);
   await engine.restart();
@@ -117,7 +117,7 @@ test("a build that is interrupted by a stop is continued at the next start", asy
 test("after a restart, writers wait for the unique index that a transaction has committed", async () => {
   await using engine = await filled();
   await engine.run("CREATE TABLE app.child (id INT PRIMARY KEY, w TEXT)");
-  // A server would end its requests first. This request outlives its database.
+  // A real server would end its requests first. This request outlives its database.
   const asked = engine
     .ask(
       `BEGIN; ALTER TABLE app.t ADD CONSTRAINT t_w UNIQUE (w);

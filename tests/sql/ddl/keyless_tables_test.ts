@@ -1,6 +1,6 @@
 /**
- * Tests tables without a primary key, and primary keys that are added later. Rows stay distinct,
- * the hidden key stays hidden, and statements that need a key report that the table has none.
+ * Tests tables without a primary key, and primary keys added later. Rows stay distinct, the hidden
+ * key stays hidden, and statements that need a key report that the table has none.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

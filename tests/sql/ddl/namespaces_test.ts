@@ -1,4 +1,6 @@
-/** Tests namespaces: options and owners, the owner's rights, and which namespaces a caller sees. */
+/**
+ * Tests namespaces: options and owners, the owner's rights, and which namespaces each caller sees.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { CountingClock } from "../../support/counting_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";

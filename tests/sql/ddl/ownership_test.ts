@@ -1,6 +1,6 @@
 /**
- * Tests OWNER TO and CREATE EXTENSION as dumps contain them: they succeed if the requested state
- * already holds, and otherwise fail with a message.
+ * Tests OWNER TO and CREATE EXTENSION as they occur in dumps. They succeed if the requested state
+ * already holds, and fail with a message if it does not.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests partitioned tables beyond the cases of PostgreSQL: restarts, atomicity, rights, live
- * queries, statements that write meanwhile, and statements that are refused.
+ * Tests what the cases shared with PostgreSQL do not cover in partitioned tables: restarts,
+ * atomicity, rights, live queries, concurrent writers, and refused statements.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { ResultFollower } from "../../support/result_follower.ts";

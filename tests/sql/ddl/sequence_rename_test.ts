@@ -1,6 +1,6 @@
 /**
- * Tests ALTER SEQUENCE … RENAME TO: the DEFAULT of its column follows, and the sequence continues
- * to count.
+ * Tests ALTER SEQUENCE … RENAME TO: the DEFAULT of its column is updated, and the sequence goes on
+ * counting.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -27,7 +27,7 @@ test("a renamed sequence continues to count, for its column and for nextval", as
     [1, 11],
     [2, 12],
   ]);
-  // Numbers may have gaps after a restart.
+  // A restart may leave gaps in the numbers.
   expect(third?.[0]).toBeGreaterThan(2);
   expect(third?.[1]).toBeGreaterThan(12);
   expect(await failureText("SELECT nextval('app.free')")).toStartWith("OBJECT_NOT_FOUND");

@@ -1,6 +1,6 @@
 /**
- * Tests sequences and the columns that they number: they count 1, 2, 3, never issue a number twice,
- * and are created, altered and dropped with their columns.
+ * Tests sequences and the columns they number. They count 1, 2, 3, never issue a number twice, and
+ * are created, altered and dropped with their columns.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { HastyClock } from "../../support/hasty_clock.ts";
@@ -255,7 +255,7 @@ describe("statements create, alter and drop sequences", () => {
     expect(await engine.failure(`CREATE SEQUENCE app.${t}n`)).toStartWith("PERMISSION_DENIED");
     expect(await engine.failure(`DROP SEQUENCE app.${t}`)).toStartWith("PERMISSION_DENIED");
     expect(await values(`SELECT nextval('app.${t}u_id_seq')`)).toEqual([1]);
-    // A user who may write to the table may use the sequence of its default.
+    // A user who may write to the table may use the sequence in its default.
     expect(await values(`INSERT INTO app.${t}u DEFAULT VALUES RETURNING n`)).toEqual([1]);
     engine.userId = "sam";
     expect(await values(`SELECT nextval('app.${t}')`)).toEqual([2]);
@@ -420,11 +420,11 @@ test.each([
   const many =
     "SELECT min(n), max(n) FROM (SELECT nextval('a.s') - 10 FROM generate_series(1, 9000)) x(n)";
   expect(await slow.rows(many)).toEqual([[1, 9000]]);
-  // Each call of setval is a durable change to the catalog, so only a few rows make one.
+  // Each call to setval durably changes the catalog, so only a few rows make one.
   const back = `SELECT (SELECT count(setval('a.s', 10 + 0 * y)) FROM generate_series(1, 9000) y WHERE y % 300 = 1)`;
   expect(await slow.rows(`${back}; SELECT nextval('a.s')`)).toEqual([[11]]);
   await slow.run("SELECT setval('a.s', 10)");
-  // Setting the value of a sequence can also be rolled back, whether the value is increased or
+  // Setting the value of a sequence can be rolled back, too, whether the value is increased or
   // decreased.
   const set =
     "SELECT nextval('a.s'), setval('a.s', x), nextval('a.s') FROM (VALUES (40), (3)) v(x)";

@@ -1,5 +1,5 @@
 /**
- * Tests storages in SQL: statements and their refusals, and tables whose storage exists or is
+ * Tests storages in SQL: the statements and their refusals, and tables whose storage exists or is
  * missing.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -221,7 +221,7 @@ test("CREATE STORAGE refuses directories that are not allowed, not empty, or in 
     expect(await messageOf(sql)).toMatch(message);
   }
   expect(await engine.failure(create("fast"))).toBe("ALREADY_EXISTS@1:15");
-  // A sweep would remove a backup from this path.
+  // A sweep would delete a backup at this path.
   expect(await engine.failure(`BACKUP DATABASE TO '${root}/fast/segments/b'`)).toStartWith(
     "INVALID_OPTION@1",
   );
@@ -406,7 +406,7 @@ describe("a storage that is missing affects only its own tables", () => {
     renameSync(join(root, "fast"), away());
     expect(await engine.failure("STORAGE FLUSH TABLE t")).toStartWith("STORAGE_UNAVAILABLE@1");
     expect(existsSync(join(root, "fast"))).toBe(false);
-    // No file of `unread` was ever opened, but the files of `t` were.
+    // No file of `unread` has ever been opened, but files of `t` have.
     expect(await engine.failure("SELECT * FROM unread")).toStartWith("STORAGE_UNAVAILABLE@1");
     expect(await engine.failure("SELECT * FROM t")).toStartWith("STORAGE_UNAVAILABLE@1");
     await engine.database.close();

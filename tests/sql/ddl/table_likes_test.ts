@@ -1,6 +1,6 @@
 /**
- * Tests LIKE in CREATE TABLE: what each of its words copies. The new table is independent of the
- * original.
+ * Tests LIKE in CREATE TABLE: what each of its options copies, and that the new table is
+ * independent of the original.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests RENAME of tables, constraints and indexes: references to the table remain valid, even after
- * a restart, and a refused rename changes nothing.
+ * Tests RENAME of tables, constraints and indexes: references to the table remain valid, even
+ * after a restart, and a refused rename changes nothing.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

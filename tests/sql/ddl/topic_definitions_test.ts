@@ -1,6 +1,6 @@
 /**
- * Tests CREATE TOPIC, ALTER TOPIC, CLEAR TOPIC and DROP TOPIC, and the effect of table and
- * namespace changes on topics.
+ * Tests CREATE TOPIC, ALTER TOPIC, CLEAR TOPIC and DROP TOPIC, and how changes to tables and
+ * namespaces affect topics.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { ModelTopics } from "../../support/model_topics.ts";

@@ -1,4 +1,4 @@
-/** Tests CREATE, ALTER, DROP and SHOW of webhooks: names, options, rights, and side effects. */
+/** Tests CREATE, ALTER, DROP and SHOW for webhooks: names, options, rights, and side effects. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
 import { TestEngine } from "../../support/sql_engine.ts";

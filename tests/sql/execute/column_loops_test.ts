@@ -1,5 +1,5 @@
 /**
- * Verifies that a loop over a whole column computes the same values as an evaluation row by row.
+ * Verifies that a loop over an entire column computes the same values as row-by-row evaluation.
  * The tests run the same queries on a stored table, whose text arrives as undecoded bytes, and on
  * the same rows in a subquery, whose text arrives as strings. They also compare a top-n query with
  * a sort of all rows.
@@ -30,7 +30,7 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** These values are decoded strings, because a function without a loop produced them. */
+/** These values are decoded strings, because they come from a function that has no column loop. */
 const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
 
 describe("loops over whole columns return the same as loops over rows", () => {
@@ -65,7 +65,7 @@ describe("loops over whole columns return the same as loops over rows", () => {
     expect(await ask("n.t")).toEqual(await ask(STRINGS));
   });
 
-  // k is 0 to 884, so 2147482763 is the largest number that can be added to every k.
+  // k ranges from 0 to 884, so 2147482763 is the largest number that can be added to every k.
   test.each([
     ["k + 2147482763", [2147482763, 2147483647]],
     ["2147482763 + k", [2147482763, 2147483647]],

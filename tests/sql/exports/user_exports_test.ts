@@ -1,7 +1,7 @@
 /**
- * Tests EXPORT USER DATA in this process: the archive shows a single moment, each user has one open
- * export and one archive, and archives expire. Also tests KILL, DROP USER, a full disk, and the
- * remains after the server stops.
+ * Tests EXPORT USER DATA in-process: an archive shows a single point in time, each user has at
+ * most one open export and one archive, and archives expire. Also tests KILL, DROP USER, a full
+ * disk, and what remains after the server stops.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { readZip, textOf } from "../../support/zip_reader.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A disk whose free space a test determines. */
+/** A disk whose free space is set by a test. */
 class SmallDisk extends ForwardingDisk {
   free: number | undefined;
 
@@ -84,7 +84,7 @@ function codeOf(work: () => unknown): string {
   }
 }
 
-/** Returns the files below a directory of the data. */
+/** Returns the files below a folder of the data directory. */
 function filesIn(name: string): string[] {
   const root = join(engine.dataPath, name);
   if (!existsSync(root)) return [];
@@ -147,7 +147,8 @@ describe("the data of a user is exported", () => {
       engine.run("INSERT INTO none SELECT i FROM generate_series(1, 500) g(i)"),
     );
     const job = begunJob("ada");
-    // The job takes its first step before these statements run, and its other steps while they run.
+    // The job takes its first step before these statements run, and its other steps while they
+    // run.
     await clock.yield();
     await as("ada", () => engine.run("DELETE FROM none WHERE id > 10; DELETE FROM a"));
     await engine.run("STORAGE FLUSH ALL");

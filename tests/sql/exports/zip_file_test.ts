@@ -1,5 +1,6 @@
 /**
- * Tests archives as other programs read them: contents, names, ZIP64, and a failure in the middle.
+ * Tests archives as other programs read them: their contents, names, ZIP64, and a failure in the
+ * middle.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -23,7 +24,7 @@ function zipAt(name: string, options: Partial<ZipOptions> = {}): [ZipFile, strin
   return [new ZipFile({ disk: bunDisk, path, timeMs: AT, ...options }), path];
 }
 
-/** More than one piece of data that compresses well. */
+/** Compressible data longer than one piece. */
 const LONG = new TextEncoder().encode("a row that repeats\n".repeat(40_000));
 
 async function writeSample(zip: ZipFile): Promise<void> {

@@ -1,4 +1,4 @@
-/** Verifies that a file is removed if and only if no retained version of a row refers to it. */
+/** Verifies that a file is removed if and only if no retained row version refers to it. */
 import { afterEach, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +47,7 @@ async function run(database: Database, sql: string, file?: string): Promise<void
   expect(error).toBeUndefined();
 }
 
-/** Advances the time hour by hour, as in an idle server. */
+/** Advances the time hour by hour, as on an idle server. */
 async function pass(clock: ManualClock, hours: number): Promise<void> {
   for (let rest = hours; rest > 0; rest -= 1) {
     clock.advance(Math.min(rest, 1) * HOUR_MS);
@@ -101,7 +101,7 @@ test("isFileLive finds the row of a file by a key of any type", async () => {
   const entries = database.catalog.files.all();
   expect(entries).toHaveLength(keys.length);
   for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
-  // An older server that does not know this form would remove the file.
+  // An older server that did not know this form would remove the file.
   expect(entries.slice(0, 3).map(({ keyJson }) => keyJson)).toEqual([
     '[{"whole":"9223372036854775807"}]',
     '[{"hex":"00ff"}]',
@@ -120,7 +120,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   const release = database.blobs.hold();
   await run(database, "DROP TABLE doc");
   expect(database.catalog.files.all()).toHaveLength(1);
-  // A server that is killed before the backup ends leaves these files.
+  // A server killed before the backup ends leaves these files behind.
   const killed = freshDirectory();
   cpSync(directory, killed, { recursive: true });
   release();
@@ -129,7 +129,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   expect(storedFiles(killed)).toHaveLength(2);
   const again = await open(clock, killed);
   const kept = storedFiles(directory);
-  // The disk removes the other files after startup.
+  // The remaining files are removed after startup.
   await until(() => Bun.deepEquals(storedFiles(killed), kept));
   await again.database.close();
 });
@@ -190,7 +190,7 @@ test("sweepFiles yields to other work, and leaves the remaining files once it is
   await database.close();
 });
 
-/** Makes a table list this many additional files, without their bytes. */
+/** Makes a table list `count` additional files, without their contents. */
 function listFiles({ catalog }: Database, { count, name }: { count: number; name: string }): void {
   const { tableId = 0 } = catalog.table("default", name) ?? {};
   const entryOf = (fileId: string): FileEntry => ({

@@ -1,6 +1,6 @@
 /**
- * Tests uploads in requests with an idempotency key: they are listed by the commit of the request,
- * and removed completely if the request does not commit.
+ * Tests uploads in requests with an idempotency key: the commit of the request lists them, and
+ * they are removed completely if the request does not commit.
  */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -12,7 +12,7 @@ import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** Delays the syncs of uploads until a test releases them. */
+/** Holds back the syncs of uploads until a test releases them. */
 class GatedDisk extends ForwardingDisk {
   readonly reached = Promise.withResolvers<void>();
   readonly gate = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
 /**
- * Tests FILE('part') in INSERT, UPDATE and upserts: it takes effect completely or not at all, on
- * disk and in the file list.
+ * Tests FILE('part') in INSERT, UPDATE and upserts: it takes effect completely or not at all, both
+ * on disk and in the file list.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

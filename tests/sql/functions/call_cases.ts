@@ -1,4 +1,4 @@
-/** Lists calls of every scalar function, with the results of PostgreSQL. */
+/** Lists calls of every scalar function, with PostgreSQL's results. */
 import {
   CIDR,
   type DataType,

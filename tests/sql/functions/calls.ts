@@ -1,5 +1,5 @@
 /**
- * Calls functions, operators and aggregates as the executor does: it resolves, casts and evaluates
+ * Calls functions, operators and aggregates as the executor does: resolves, casts and evaluates
  * them.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "../../../src/base/seq.ts";
@@ -41,7 +41,7 @@ const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
 
-/** A substitute for the numbers of sequences, which no function under test takes. */
+/** Stands in for sequences, which no function under test uses. */
 const NO_SEQUENCES: SequenceCalls = {
   next: () => 0,
   current: () => 0,
@@ -80,7 +80,7 @@ export const CALL: CallDeps = {
   sleep: () => undefined,
 };
 
-/** Returns a number as it is written in a statement, with its sign. */
+/** Returns a number as written in a statement, with its sign. */
 export function num(digits: string): Argument {
   const literal = valueFromNumberText(digits);
   if (literal === undefined) throw new Error(`no number: ${digits}`);
@@ -145,7 +145,7 @@ export function nullOf(type: DataType): Argument {
   return { type, value: null };
 }
 
-/** An argument in short form: strings become TEXT, and numbers become literals. */
+/** An argument in short form. Strings stand for TEXT values, and numbers for literals. */
 export type Given = Argument | string | number | boolean | null;
 
 function argument(given: Given): Argument {
@@ -160,7 +160,7 @@ function castTo({ type, value }: Argument, to: DataType): Value {
   return value === null ? null : castValue(value, { from: type, to, mode: "implicit" });
 }
 
-/** The result of a call: the text of the value, and the name of its type. */
+/** The result of a call: its value as text, and the name of its type. */
 export interface Outcome {
   readonly text: string | null;
   readonly type: string;
@@ -204,7 +204,7 @@ export function prefix(op: string, operand: Given): Outcome {
   return outcome(form.result, value === null ? null : form.evaluate([value]));
 }
 
-/** Aggregates one group over rows of arguments. */
+/** Aggregates a single group over rows of arguments. */
 export function aggregate(
   name: string,
   types: readonly DataType[],
@@ -222,7 +222,7 @@ export function aggregate(
   return outcome(form.result, state.finish(0));
 }
 
-/** Returns the code of the error that a call raises, or the message of any other error. */
+/** Returns the code of the error that a call raises, or the message if it has no code. */
 export function errorCodeOf(call: () => unknown): string {
   try {
     call();
@@ -242,7 +242,7 @@ export function bytes(value: string): Given {
 }
 
 /**
- * A case: the function, its arguments, the text of the result (null means NULL), and its type if
- * relevant.
+ * A test case: the function, its arguments, the result as text (null means NULL), and the result
+ * type if it matters.
  */
 export type Case = readonly [string, readonly Given[], string | null, string?];

@@ -1,6 +1,6 @@
 /**
- * Verifies that every scalar function gives the results of PostgreSQL, and refuses the arguments
- * that PostgreSQL refuses. A function without a case fails the suite.
+ * Verifies that every scalar function returns PostgreSQL's results, and rejects the arguments that
+ * PostgreSQL rejects. A function without a case fails the suite.
  */
 import { expect, test } from "bun:test";
 import { functionNames } from "../../../src/sql/functions/registry.ts";
@@ -43,7 +43,7 @@ test.each(CASES.map((each) => [each[0], shown(each[1]), each[2], each] as const)
   },
 );
 
-/** The functions whose result differs at each call, or that need a catalog or a request. */
+/** Functions that return a different result at each call, or need a catalog or a request. */
 const STATEFUL_NAMES = [
   "current_setting",
   "pg_trigger_depth",
@@ -82,7 +82,7 @@ test("a NULL argument gives NULL, unless the function handles NULL itself", () =
       try {
         result = callFunction(name, ...withNull).text;
       } catch {
-        // An untyped NULL may match no overload.
+        // An untyped NULL may not match any overload.
         continue;
       }
       const seesNull = SEEING_NULL.has(name);

@@ -1,4 +1,7 @@
-/** Verifies that operators on shapes with very many points are refused, and do not block others. */
+/**
+ * Verifies that operators on shapes with very many points are refused before they block other
+ * work.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 

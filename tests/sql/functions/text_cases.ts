@@ -1,7 +1,4 @@
-/**
- * Lists calls of the functions for text, patterns, bytes and hashes, with the results of
- * PostgreSQL.
- */
+/** Lists calls of the functions for text, patterns, bytes and hashes, with PostgreSQL's results. */
 import { BIGINT, FLOAT, SMALLINT, UUID } from "../../../src/types/mod.ts";
 import {
   bytes,
@@ -227,7 +224,7 @@ const BYTES_CASES: readonly Case[] = [
   ["convert_from", [bytes("\\xe282ac"), "utf-8"], "€"],
 ];
 
-/** The numbers of PostgreSQL. */
+/** The expected numbers are PostgreSQL's. */
 const HASHES: readonly Case[] = [
   ["hashtext", ["a"], "1075015857"],
   ["hashtextextended", ["a", 7], "6761863715122467050"],

@@ -1,9 +1,9 @@
 /**
- * Tests views that run with the rights of their owner: who may read them, which rows they show to
- * each caller, and that no user can use them to show others more than the user may read.
+ * Tests views that run with their owner's rights: who may read them, which rows they show to each
+ * caller, and that no user can use them to show others more than that user may read.
  *
- * Ann is a user, Sam a service, Dora a dba. Ned is a user who owns the namespace ned. Only Dora and
- * root may read the salaries in app.people.
+ * Ann is a user, Sam a service and Dora a dba. Ned is a user who owns the namespace ned. Only Dora
+ * and root may read the salaries in app.people.
  */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -24,7 +24,7 @@ const SETUP = `
   CREATE POLICY authors ON app.posts FOR SELECT TO user USING (author = CURRENT_USER());
 `;
 
-/** The options of a view that everybody may read and that runs with the rights of its owner. */
+/** The options of a view that everybody may read and that runs with its owner's rights. */
 const OWN = "WITH (security_invoker = false, access_level = 'PUBLIC')";
 
 let engine: TestEngine;
@@ -168,7 +168,7 @@ describe("views can read other views", () => {
     await create("ned", `ned.outer ${OWN} AS SELECT id FROM app.inner`);
     await create("ned", "ned.plain AS SELECT id FROM ned.outer");
     expect(await as("ann", "SELECT count(*) FROM ned.plain")).toEqual([[3]]);
-    // Ned, a user, may no longer read the inner view.
+    // Ned, a user, may not read the inner view any more.
     await as("root", "ALTER VIEW app.inner SET (access_level = 'PRIVATE')");
     for (const view of ["ned.outer", "ned.plain"]) {
       expect(await as("sam", `SELECT count(*) FROM ${view}`)).toBe(

@@ -1,5 +1,5 @@
 /**
- * Tests views: which of them each caller sees, which properties are fixed at creation, and what
+ * Tests views: which of them each caller sees, what is fixed when they are created, and what
  * depends on them. A view never gives a caller access to additional rows.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";

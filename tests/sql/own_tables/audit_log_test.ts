@@ -1,5 +1,5 @@
 /**
- * Tests the audit log: all events are kept in order, across a restart and DROP USER, and within the
+ * Tests the audit log: all events are kept in order, across a restart and DROP USER, within the
  * size limits of the log. No event contains a literal of a user's statement.
  */
 import { expect, test } from "bun:test";
@@ -121,7 +121,7 @@ test("a full ring drops its oldest events, and logins do not displace changes", 
   expect(rows[0]?.[3]).toBe("create namespace");
   expect(rows[1]?.[2]).toBe("x3");
   expect(rows.at(-1)?.[2]).toBe(`x${AUDIT_RING_EVENTS + 2}`);
-  // After a restart, the log continues after the newest event.
+  // After a restart, writing continues after the newest event.
   const { clock, log } = auditOf(engine);
   const next = new AuditLog({ store, clock, log });
   await next.note({ action: "login", actor: "new", target: "new", outcome: "ok" });
@@ -168,7 +168,7 @@ test("a statement that is still allowed on a nearly full disk is recorded", asyn
   await using engine = await TestEngine.open({ disk, clock });
   await engine.run("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");
   freeBytes = 0;
-  // The disk is checked every ten seconds.
+  // Free disk space is checked every ten seconds.
   clock.advance(10_000);
   expect(errorCodeOf(() => auditOf(engine).store.requireFreeSpace())).toBe("DISK_FULL");
   await engine.run("DROP TABLE app.t; CREATE USER ann WITH PASSWORD 'Correct-horse-9'");

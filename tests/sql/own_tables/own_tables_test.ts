@@ -1,6 +1,6 @@
 /**
- * Tests the tables of the server that are not in the catalog. If a store is opened without the
- * definition of such a table, the table loses its rows.
+ * Tests the server's internal tables, which are not in the catalog. If a store is opened without
+ * the definition of such a table, the table loses its rows.
  */
 import { expect, test } from "bun:test";
 import { OWN_TABLES, ownTables } from "../../../src/sql/mod.ts";

@@ -1,9 +1,9 @@
 /**
- * Creates trees without the parts that comparisons must ignore: positions, source texts, absent
- * members, and, if one of the trees was printed, secrets.
+ * Strips from trees what comparisons must ignore: positions, source texts, absent members and, if
+ * one of the trees has been printed, secrets.
  */
 
-/** The text that a printed statement contains in place of a secret. */
+/** Stands in a printed statement in place of a secret. */
 const MASK = "***";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -18,14 +18,14 @@ export function bare(node: unknown): Json {
   if (typeof node !== "object" || node === null) return node as Json;
   const members = Object.entries(node)
     .filter(([key, value]) => key !== "_location" && key !== "sourceStart" && value !== undefined)
-    // The source of RESTORE is not part of the statement's text.
+    // Only the source of RESTORE is data; any other `source` repeats SQL text.
     .filter(([key]) => key !== "source" || ("type" in node && node.type === "restore"))
     .map(([key, value]) => [key, bare(value)] as const)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(members);
 }
 
-/** Returns a bare tree as it would be after printing, with every secret masked. */
+/** Returns a stripped tree as it would be after printing, with every secret masked. */
 export function masked(tree: Json): Json {
   return rewrite(tree, (node) => {
     const copy = { ...node };
@@ -37,7 +37,7 @@ export function masked(tree: Json): Json {
   });
 }
 
-/** Changes every object of a tree, beginning with the leaves. */
+/** Rewrites every object of a tree, starting from the leaves. */
 export function rewrite(node: Json, change: (node: { [key: string]: Json }) => Json): Json {
   if (Array.isArray(node)) return node.map((one: Json) => rewrite(one, change));
   if (typeof node !== "object" || node === null) return node;

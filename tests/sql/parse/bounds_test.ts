@@ -1,6 +1,6 @@
 /**
- * Verifies that a statement with too many instances of a construct is refused at the first instance
- * over the limit, with a message that names the construct.
+ * Verifies that a statement with too many instances of a construct is refused at the first
+ * instance over the limit, with a message that names the construct.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -126,7 +126,7 @@ test.each([
   ],
 ])("a statement is refused above the limit: %s", (_title, what, max, textOf) => {
   expect(parseStatements(textOf(max))).toHaveLength(1);
-  // Some constructs come in pairs, and the tables of long queries come in groups of 64.
+  // Some constructs come in pairs, and the tables in long queries in groups of 64.
   const error = refusalOf(textOf(max + 64));
   expect(error.code).toBe("LIMIT_EXCEEDED");
   expect(error.message).toContain(what);

@@ -1,8 +1,8 @@
 /**
- * Verifies that the parser reads statements that were not written for it in the same way as its two
- * oracles, and that a printed statement parses back to its tree.
+ * Verifies that the parser reads statements that were not written for it as its two oracles do,
+ * and that a printed statement parses to the same tree.
  *
- * The allowed differences between the parsers are listed in this file, with the reasons.
+ * This file lists the allowed differences between the parsers, with reasons.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -23,17 +23,17 @@ import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres
 
 const GENERATED = 400;
 const TIMEOUT_MS = 60_000;
-// The maximum length of texts that are sent to the library, whose time grows much faster than the
+// The maximum length of text to pass to the library, whose running time grows much faster than the
 // text.
 const LIBRARY_LENGTH_MAX = 90;
 const LIBRARY_LEAST = 2500;
-// The corpora that are not sent to the library, because their statements repeat a few forms with
-// other names and values.
+// The corpora not passed to the library, because their statements repeat a few forms with
+// different names and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
 
 /**
- * Statements that Tidemark accepts but PostgreSQL does not, identified by words that only Tidemark
+ * Statements that Tidemark accepts but PostgreSQL does not, recognised by words that only Tidemark
  * supports.
  */
 const OWN: readonly RegExp[] = [
@@ -55,12 +55,10 @@ const OWN: readonly RegExp[] = [
   /\bFLUSH_POLICY=/,
 ];
 
-/** A long run of EXCEPT is parsed as one EXCEPT of a union. */
+/** A long run of EXCEPT is parsed as a single EXCEPT of a union. */
 const LONG_EXCEPT = /(?:\bEXCEPT (?:ALL )?SELECT \d+ ){9}/;
 
-/**
- * Statements that PostgreSQL refuses in its grammar and Tidemark refuses only while binding them.
- */
+/** Statements that PostgreSQL's grammar rejects, and Tidemark rejects only during binding. */
 const REFUSED_LATER: readonly RegExp[] = [
   /BETWEEN CURRENT ROW AND 1 PRECEDING/,
   /FROM num FETCH FIRST 1 ROW WITH TIES/,
@@ -68,9 +66,7 @@ const REFUSED_LATER: readonly RegExp[] = [
   /\bnullif\(1\)/,
 ];
 
-/**
- * Statements that PostgreSQL refuses only while running them and Tidemark refuses in its grammar.
- */
+/** Statements that Tidemark's grammar rejects, and PostgreSQL rejects only when it runs them. */
 const REFUSED_EARLIER: readonly RegExp[] = [
   /^REFRESH MATERIALIZED VIEW CONCURRENTLY .* WITH NO DATA$/,
 ];
@@ -179,7 +175,7 @@ test.each(compared)(
       if (theirs === undefined) {
         expect([text, isKnown(text) || ours instanceof DatabaseError]).toEqual([text, true]);
       } else if (ours instanceof DatabaseError) {
-        // The construct is recognized but not supported, or the text contains no statement.
+        // Either the construct is recognised but not supported, or the text contains no statement.
         const isEarly = REFUSED_EARLIER.some((words) => words.test(text));
         const refusal = isEarly ? "INVALID_SQL" : "UNSUPPORTED_FEATURE";
         const reason = ours.code === "EMPTY_SQL" ? "EMPTY_SQL" : refusal;
@@ -240,7 +236,7 @@ function treeOf(text: string): Json {
   return bare(parseStatements(text));
 }
 
-/** Parses a text. @throws Any error that is not a refusal. */
+/** Parses a text. @throws any error that is not a refusal */
 function statementsOrRefusal(text: string): readonly Statement[] | DatabaseError {
   try {
     return parseStatements(text);

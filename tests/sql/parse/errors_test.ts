@@ -1,5 +1,5 @@
 /**
- * Verifies that the error of a text that cannot run gives the reason, the position, and what was
+ * Verifies that the error for SQL that cannot run gives the reason, the position, and what was
  * probably meant.
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Uses pgsql-ast-parser as an oracle for trees. Its tree and our tree are compared without the
- * parts that only one of them has.
+ * Uses pgsql-ast-parser as an oracle for trees. Its tree is compared with ours, without the parts
+ * that only one of them has.
  */
 import { parse } from "pgsql-ast-parser";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
@@ -22,7 +22,7 @@ export function treeForLibrary(text: string): Json {
     const { star: _star, text: _text, ...rest } = node;
     switch (node["type"]) {
       case "set":
-        // This node is an assignment; a SET statement has a variable instead.
+        // This node is an assignment. A SET statement has a variable instead.
         return "column" in rest ? without(rest, "type") : { ...rest, set: setValue(rest["set"]) };
       case "parameter":
         return without(rest, "index");
@@ -59,7 +59,7 @@ function singleFrom(node: JsonObject): Json {
   return Array.isArray(from) && from.length === 1 ? { ...node, from: from[0] } : node;
 }
 
-// In the library, a one-element list after IN is that element.
+// In the library, a one-element list after IN is just that element.
 function plainIn(node: JsonObject): Json {
   const { op, right } = node;
   if ((op !== "IN" && op !== "NOT IN") || !isObject(right) || right["type"] !== "list") return node;

@@ -1,17 +1,17 @@
 /**
- * Verifies that the tree is the same as pgsql-ast-parser's. For every statement that both can
- * parse, the two trees are equal once literals have a common form and the differences that `ast.ts`
- * lists are removed.
+ * Verifies that our tree is the same as pgsql-ast-parser's. For every statement that both can
+ * parse, the two trees are equal once literals have a common form and the differences listed in
+ * `ast.ts` have been removed.
  *
- * The generated statements avoid these faults of the library (12.0.2). In these cases,
+ * The generated statements avoid these faults of the library (12.0.2). For them,
  * `postgres_oracle_test.ts` compares our tree with PostgreSQL itself:
  *
- * - chains of UNION associate to the right, and ORDER BY and LIMIT after them belong to the last
+ * - chains of UNION are right-associative, and ORDER BY and LIMIT after them belong to the last
  *   block;
  * - `a = b IS NULL` is parsed as `a = (b IS NULL)`, and comparisons can be chained;
  * - `-1::int` casts the negative number, and `- 1` is an operator but `-1` is not;
- * - integers beyond 2^53 are rounded, `1e3` is the number 1 with the alias e3, and `0xff` is 0 with
- *   the alias xff;
+ * - integers beyond 2^53 are rounded, `1e3` is the number 1 with the alias e3, and `0xff` is 0
+ *   with the alias xff;
  * - VALUES as a value and CASE with some operands are refused as "ambiguous";
  * - SET (a, b) = (SELECT …), several FROM items of UPDATE, and `AS keyword` are refused;
  * - `||` binds as tightly as `+`;

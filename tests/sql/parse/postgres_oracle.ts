@@ -1,6 +1,6 @@
 /**
- * Uses PostgreSQL's own parser (libpg-query) as an oracle: it must produce the same tree for a text
- * and for the text that our printer creates from our tree.
+ * Uses PostgreSQL's own parser (libpg-query) as an oracle. It must produce the same tree for a
+ * text and for what our printer makes of our tree.
  */
 import { loadModule, parseSync } from "libpg-query";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -10,15 +10,15 @@ import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 await loadModule();
 
 const LEFT_OUT = /location|_len$|_start$|_end$|^row_format$/;
-/** All trees use the same few names, so each name is examined only once. */
+/** All trees use the same few names, so the decision for each name is cached. */
 const leftOut = new Map<string, boolean>();
 
 // A bit of frameOptions that records whether BETWEEN was written.
 const FRAMEOPTION_BETWEEN = 0x10;
 
 /**
- * Returns PostgreSQL's tree without positions. If a construct has two forms, the choice is ignored:
- * `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
+ * Returns PostgreSQL's tree without positions. Where a construct has two spellings, the tree does
+ * not show which was used: `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
  */
 export function postgresTree(text: string): string {
   return JSON.stringify(parseSync(text), (key, value: unknown) => {
@@ -35,7 +35,7 @@ function isLeftOut(key: string): boolean {
   return is;
 }
 
-/** Returns PostgreSQL's tree; undefined if PostgreSQL refuses the text. */
+/** Returns PostgreSQL's tree; undefined if PostgreSQL rejects the text. */
 export function postgresTreeIfRead(text: string): string | undefined {
   try {
     return postgresTree(text);
@@ -44,7 +44,7 @@ export function postgresTreeIfRead(text: string): string | undefined {
   }
 }
 
-/** Returns PostgreSQL's tree for our printer's text of our tree. */
+/** Returns PostgreSQL's tree for the output of our printer for our tree. */
 export function printedForPostgres(text: string): string {
   return parseStatements(text)
     .map((statement) => statementToSql(statement))
@@ -52,7 +52,7 @@ export function printedForPostgres(text: string): string {
     .replaceAll(/\b(CREATE|DROP) NAMESPACE\b/g, "$1 SCHEMA");
 }
 
-/** Returns whether our parser refuses a text. @throws Any error that is not a refusal. */
+/** Returns whether our parser rejects a text. @throws any error that is not a refusal */
 export function refuses(text: string): boolean {
   try {
     parseStatements(text);

@@ -2,7 +2,7 @@
  * Generates random statements as text, following the grammar in docs/reference/statements.md.
  *
  * There are three dialects, each a subset of the next: the statements that pgsql-ast-parser reads
- * without a known fault, the statements that PostgreSQL reads, and all statements of Tidemark.
+ * correctly, the statements that PostgreSQL reads, and all statements of Tidemark.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 
@@ -123,7 +123,7 @@ export class StatementGenerator {
       ` ON CONFLICT (a, b) DO UPDATE SET b = excluded.b WHERE ${this.expression()}`,
       " ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING",
     ]);
-    // PostgreSQL accepts no columns before DEFAULT VALUES.
+    // PostgreSQL does not accept columns before DEFAULT VALUES.
     const columns = source === "DEFAULT VALUES" ? "" : maybe(0.6, " (a, b)");
     const target = `${pick(TABLES)}${maybe(0.3, " AS k")}${columns}`;
     const tail = `${isQuery ? "" : conflict}${this.#returning()}`;
@@ -222,7 +222,7 @@ export class StatementGenerator {
     return `ALTER TABLE ${pick(TABLES)} ${list.join(", ")}`;
   }
 
-  /** Returns small statements. */
+  /** Returns short statements. */
   small(): string {
     const { pick } = this.#tools();
     const table = pick(TABLES);

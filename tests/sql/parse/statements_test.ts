@@ -1,4 +1,4 @@
-/** Verifies that every other form of a statement produces the node that `ast.ts` describes. */
+/** Verifies that every other statement form produces the node described in `ast.ts`. */
 import { expect, test } from "bun:test";
 import {
   equals,

@@ -1,12 +1,12 @@
 /**
- * Verifies that an option that takes a single word accepts it both bare and as a string, with the
- * same meaning, because other systems differ in this respect.
+ * Verifies that an option that takes a single word accepts it both unquoted and as a string, with
+ * the same meaning, because other systems differ on this.
  */
 import { expect, test } from "bun:test";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare } from "./bare.ts";
 
-/** Statements in which the words between two `§` are tried both bare and in quotes. */
+/** Statements in which the words between two `§` are tried both unquoted and in quotes. */
 const ALIKE: readonly string[] = [
   "CREATE USER §ada§ WITH PASSWORD 'p' ROLE §dba§",
   "CREATE USER IF NOT EXISTS §ada§ INTERNAL ROLE §service§ EMAIL 'a@b'",
@@ -39,7 +39,7 @@ const ALIKE: readonly string[] = [
   "SELECT EXTRACT(§year§ FROM a) FROM t",
 ];
 
-/** A bare word that is an option or a setting keeps its own kind of node. */
+/** An unquoted word that is an option or a setting keeps its own kind of node. */
 const withoutKinds = (node: unknown): unknown =>
   JSON.parse(JSON.stringify(node).replaceAll('"identifier"', '"string"'));
 

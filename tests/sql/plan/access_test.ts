@@ -1,6 +1,5 @@
 /**
- * Tests the limit on the number of keys that a plan looks up, which applies whatever the size of
- * the table.
+ * Tests the limit on the number of keys that a plan looks up, whatever the size of the table.
  */
 import { expect, test } from "bun:test";
 import type { TableEntry } from "../../../src/catalog/mod.ts";

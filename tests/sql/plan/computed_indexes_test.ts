@@ -1,8 +1,8 @@
 /**
- * Verifies that indexes over expressions and partial indexes find rows, refuse duplicates, and
- * never change a result. The tests examine plans and the number of rows that they read, and compare
- * statements over two tables with the same rows, only one of which has indexes. Keys are computed
- * in memory, in files, in transactions, in a later build of the index and after a restart.
+ * Verifies that partial indexes and indexes on expressions find rows, reject duplicates, and never
+ * change a result. The tests examine plans and the number of rows they read, and compare
+ * statements on two tables with the same rows, only one of which has indexes. Keys are computed in
+ * memory, in files, in transactions, in a later build of the index and after a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -49,13 +49,15 @@ function mostRows(plan: string): number {
   return Math.max(...Array.from(plan.matchAll(/; rows: (\d+)/g), ([, rows]) => Number(rows)));
 }
 
-/** Returns the message of the error with which a request fails. */
+/** Returns the error message with which a request fails. */
 async function messageOf(of: TestEngine, sql: string): Promise<string> {
   const { error } = await of.ask(sql);
   return error === undefined ? "none" : `${error.code}: ${error.message}`;
 }
 
-/** Compares the rows with those of the table without indexes, and returns them. */
+/**
+ * Asserts that a query returns the same rows as on the table without indexes, and returns them.
+ */
 async function requireSame(
   sql: string,
   params: Parameters = [],

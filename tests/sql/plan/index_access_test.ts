@@ -1,7 +1,7 @@
 /**
- * Verifies that conditions, orders and joins read a table through its secondary indexes, and give
- * the same results as a scan. The tests examine plans and the number of rows that they read, and
- * compare random statements over two tables with the same rows, only one of which has indexes.
+ * Verifies that conditions, orders and joins read a table through its secondary indexes, with the
+ * same results as a scan. The tests examine plans and the number of rows they read, and compare
+ * random statements on two tables with the same rows, only one of which has indexes.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

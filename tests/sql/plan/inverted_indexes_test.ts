@@ -1,8 +1,8 @@
 /**
- * Verifies that conditions on text search, LIKE, similarity, JSONB and arrays use inverted indexes,
- * and that the indexes never change a result. The tests examine plans and the number of rows that
- * they read, and compare random statements over two tables with the same rows, only one of which
- * has indexes, in memory, in files, after merges and after a restart.
+ * Verifies that conditions on text search, LIKE, similarity, JSONB and arrays use inverted
+ * indexes, and that these never change a result. The tests examine plans and the number of rows
+ * they read, and compare random statements on two tables with the same rows, only one of which has
+ * indexes: in memory, in files, after merges and after a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -53,7 +53,10 @@ function mostRows(plan: string): number {
   return Math.max(...Array.from(plan.matchAll(/; rows: (\d+)/g), ([, rows]) => Number(rows)));
 }
 
-/** Compares the rows with those of the table without indexes, and returns their number. */
+/**
+ * Asserts that a condition selects the same rows as on the table without indexes, and returns
+ * their number.
+ */
 async function requireSame(condition: string): Promise<number> {
   const sql = `SELECT id FROM docs WHERE ${condition} ORDER BY id`;
   const found = await engine.rows(sql);
@@ -62,7 +65,7 @@ async function requireSame(condition: string): Promise<number> {
 }
 
 describe("an inverted index finds rows", () => {
-  /** A condition, the words of its plan, and the maximum number of rows that it visits. */
+  /** A condition, the index named in its plan, and the maximum number of rows that it reads. */
   const FOUND: readonly (readonly [condition: string, index: string, rowsMax: number])[] = [
     [
       "to_tsvector('english', body) @@ to_tsquery('english', 'rewritten')",

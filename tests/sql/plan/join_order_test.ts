@@ -81,8 +81,8 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
     1995,
   ],
   ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
-  // Joins are reordered although these conditions could raise an error, because they refer only to
-  // the inner rows or to a key.
+  // These become joins although they could raise an error, because the parts that may fail refer
+  // only to inner rows or to a key.
   [
     "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.day > '2024-01-07' AND l.m < parts.p)",
     "semi",
@@ -114,7 +114,7 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
 describe("EXISTS is executed as a join", () => {
   test.each([...EXISTENCES])("%s becomes a %s join", async (condition, form, count) => {
     const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
-    // The subquery is evaluated even for rows without a match, and in conditions outside WHERE.
+    // In these forms, the subquery is evaluated even for rows without a match, and outside WHERE.
     const asked = `SELECT sum(CASE WHEN ${condition} THEN 1 ELSE 0 END) FROM parts`;
     expect(await planText(asked)).not.toContain(form);
     expect(await rowsOf(sql)).toEqual(await rowsOf(asked));
@@ -201,8 +201,8 @@ describe("bestTree chooses the order of joins", () => {
   });
 
   test("bestTree joins many relations that share a condition, starting with the smallest", () => {
-    // A chain of joins whose neighbours are far apart in the text, and one relation that no
-    // condition joins.
+    // A chain of joins whose neighbours are far apart in the text, and a relation that no
+    // condition connects.
     const chain = Array.from({ length: 40 }, (_, i) => (i * 17) % 40);
     const edges = chain.slice(1).map((right, i) => ({ left: chain[i] ?? 0, right, share: 0.1 }));
     const rows = Array.from({ length: 41 }, (_, i) => (i === 20 ? 1 : 10));

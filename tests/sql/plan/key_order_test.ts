@@ -1,8 +1,8 @@
 /**
- * Verifies that a primary key of several columns finds rows by its first columns, and in its order,
- * as an index does. The tests compare pages of two tables with the same rows, only one of which has
- * such a key, through memory, files, merges and a restart, and check the number of rows that a page
- * reads.
+ * Verifies that a primary key of several columns finds rows by its leading columns, and in its
+ * order, as an index does. The tests compare pages of two tables with the same rows, only one of
+ * which has such a key, in memory, in files, after merges and after a restart, and check the
+ * number of rows that a page reads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

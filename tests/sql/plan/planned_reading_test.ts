@@ -1,8 +1,8 @@
 /**
- * Verifies that a statement reads nothing if its conditions can hold for no row, joins columns that
- * are equal only through other columns, and computes LATERAL rows directly above the rows that they
+ * Verifies that a statement reads nothing if no row can satisfy its conditions, joins columns that
+ * are equal only through other columns, and computes LATERAL rows directly above the rows they
  * depend on. The tests check plans; `tests/sql/cases/planned.slt` compares the results with
- * PostgreSQL.
+ * PostgreSQL's.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -160,7 +160,7 @@ describe("LATERAL joins with rows of expressions become projections", () => {
 });
 
 describe("LATERAL joins with aggregates become grouped joins", () => {
-  // A subquery in the condition prevents the planner from rewriting LATERAL as a grouped join.
+  // A subquery in the condition keeps the planner from rewriting LATERAL as a grouped join.
   const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
 
   test.each([

@@ -1,6 +1,6 @@
 /**
  * Verifies that conditions on views, derived tables and WITH entries restrict the tables below
- * them, and that they stay above wherever moving them could change a result or reveal a row.
+ * them, but stay above wherever moving them could change a result or reveal a row.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

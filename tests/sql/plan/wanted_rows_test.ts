@@ -1,6 +1,6 @@
 /**
- * Verifies that a WITH entry with several readers computes only the rows that they want.
- * `tests/sql/cases/wanted.slt` compares the results with PostgreSQL.
+ * Verifies that a WITH query that is referred to several times computes only the rows that the
+ * references need. `tests/sql/cases/wanted.slt` compares the results with PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the number of rows that the scan or the filter above it yields. */
+/** Returns the number of rows that the scan, or the filter above it, yields. */
 async function rowsRead(sql: string): Promise<number> {
   const lines = (await engine.rows(`EXPLAIN ANALYZE ${sql}`)).map(([line]) => String(line));
   const at = lines.findIndex((line) => line.includes("Table Scan on default.t"));

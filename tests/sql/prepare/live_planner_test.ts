@@ -1,5 +1,5 @@
 /**
- * Verifies that subscribers share a group if and only if every message to them is the same, and
+ * Verifies that subscribers share a group if and only if they get exactly the same messages, and
  * that a query is refused if its plan cannot guarantee correct messages.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -204,7 +204,7 @@ test.each([
   expect(refusal(sql)).toBeUndefined();
 });
 
-/** The clock advances at each check, so that a second ends after a certain number of checks. */
+/** The clock advances at each check, so a second ends after a certain number of checks. */
 const LONG_QUERY = `SELECT id FROM t WHERE ${Array.from({ length: 10_000 }, (_, i) => `id > ${i}`).join(" AND ")}`;
 
 test("planLive stops at the time limit of the request", async () => {

@@ -1,8 +1,8 @@
 /**
- * Verifies that a plan is reused only if the text has the same meaning as before.
+ * Verifies that a plan is reused only for SQL with the same meaning.
  *
- * Every statement runs alone, through the cache, and within a longer text, without the cache. Both
- * results must be the same, whatever ran before.
+ * Every statement runs alone, through the cache, and within a longer request, without the cache.
+ * Both results must be the same, whatever ran before.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the result of the fast path, and checks that the general path agrees. */
+/** Returns the result of the fast path, after checking that the general path agrees. */
 async function answer(sql: string, parts: RequestParts = {}): Promise<unknown> {
   const alone = await engine.ask(sql, parts);
   const inText = await engine.ask(`BEGIN; ${sql}; COMMIT`, parts);

@@ -1,6 +1,6 @@
 /**
- * Tests that queries which call programs for many rows let other statements run, and that each call
- * still runs once.
+ * Verifies that queries that call programs for many rows let other statements run, and that each
+ * call still runs only once.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,4 +1,4 @@
-/** Tests calls of programs as statements: their results, effects, errors and ends. */
+/** Tests program calls as statements: their results, effects and errors, and how they end. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -38,7 +38,7 @@ async function failure(sql: string): Promise<string> {
   return error === undefined ? "none" : `${error.code}: ${error.message} | ${error.hint ?? ""}`;
 }
 
-/** Opens an engine with programs that take very long. */
+/** Opens an engine with programs that run practically forever. */
 async function withoutEnd(): Promise<TestEngine> {
   const other = await TestEngine.open({ clock: systemClock });
   await other.run(

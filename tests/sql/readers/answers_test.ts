@@ -1,5 +1,5 @@
 /**
- * Tests statements in a reader over rows that only the event loop has: system views, rows staged by
+ * Tests statements in a reader on rows that only the event loop has: system views, rows staged by
  * the transaction, and ids. Results are the same as on the event loop, and arrive in pieces.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -12,7 +12,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
-/** The number of rows, more than one answer contains. */
+/** A number of rows too large for one answer. */
 const MANY = 1300;
 
 describe("a statement in a reader has the same result as on the event loop", () => {
@@ -45,7 +45,8 @@ describe("a statement in a reader has the same result as on the event loop", () 
   });
 
   /**
-   * Runs a text on all three engines, two of which use readers. Returns the rows of all entries.
+   * Runs SQL on all three engines, two of which use readers. Returns the rows of all result
+   * entries.
    */
   async function all(sql: string): Promise<readonly (readonly unknown[])[]> {
     const expected = await here.ask(sql);
@@ -201,7 +202,7 @@ describe("JobAnswers sends rows to a reader in portions", () => {
     stagedOf: () => [],
   };
 
-  /** Returns the answers for the view `v`, and whether its rows were released. */
+  /** Returns the answers for the view `v`, and records whether its rows were released. */
   function over(portions: () => Iterable<readonly (readonly (string | null)[])[]>): JobAnswers {
     const view = { columns: [{ name: "x", type: TEXT }], isOpen: true, rows: portions };
     return new JobAnswers({ ...options, systemViews: new Map([["s.v", view]]) });

@@ -1,7 +1,7 @@
 /**
- * Verifies that a query that several readers divide among themselves has the same result as on the
- * event loop. The tables have random rows with NULLs in all columns, in memory and in several
- * segments, including replaced and deleted rows.
+ * Verifies that a query divided among several readers has the same result as on the event loop.
+ * The tables have random rows with NULLs in all columns, in memory and in several segments,
+ * including replaced and deleted rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -26,7 +26,7 @@ async function change(sql: string): Promise<void> {
 }
 
 /**
- * Runs a text on both engines. The results must be the same, in any order unless the text sorts the
+ * Runs SQL on both engines. The results must be the same, in any order unless the SQL sorts the
  * rows.
  */
 async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
@@ -128,7 +128,7 @@ const READS: readonly string[] = [
   "SELECT count(*) FROM (SELECT s FROM d.t LIMIT 9) AS few",
 ];
 
-/** Halves and quarters add up to the same sum in any order. */
+/** Halves and quarters have the same sum in any order. */
 const VALUES = `SELECT g, nullif(g * 7 % 13, 5), nullif((g * 31 % 97) * 90071992547409::BIGINT, 0),
   CASE WHEN g % 11 = 3 THEN NULL ELSE ((g * 37 % 1009) * 123456789012.25)::DECIMAL(30,2) END,
   (g * 17 % 64) / 4.0, CASE WHEN g % 9 < 2 THEN NULL ELSE chr(97 + g % 5) || g % 3 END,

@@ -1,6 +1,6 @@
 /**
- * Tests queries in VALUES, ON CONFLICT and RETURNING of a change, which a reader runs if they take
- * long. Each has the same result as on the event loop, which stays free in the meantime.
+ * Tests queries in VALUES, ON CONFLICT and RETURNING of a change. A reader runs them if they take
+ * a long time. Each has the same result as on the event loop, which stays free in the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -37,7 +37,7 @@ describe("evaluations in a reader have the result of the event loop", () => {
     await elsewhere[Symbol.asyncDispose]();
   });
 
-  /** Runs a text on both engines. The results and the remaining rows must be the same. */
+  /** Runs SQL on both engines. The results and the remaining rows must be the same. */
   async function both(sql: string, parts: RequestParts = {}): Promise<void> {
     const told = async (engine: TestEngine): Promise<unknown> => {
       const { error, results } = await engine.ask(sql, parts);
@@ -89,7 +89,7 @@ describe("evaluations in a reader have the result of the event loop", () => {
     "INSERT INTO e.t VALUES (-30, (SELECT 1), 'x'), (-31, (SELECT id FROM e.t), 'x')",
     "INSERT INTO e.u VALUES (-30, (SELECT 99999), NULL), (-31, (SELECT 100000), NULL)",
     "INSERT INTO e.t VALUES (-40, (SELECT 1), 'x'), (-40, (SELECT 1), 'y')",
-    // A transaction sees what its earlier statements staged.
+    // A transaction sees what its earlier statements have staged.
     `BEGIN; DELETE FROM e.t WHERE id < 100;
       INSERT INTO e.t VALUES (-50, (SELECT count(*) FROM e.t), 'x'), (100, 0, (SELECT min(s) FROM e.t))
         ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) + 1 FROM e.t) RETURNING *, (SELECT count(*) FROM e.t);

@@ -1,6 +1,6 @@
 /**
- * Tests EXPLAIN ANALYZE in readers: it runs where the statement would run, and shows the same
- * figures for each node as on the event loop, except for work that readers repeat.
+ * Tests EXPLAIN ANALYZE in readers: it runs where the statement itself would run, and shows the
+ * same figures for each node as on the event loop, except for work that readers repeat.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** The number of rows. It is large enough for each reader to have more than one row group. */
+/** The number of rows, large enough to give each reader more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;
@@ -63,7 +63,10 @@ function flat(node: PlanNode): PlanNode[] {
   return [node, ...node.children.flatMap(flat)];
 }
 
-/** Returns the name, rows and loops of each node, and the number of rows read and spilled. */
+/**
+ * Returns the name, rows, loops and number of segments read of each node, and whether it spilled
+ * nothing.
+ */
 function measured(plan: PlanNode): unknown[] {
   return flat(plan).map(({ loops, node, rows, segments_read: read, spilled_bytes: spilled }) => [
     node,
@@ -149,8 +152,8 @@ describe("EXPLAIN ANALYZE measures a query in a reader", () => {
     const byNode = Object.fromEntries(grouped.map((node) => [node.node, node]));
     expect(byNode["Table Scan"]).toMatchObject({ rows, loops: 3, segments_read: 1 });
     expect(byNode["Aggregate"]).toMatchObject({ rows: 7, loops: 1 });
-    // The rows are in one segment and one memtable. A reader without rows has no row groups to
-    // report.
+    // The rows are in one segment and one memtable. A reader that gets no rows reports no row
+    // groups.
     expect([7, 14]).toContain(byNode["Aggregate"]?.partial_rows ?? 0);
     const top = flat(await planIn(divided, "SELECT v FROM t ORDER BY v DESC LIMIT 4"));
     expect(top.find(({ node }) => node === "Sort")).toMatchObject({ rows: 4, loops: 1 });
@@ -177,8 +180,8 @@ describe("EXPLAIN ANALYZE measures a query in a reader", () => {
 
   test("EXPLAIN ANALYZE discards a plan on which the readers no longer agree", async () => {
     const plan = await planIn(divided, "SELECT DISTINCT id FROM t");
-    // The parts of the wide query produce more rows than are gathered, so it is restarted in one
-    // reader.
+    // The parts of the wide query return more rows than may be gathered, so it is restarted in a
+    // single reader.
     const wide = await planIn(divided, "SELECT DISTINCT id, repeat('x', 100) AS x FROM t");
     expect(plan.readers?.length).toBe(3);
     expect(wide.readers).toHaveLength(1);

@@ -8,7 +8,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 class RunningClock extends ManualClock {
-  /** The time that a check of the clock takes, in milliseconds. */
+  /** How long a check of the clock takes, in milliseconds. */
   msPerLook = 0;
   #passedMs = 0;
 
@@ -30,11 +30,11 @@ test("a statement begins in a reader if it took long in one, but not if only its
   });
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 5)");
   const sql = "SELECT sum(v) FROM t";
-  /** Runs the query, and returns the number of times that it was sent to a reader. */
+  /** Runs the query, and returns how often it was sent to a reader. */
   const jobs = async (ms: { readonly here: number; readonly there: number }): Promise<number> => {
     const before = readers.jobCount;
     clock.msPerLook = ms.here;
-    // The query's first time slice is the current one.
+    // The current time slice is the query's first one.
     const rows = engine.rows(sql);
     clock.msPerLook = ms.there;
     expect(await rows).toEqual([[5]]);

@@ -1,7 +1,7 @@
 /**
- * Tests statements that read versions that merges have moved to history, either in a transaction
- * that is older than the changes or because `_deleted` selects deleted rows. The statements run on
- * the event loop, in a reader, divided among several readers, and in threads.
+ * Tests statements that read versions which merges have moved to history, either because their
+ * transaction is older than the changes, or because `_deleted` selects deleted rows. The
+ * statements run on the event loop, in a reader, divided among several readers, and in threads.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -14,8 +14,8 @@ const FILL = `CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');
   INSERT INTO t SELECT g, g FROM generate_series(1, ${ROWS}) AS x(g); STORAGE FLUSH TABLE t`;
 
 /**
- * Changes that update or delete most rows, and insert some of the deleted ones again. A merge does
- * not cover all of them.
+ * Changes that update or delete most rows, and insert some of the deleted ones again. A merge
+ * includes only some of them.
  */
 const CHANGES = [
   "UPDATE t SET v = -v WHERE id % 3 = 0",
@@ -63,8 +63,8 @@ for (const [place, options] of PLACES) {
     expect(again).toEqual(BEFORE);
     expect(all).toEqual(Array.from({ length: ROWS }, (_, index) => [index + 1, index + 1]));
     expect([updated, deleted]).toEqual([[[3]], [[4]]]);
-    // Another request has deleted the row that the transaction updates, and history already
-    // contains the tombstone.
+    // Another request has deleted the row that the transaction updates, and the tombstone is
+    // already in history.
     expect((await changing).error?.code).toBe("SERIALIZATION_FAILURE");
   });
 

@@ -1,6 +1,6 @@
 /**
  * Verifies that a reader keeps the newest plans up to a limit on their estimated size, which grows
- * with their texts.
+ * with the length of their SQL.
  */
 import { expect, test } from "bun:test";
 import { KeptPlans } from "../../../src/sql/readers/kept_plans.ts";
@@ -12,7 +12,7 @@ function statementOf(textLength: number): QueryStatement {
   return { type: "select", columns: [], _location };
 }
 
-/** Returns which of the numbers 0 to 299 were kept. */
+/** Returns which of the plans 0 to 299 were kept. */
 const kept = (plans: KeptPlans<string>): number[] =>
   Array.from({ length: 300 }, (_, number) => number).filter((number) => plans.has(number));
 
@@ -65,7 +65,7 @@ test("a reader knows the plans that the event loop expects, also after a failure
   await engine.run(first);
   const { error } = await engine.ask(`SELECT 1 / (id - id), ${outputs} FROM t`);
   expect(error?.code).toBe("DIVISION_BY_ZERO");
-  // The limit is reached at about the twelfth plan, and the first one is then discarded.
+  // The limit is reached at about the twelfth plan, so the first one is discarded.
   for (let number = 0; number < 14; number += 1) {
     await engine.run(`SELECT id AS c${number}, ${outputs} FROM t`);
     expect((await engine.rows(first)).flat()).toHaveLength(501);

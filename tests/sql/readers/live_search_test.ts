@@ -1,7 +1,7 @@
 /**
- * Verifies that a snapshot whose rows a reader finds equals the result of a SELECT at its boundary,
- * from memtables and segments alike, whatever is written, flushed or altered while it is read. The
- * readers of the test database run on this thread and take every search.
+ * Verifies that a snapshot whose rows a reader finds equals the result of a SELECT at its
+ * boundary, from memtables and segments alike, whatever is written, flushed or altered while it is
+ * being read. The test database's readers run in this thread and take every search.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -163,7 +163,7 @@ test("the snapshot stays at its boundary while rows are changed, flushed and mer
   ];
   for (const [index, step] of steps.entries()) {
     await until(() => sink.batches().length > index);
-    // One search begins before the change, and the next after it.
+    // One search starts before the change, and the next one after it.
     if (index < 3) subscription.nextBatch();
     await run(step);
   }
@@ -210,7 +210,8 @@ test("searches that end in any way make way for waiting ones", async () => {
   const sql = "SELECT id, n FROM f.t WHERE n = 9";
   const failing = "SELECT id FROM f.t WHERE 100 / (n - 7) > 3";
   const all = Array.from({ length: 40 }, (_, index) => follow(index % 4 === 3 ? failing : sql));
-  // Some searches wait for a time slice, some wait for a reader, and some already have a reader.
+  // Some searches are waiting for a time slice, some are waiting for a reader, and some already
+  // have one.
   const turns = [0, 1, 2, 3, 4, 5].map((turn) => turn * 3);
   for (const turn of turns) {
     all[turn]?.subscription.close();

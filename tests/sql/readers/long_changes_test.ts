@@ -1,7 +1,7 @@
 /**
- * Tests changes whose rows a reader reads. Meanwhile, other requests write or end the change, or
- * the write of the change fails. Each change is one commit or none, and the reader sees later
- * changes correctly.
+ * Tests changes whose rows are read by a reader, while other requests write or end the change, or
+ * its own write fails. Each change is one commit or none, and the reader sees later changes
+ * correctly.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -10,7 +10,7 @@ import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { FullDisk } from "../../support/full_disk.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** The number of rows, more than are staged in a tick. */
+/** The number of rows, more than can be staged in a tick. */
 const ROWS = 20_000;
 
 let disk: FullDisk;

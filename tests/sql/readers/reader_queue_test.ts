@@ -11,7 +11,7 @@ interface Statement {
   readonly number: number;
 }
 
-/** A pool of readers that each run one statement of the queue at a time. */
+/** A pool of readers, each of which runs one statement from the queue at a time. */
 class Readers {
   readonly queue = new ReaderQueue<Statement>();
   readonly atWork: Statement[] = [];
@@ -31,7 +31,7 @@ class Readers {
     return statement;
   }
 
-  /** Ends the statement that began first, or the one at a position. */
+  /** Ends the statement that began first, or the one at the given position. */
   end(at = 0): void {
     const [ended] = this.atWork.splice(at, 1);
     if (ended === undefined) throw new Error("No statement is at work");
@@ -110,7 +110,7 @@ describe("ReaderQueue divides readers among users", () => {
       const random = new SeededRandom(seed);
       const below = (count: number): number => Math.floor(random.unit() * count);
       const readers = new Readers(1 + below(4));
-      /** For each user who waits without a reader, the users served since the wait began. */
+      /** For each user who waits without a reader, the users served since that wait began. */
       const overtaken = new Map<string, string[]>();
       for (let step = 0; step < 400; step += 1) {
         const waiting = readers.queue.all();
@@ -132,7 +132,7 @@ describe("ReaderQueue divides readers among users", () => {
           expect(Math.min(...ofUser.map(({ number }) => number))).toBe(served.number);
           overtaken.delete(served.userId);
           const passed = [...overtaken].filter(([userId]) => before.get(userId) === 0);
-          // While a user has no reader, every other user is served first at most once.
+          // As long as a user has no reader, every other user is served first at most once.
           for (const [, others] of passed) expect(others).not.toContain(served.userId);
           for (const [, others] of passed) others.push(served.userId);
         }

@@ -1,6 +1,6 @@
 /**
- * Verifies that a query has the same result in a reader as on the event loop, whatever was written,
- * flushed, merged, altered or rolled back before, and from memtables and segments alike.
+ * Verifies that a query has the same result in a reader as on the event loop, whatever was
+ * written, flushed, merged, altered or rolled back before, from memtables and segments alike.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await elsewhere[Symbol.asyncDispose]();
 });
 
-/** Runs a text on both engines. The rows of its last statement must be the same. */
+/** Runs SQL on both engines. The rows of its last statement must be the same. */
 async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   const expected = await here.ask(sql);
   const actual = await elsewhere.ask(sql);
@@ -35,7 +35,7 @@ async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   return actual.results.at(-1)?.rows ?? [];
 }
 
-/** Runs a text on both engines. It must succeed. */
+/** Runs SQL on both engines. It must succeed. */
 async function change(sql: string): Promise<void> {
   await here.run(sql);
   await elsewhere.run(sql);
@@ -152,7 +152,7 @@ describe("a reader returns the same result as the event loop", () => {
   });
 });
 
-/** Changes to all rows of `r.c`, whose first column is its key. */
+/** Changes to all rows of `r.c`. Its first column is its key. */
 const CHANGES = [
   "INSERT INTO r.c SELECT g, g % 5, g::TEXT FROM generate_series(1, 9000) AS x(g)",
   "INSERT INTO r.c (s, id) SELECT s || '!', id + 20000 FROM r.c WHERE id > 4000 ORDER BY id DESC",

@@ -1,6 +1,6 @@
 /**
- * Tests statements that wait for a reader: their order, the rows that they read once they begin,
- * and the events that end their wait. The only reader is occupied until a test releases it.
+ * Tests statements that wait for a reader: their order, the rows they read once they begin, and
+ * the events that end their wait. The only reader is occupied until a test releases it.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
@@ -37,13 +37,13 @@ beforeEach(async () => {
 });
 afterEach(() => engine[Symbol.asyncDispose]());
 
-/** The names of the statements in the order in which they ended. */
+/** The names of the statements, in the order in which they ended. */
 let ends: string[] = [];
 beforeEach(() => {
   ends = [];
 });
 
-/** Sends a user's statement. The first statement gets the reader, and the others wait. */
+/** Sends a user's statement. The first statement gets the reader, and the others have to wait. */
 function send(
   sql: string,
   { name = sql, userId = "root", ...parts }: RequestParts & { name?: string; userId?: string } = {},
@@ -54,7 +54,7 @@ function send(
   return answer;
 }
 
-/** Returns the rows of a response that must be a success. */
+/** Returns the rows of a response that must be successful. */
 function rowsOf({ error, results }: SqlResponse): unknown {
   expect(error?.message).toBeUndefined();
   return results.at(-1)?.rows;
@@ -220,7 +220,7 @@ test("statements run on the event loop if no reader starts, with one warning", a
   expect(answers.map(({ error }) => error)).toEqual([undefined, undefined, undefined]);
   expect(await engine.rows("SELECT sum(v) FROM u")).toEqual([[30]]);
   expect(warnings.filter((text) => text.includes("reader thread"))).toHaveLength(1);
-  // Starting the reader is tried again later.
+  // The pool tries again later to start the reader.
   readers.isFailingStarts = false;
   clock.advance(2000);
   expect(await engine.rows(SUM)).toEqual([[30]]);
@@ -235,7 +235,7 @@ test("statements wait for a reader that starts slowly, even after another one wa
   clock.advance(200);
   expect((await first).error?.code).toBe("STATEMENT_TIMEOUT");
   const next = send(SUM);
-  // The time after which a reader that has not started counts as hung.
+  // Not enough time for a reader that has not started to count as hanging.
   clock.advance(10_000);
   expect([counts().waiting, warnings]).toEqual([1, []]);
   readers.release();
@@ -263,7 +263,7 @@ test("a query that lists the running statements does not wait for them", async (
   await until(() => engine.database.readerCounts()?.busy === 2);
   const another = engine.rows("SELECT count(*) FROM system.tables");
   await until(() => counts().waiting === 2);
-  // Every user may read this view, so the query does not need a separate reader.
+  // Every user may read this view, so the query gets no separate reader.
   const own = send("SELECT count(*) FROM system.my_jobs");
   await until(() => counts().waiting === 3);
   readers.release();

@@ -1,7 +1,7 @@
 /**
- * Tests WITH that changes rows: owners, transactions, foreign keys, long statements and refusals,
- * with rows that are read on the event loop and in a reader. The cases in `changes_in_with.slt`
- * have the results of PostgreSQL.
+ * Tests WITH clauses that change rows: owners, transactions, foreign keys, long statements and
+ * refusals, with rows read on the event loop and in a reader. The cases in `changes_in_with.slt`
+ * have PostgreSQL's results.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../src/base/limits.ts";

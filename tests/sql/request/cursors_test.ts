@@ -1,6 +1,6 @@
 /**
  * Tests DECLARE, FETCH, MOVE and CLOSE: every direction, the lifetime of a cursor, its limits, and
- * its rights.
+ * the rights it needs.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,4 +1,4 @@
-/** Tests the response to a request whose statement encounters damage on disk. */
+/** Tests the response to a request whose statement hits damage on disk. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";
@@ -24,8 +24,7 @@ afterEach(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-// These queries cover both the first statement that encounters the damage and later statements,
-// which find a quarantined segment.
+// The first statement hits the damage itself. Later ones find a quarantined segment.
 test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
   "damage that %s meets is an error of its statement, and those before it have ended",
   async (query) => {

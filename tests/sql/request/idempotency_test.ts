@@ -1,6 +1,6 @@
 /**
- * Tests requests with an idempotency key: each runs once, completely, for its user, for a limited
- * time, and across a restart.
+ * Tests requests with an idempotency key: each runs once, completely, for its user, within a time
+ * limit, and across a restart.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -56,7 +56,7 @@ test("all statements of a text are one transaction", async () => {
   expect([error?.code, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
   expect(results).toEqual([]);
   expect(await count()).toBe(1);
-  // A failure leaves no record, so the key may be used again, and a different body causes no
+  // A failure leaves no record, so the key may be used again, and a different body does not
   // conflict.
   const text = "INSERT INTO t VALUES (2, 1); UPDATE t SET v = v + 1; SELECT sum(v) FROM t";
   expect((await ask(text, key)).results.map(({ rowCount }) => rowCount)).toEqual([1, 2, 1]);
@@ -148,7 +148,9 @@ test("an expired key can be used again, and its record is removed", async () => 
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
 });
 
-/** Returns the segments of records once the store has had time to drop some of them. */
+/**
+ * Returns the segments that contain records, after the store has had time to drop some of them.
+ */
 async function segmentsOfRecords(wanted: number): Promise<string[]> {
   const directory = join(engine.dataPath, "segments", "4294967295");
   const listed = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg"));

@@ -1,7 +1,6 @@
 /**
- * Tests statements that give rows other primary keys: within transactions, among concurrent
- * writers, in live queries, and in tables of users. `cases/key_changes.slt` has the results of
- * PostgreSQL.
+ * Tests statements that change the primary keys of rows: in transactions, with concurrent writers,
+ * in live queries, and in USER tables. `cases/key_changes.slt` has PostgreSQL's results.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

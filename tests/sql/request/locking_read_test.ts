@@ -26,7 +26,7 @@ beforeEach(async () => {
   );
 });
 
-/** An open transaction. Its statements return rows, or the code of a failure. */
+/** An open transaction. Its statements return rows, or the code with which they failed. */
 interface Tx {
   readonly sql: (sql: string) => Promise<unknown>;
 }

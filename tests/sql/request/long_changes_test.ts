@@ -37,7 +37,7 @@ async function totals(table = "t"): Promise<readonly unknown[]> {
   return row ?? [];
 }
 
-/** Starts a statement that must not end in its first time slice. */
+/** Starts a statement that must not end within its first time slice. */
 function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse> } {
   let isOver = false;
   const ended = engine.ask(sql).finally(() => {
@@ -158,7 +158,7 @@ describe("long changes are computed column by column", () => {
   const rowsOf = (from: string): Promise<readonly unknown[]> =>
     engine.rows(`SELECT id, ${shown} FROM ${from} ORDER BY id`);
   const expectRows = async (expected: readonly unknown[], from = "m"): Promise<void> => {
-    // If the assertion printed the differences between so many rows, it would take minutes.
+    // Comparing strings, because printing the differences between so many rows would take minutes.
     expect(JSON.stringify(await rowsOf(from)) === JSON.stringify(expected)).toBe(true);
   };
 
@@ -282,7 +282,7 @@ describe("a change that is refused in the middle leaves nothing", () => {
 describe("concurrent writes during a long change are detected", () => {
   test("a change runs again on the new rows if others write its rows", async () => {
     const long = begin("UPDATE t SET v = v + 1");
-    // A short statement runs in the same tick in which it is sent.
+    // A short statement runs in the tick in which it is sent.
     await Promise.all([
       engine.run("UPDATE t SET v = 1000 WHERE id = 5"),
       engine.run("DELETE FROM t WHERE id = 6"),
@@ -375,7 +375,10 @@ describe("a change that ends at its second time slice releases its files", () =>
   });
   afterEach(() => hasty[Symbol.asyncDispose]());
 
-  /** Files that a query still reads are kept when their table is dropped. */
+  /**
+   * Drops the table, and asserts that its files disappear. They would be kept if a query still
+   * read them.
+   */
   async function expectNothingKept(): Promise<void> {
     const segments = join(hasty.dataPath, "segments");
     await hasty.run("DROP TABLE read");
@@ -402,7 +405,7 @@ describe("a change that ends at its second time slice releases its files", () =>
     "DELETE FROM read",
     "INSERT INTO written SELECT id + 1 FROM read",
   ])("the time limit ends a change: %s", async (sql) => {
-    // Some of these changes time out before the first time slice, and some in later ones.
+    // Some of these changes time out before the first time slice, and others in later ones.
     for (let timeoutMs = 1; timeoutMs <= 201; timeoutMs += 20) {
       const { error } = await hasty.ask(`BEGIN; ${sql}; ROLLBACK`, { timeoutMs });
       if (error === undefined) break;

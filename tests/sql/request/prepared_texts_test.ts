@@ -1,4 +1,4 @@
-/** Tests PREPARE, EXECUTE and DEALLOCATE within one text. */
+/** Tests PREPARE, EXECUTE and DEALLOCATE within a single request. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 

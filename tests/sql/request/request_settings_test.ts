@@ -1,6 +1,6 @@
 /**
  * Tests SET and SHOW: which settings last for the rest of a request and which for its transaction,
- * and which values are accepted. A statement gets no more time than SET allowed.
+ * and which values are accepted. No statement gets more time than SET allowed.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
@@ -37,7 +37,7 @@ beforeEach(() => {
   engine.userId = "root";
 });
 
-/** Returns the value of a setting that SHOW reports after running a text. */
+/** Returns the value that SHOW reports for a setting after some SQL has run. */
 async function shownAfter(sql: string, name: string): Promise<unknown> {
   return (await engine.rows(`${sql}; SHOW ${name}`))[0]?.[1];
 }
@@ -312,7 +312,7 @@ test("a statement ends at the time set by SET, and the request at its own limit"
   );
   expect(clock.elapsedMs - start).toBeLessThan(1000);
 
-  // Each statement gets its full time, and all of them share the request's time.
+  // Each statement may use its full time, but all of them share the request's time.
   const selects = Array.from({ length: 200 }, () => "SELECT 1").join(";");
   await engine.run(`SET statement_timeout = 40; ${selects}`);
   expect(

@@ -1,6 +1,6 @@
 /**
- * Tests the state that a transaction keeps between its requests and that ROLLBACK TO restores: SET
- * CONSTRAINTS, row locks and claims of foreign keys. Prepared statements remain.
+ * Tests the state that a transaction keeps between its requests, and that ROLLBACK TO restores:
+ * SET CONSTRAINTS, row locks and foreign key claims. Prepared statements are not affected.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -54,7 +54,7 @@ test("ROLLBACK TO releases the row locks since the savepoint", async () => {
   const kept = "SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT";
   expect(await engine.failure(kept, second)).toBe("LOCK_NOT_AVAILABLE@1:0");
   await engine.run("UPDATE t SET v = 0 WHERE id = 1");
-  // The first transaction no longer locks that row, so this change to the row is not a conflict.
+  // The first transaction does not lock that row any more, so changing it is no conflict.
   await engine.run("COMMIT", first);
 });
 

@@ -1,6 +1,6 @@
 /**
- * Tests PG_SLEEP: it takes the requested time and delays no other request, is allowed only in
- * certain places, and can be ended.
+ * Tests PG_SLEEP: it takes the requested time, delays no other request, is allowed only in certain
+ * places, and can be ended.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
@@ -20,7 +20,7 @@ afterEach(() => engine[Symbol.asyncDispose]());
 
 const RUNNING = "SELECT query_id, state FROM system.queries WHERE sql ILIKE 'SELECT pg_sl%'";
 
-/** Sends a request, and returns once it sleeps. `now` tells whether it has ended. */
+/** Sends a request, and returns once it is sleeping. `now` tells whether it has ended. */
 async function asleep(
   sql: string,
   parts: RequestParts = {},
@@ -39,8 +39,8 @@ async function asleep(
 }
 
 /**
- * Returns the response to a statement that sleeps this many times for this long, after checking
- * that it did not end early.
+ * Returns the response to a statement that sleeps several times, after checking that it did not
+ * end early.
  */
 async function afterSleeps(
   sql: string,

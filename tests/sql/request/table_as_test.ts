@@ -1,6 +1,6 @@
 /**
- * Tests CREATE TABLE … AS and SELECT … INTO: the columns and rows of the new table. A failure
- * leaves no trace of the table.
+ * Tests CREATE TABLE … AS and SELECT … INTO: the columns and rows of the new table. If the
+ * statement fails, no trace of the table is left.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,8 +1,8 @@
 /**
  * Tests ACK between BEGIN and COMMIT: the commit writes the acknowledgement exactly once.
  *
- * The topics model writes its acknowledgements to a test table, so that a test can see whether they
- * are in the commit.
+ * A model of the topics layer writes its acknowledgements to a test table, so that a test can see
+ * whether they are in the commit.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../src/base/limits.ts";
@@ -17,7 +17,7 @@ let clock: ManualClock;
 let engine: TestEngine;
 let topics: ModelTopics;
 let topicId: number;
-/** The number of acknowledgements that the group's row contains. */
+/** The number of acknowledgements recorded in the group's row. */
 let written: number;
 
 beforeEach(async () => {
@@ -47,8 +47,8 @@ afterEach(async () => {
 });
 
 /**
- * Runs a text that sleeps between ACK and COMMIT, with other work in the meantime. Returns the
- * error of the text.
+ * Runs SQL that sleeps between ACK and COMMIT, and does other work in the meantime. Returns the
+ * error message of the SQL.
  */
 async function failureOf(sql: string, meanwhile: () => Promise<void>): Promise<string | undefined> {
   const { timerCount } = clock;

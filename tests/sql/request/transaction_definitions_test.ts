@@ -1,6 +1,6 @@
 /**
- * Tests definitions within transactions: what the transaction sees of them, what others see, and
- * what COMMIT, ROLLBACK and ROLLBACK TO leave.
+ * Tests definitions in transactions: what the transaction sees of them, what others see, and what
+ * is left after COMMIT, ROLLBACK and ROLLBACK TO.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
   await engine.run(`CREATE NAMESPACE ${space}`);
 });
 
-/** Runs statements in the namespace of the test. */
+/** Runs statements in the current test's namespace. */
 function run(sql: string): ReturnType<TestEngine["run"]> {
   return engine.run(`USE NAMESPACE ${space}; ${sql}`);
 }
@@ -228,7 +228,7 @@ describe("a definition checks the rows that the transaction sees", () => {
     );
     const broken = "INSERT INTO t VALUES (3, NULL, 9), (4, NULL, 9)";
     expect((await failure(broken)).code).toBe(code);
-    // The transaction also created these rows itself.
+    // The transaction has created these rows itself.
     await run("CREATE TABLE o (id INT PRIMARY KEY)");
     expect(
       (
@@ -262,8 +262,8 @@ describe("a definition checks the rows that the transaction sees", () => {
 
 describe("other requests during a transaction with definitions", () => {
   /**
-   * Opens a transaction in the namespace of the test. Returns functions that run statements in it
-   * and end it.
+   * Opens a transaction in the current test's namespace. Returns functions to run statements in it
+   * and to end it.
    */
   function opened(): {
     run: (sql: string) => ReturnType<TestEngine["run"]>;
@@ -361,7 +361,7 @@ describe("other requests during a transaction with definitions", () => {
 });
 
 describe("a unique index that is built after the COMMIT", () => {
-  /** Runs a transaction with such an index, and calls `during` before the index is built. */
+  /** Runs a transaction that creates an index, and calls `during` before the index is built. */
   async function built(definitions: string, during: () => void | Promise<void>): Promise<void> {
     const { store } = engine.database;
     const build = store.buildIndex.bind(store);
@@ -468,7 +468,7 @@ test("a unique index that the transaction drops no longer refuses its rows, unle
   await run(`CREATE TABLE t (id INT PRIMARY KEY, u INT, CONSTRAINT q ${unique}, v INT)`);
   await run("INSERT INTO t VALUES (1, 1, 1), (2, NULL, 2)");
   const dropped = "BEGIN; ALTER TABLE t DROP CONSTRAINT q; INSERT INTO t VALUES (3, 1, 3)";
-  // The commit fails for another reason, so the index is there as before.
+  // The commit fails for a different reason, so the index is still there.
   const { catalog } = engine.database;
   if (!(catalog instanceof CatalogDatabase)) throw new Error("the catalog is a database");
   const publication = spyOn(catalog.undone, "storeWithout").mockImplementationOnce(() => {
@@ -498,7 +498,7 @@ test("a transaction may drop a table to which its rows have referred, and keeps 
   await engine.run(`${rowsOf}; ROLLBACK TO s`, { transaction: id });
   await run("DELETE FROM p WHERE id = 1");
   const ended = sql.endTransaction(engine.principal, { id, statement: "COMMIT" });
-  // The claim on the parent row is there again.
+  // The claim on the parent row has been restored.
   expect(await laterErrorCodeOf(() => ended)).toBe("SERIALIZATION_FAILURE");
   await run(`INSERT INTO p VALUES (1); BEGIN; ${rowsOf}; INSERT INTO c VALUES (2, 9); COMMIT`);
   expect(await rows("SELECT id, p FROM c ORDER BY id")).toEqual([
@@ -542,7 +542,7 @@ test("the sources of a topic follow a table that the transaction alters or drops
   };
   expect(await consumed("a")).toEqual([expect.stringContaining('"w":2')]);
   await run("BEGIN; INSERT INTO t VALUES (3, 3); DROP TABLE t; COMMIT");
-  // The messages about a dropped table can no longer be read, but its topic continues.
+  // The messages about a dropped table can no longer be read, but its topic continues to exist.
   expect(await consumed("b")).toEqual([]);
 });
 

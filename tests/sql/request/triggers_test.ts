@@ -1,7 +1,7 @@
 /**
- * Tests triggers: one commit for a statement and its triggers, failures, transactions, savepoints,
- * conflicts, policies, tables of users, definitions and restarts. `cases/triggers.slt` has the
- * results of PostgreSQL for each timing, event, level and outcome.
+ * Tests triggers: a statement and its triggers form one commit, failures, transactions,
+ * savepoints, conflicts, policies, USER tables, definitions and restarts. `cases/triggers.slt` has
+ * PostgreSQL's results for each timing, event, level and outcome.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests TRUNCATE: which rows it deletes, its effect on numbered columns, and its rights. Several
- * tables are emptied together.
+ * Tests TRUNCATE: which rows it deletes, its effect on numbered columns, the rights it needs, and
+ * how it empties several tables together.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
  * Verifies that cells have the values of their rows, whatever form a column has, and that the
- * strings of a batch are decoded together. The tests use columns of both forms side by side, and a
+ * strings of a batch are decoded together. The tests compare columns of both forms, and use a
  * column that counts the accesses to its bytes.
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Tests rows on disk that are partitioned by key. A partition returns its rows in their original
- * order, although each batch contains only a few of them. The rows are read in large pieces,
+ * order, although each batch contributes only a few of them. Rows are read in large pieces,
  * however small the batches were. Damage to any byte is detected.
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Tests statements that need more memory than they may use. They have the same result as with
- * enough memory, report the bytes that they wrote, and leave no file behind, even if they fail.
+ * enough memory, report how many bytes they wrote, and leave no file behind, even if they fail.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -19,7 +19,7 @@ import { until } from "../../support/until.ts";
 const ROW_COUNT = 8000;
 const MIB = 1024 * 1024;
 
-/** The real disk, which also counts the temporary files created on it. */
+/** The real disk, but counting the temporary files created on it. */
 class CountingDisk extends ForwardingDisk {
   temporaryFiles = 0;
 
@@ -50,7 +50,8 @@ async function opened(config: string): Promise<TestEngine> {
       "at TIMESTAMP, flag BOOLEAN, u UUID);" +
       "CREATE VIEW t AS SELECT *, make_interval(0, id % 4, 0, id % 6) AS i FROM stored",
   );
-  // The rows of an INSERT from a query count towards the statement's memory.
+  // The rows of an INSERT from a query count towards the statement's memory, so they are inserted
+  // in portions.
   for (let first = 1; first <= ROW_COUNT; first += 1000) {
     await engine.run(
       "INSERT INTO stored SELECT n, CASE WHEN n % 11 = 0 THEN NULL ELSE (n * 7919) % 1009 END, " +
@@ -66,7 +67,7 @@ async function opened(config: string): Promise<TestEngine> {
   return engine;
 }
 
-/** Reads a long response as it arrives, so that its rows need not fit into memory. */
+/** Reads a long response as it arrives, so that its rows need not fit in memory. */
 async function answer(engine: TestEngine, sql: string): Promise<SqlResponse> {
   const first = await engine.ask(sql, { reader: { onLeave: () => undefined } });
   return first.stream === undefined ? first : await whole(first.stream);
@@ -147,7 +148,7 @@ const UNORDERED: readonly string[] = [
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
 ];
 
-/** Statements that each contain one kind of operator that writes rows to disk. */
+/** Statements that each contain one kind of operator that can write rows to disk. */
 const ANALYZED: readonly string[] = [
   "SELECT id, b, s FROM t ORDER BY b DESC",
   "SELECT DISTINCT s, k FROM t",
@@ -160,7 +161,7 @@ const ANALYZED: readonly string[] = [
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
 ];
 
-/** Returns the rows of a statement that spilled some of them. */
+/** Returns the rows of a statement, after checking that it has spilled. */
 async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]> {
   const before = disk.temporaryFiles;
   const rows = await rowsOf(small, sql);

@@ -1,13 +1,13 @@
 /**
- * Verifies that information_schema.columns describes the types of columns as PostgreSQL 15 does.
- * Tools that read a schema compare these names with those of PostgreSQL.
+ * Verifies that information_schema.columns describes column types as PostgreSQL 15 does. Tools
+ * that read a schema compare these names with PostgreSQL's.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 /**
- * Types, each with the name, the internal name, the length, the precision with its base and scale,
- * and the digits of seconds that PostgreSQL shows.
+ * Types, each with what PostgreSQL shows: the name, the internal name, the length, the precision
+ * with its base and scale, and the precision of seconds.
  */
 const TYPES: readonly (readonly [type: string, shown: string])[] = [
   ["boolean", "boolean bool"],

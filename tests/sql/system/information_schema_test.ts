@@ -1,5 +1,5 @@
 /**
- * Verifies that the information_schema views over a large catalog are computed in short pieces of
+ * Verifies that the information_schema views of a large catalog are computed in short pieces of
  * work.
  */
 import { expect, test } from "bun:test";
@@ -22,7 +22,7 @@ test("the columns of many tables are listed in small portions, in order", async 
   expect(Math.max(...portions.map((rows) => rows.length))).toBeLessThanOrEqual(1024);
   const listed = portions.flat().map((row) => [row[2], row[4]]);
   const wide = listed.filter(([name]) => typeof name === "string" && name.startsWith("wide_"));
-  // The two system columns of every stored table follow the declared ones.
+  // In every stored table, the two system columns follow the declared ones.
   const expected = Array.from({ length: TABLES }, (_, table) =>
     Array.from({ length: COLUMNS + 3 }, (__, i) => [`wide_${table}`, i + 1]),
   ).flat();

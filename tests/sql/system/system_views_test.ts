@@ -1,6 +1,6 @@
 /**
- * Tests the system views that are read with SELECT: they have exactly the expected columns, and
- * contain the rows that the caller may see.
+ * Tests reading the system views with SELECT: they have exactly the expected columns, and contain
+ * the rows that the caller may see.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { StatementResult } from "../../../src/sql/mod.ts";
@@ -32,7 +32,7 @@ async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Every view with its columns in order. The letters stand for types: t TEXT, i INT, b BIGINT, d
+ * Every view with its columns in order. Letters stand for types: t TEXT, i INT, b BIGINT, d
  * DOUBLE, B BOOLEAN, z TIMESTAMPTZ, j JSON.
  */
 const LIVE =
@@ -176,7 +176,7 @@ const TYPE_LETTERS: Readonly<Record<string, string>> = {
   Json: " j",
 };
 
-/** Returns the columns of a result in the notation of the list of views. */
+/** Returns the columns of a result in the notation used above. */
 function columnsOf(found: StatementResult | undefined): string | undefined {
   return found?.schema
     ?.map(({ data_type: type, name }) => {
@@ -328,7 +328,7 @@ test("a user sees the tables that they may read, and only their own rows of syst
     const seen = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'";
     expect(await engine.rows(seen)).toEqual([["f"]]);
     const system = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'system'";
-    // A caller sees the indexes of the tables that the caller may read.
+    // Callers see the indexes of tables that they may read.
     const open = /^(?:my_.*|indexes|materialized_views)$/;
     for (const [name] of await engine.rows(system)) expect(name).toMatch(open);
     for (const name of ["schemas", "storages", "files", "queries", "query_stats", "tables"]) {
@@ -408,7 +408,7 @@ test("system.memory lists the memory of each part of the server, with its limits
   expect(after.get("memtables")?.[1]).toBe(512 * 1024 ** 2);
   expect(after.get("replacement_notes")?.[1]).toBeNull();
   expect(bytes(after, "plans")).toBeGreaterThan(0);
-  // The parts add up to the resident memory, unless estimates are too high.
+  // The parts add up to the resident memory, unless some estimates are too high.
   const parts = [...after.keys()].filter((part) => part !== "resident");
   const sum = parts.reduce((total: number, part) => total + bytes(after, String(part)), 0);
   expect(sum).toBeGreaterThanOrEqual(bytes(after, "resident"));

@@ -1,6 +1,6 @@
 /**
- * Tests DROP USER … PURGE and the erasure of dropped accounts. All data of one owner is removed, no
- * data of other owners is removed, and an interrupted erasure is completed later.
+ * Tests DROP USER … PURGE and the erasure of dropped accounts. All data of the owner are removed,
+ * no data of other owners are, and an interrupted erasure is completed later.
  */
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -24,10 +24,10 @@ const TABLES = ["a", "b", "s"] as const;
  */
 const TEST_MS_MAX = 60_000;
 
-/** The maximum number of steps, which is more than a statement takes until its first pause. */
+/** The maximum number of steps, more than a statement takes to reach its first pause. */
 const STEPS_MAX = 10_000;
 
-/** The beginning of the text in every row whose message becomes a dead letter. */
+/** The prefix of the text in every row whose message becomes a dead letter. */
 const SECRET = "word of ";
 
 let engine: TestEngine;
@@ -50,7 +50,10 @@ async function as<T>(user: string, work: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Gives every table rows in segments, some of which are replaced later, and rows in memory. */
+/**
+ * Fills every table with rows in segments, some of which are replaced later, and with rows in
+ * memory.
+ */
 async function fill(user: string): Promise<void> {
   await engine.run(`CREATE USER ${user} WITH INTERNAL EMAIL '${user}@x.org'`);
   await as(user, () =>
@@ -72,7 +75,7 @@ function ownerOf(user: string): number {
   return engine.database.catalog.accounts.ownerNumber(user) ?? -1;
 }
 
-/** Returns the tables that have versions of an owner, in memory or in a segment. */
+/** Returns the tables that contain versions of an owner's rows, in memory or in a segment. */
 function tablesOf(owner: number): string[] {
   const { catalog, store } = engine.database;
   return TABLES.filter((name) => {
@@ -101,7 +104,7 @@ async function fillDeadLetters(...users: string[]): Promise<void> {
     const read = "CONSUME FROM work GROUP 'g' FROM EARLIEST NO ACK";
     expect(await engine.rows(read)).toHaveLength(1);
     clock.advance(DAY_MS);
-    // This read finds that the message has reached the maximum number of deliveries.
+    // This read discovers that the message has reached the maximum number of deliveries.
     expect(await engine.rows(read)).toEqual([]);
     const { store } = engine.database;
     await store.durable(store.appliedSeq);
@@ -118,13 +121,13 @@ async function deadLetters(): Promise<unknown[][]> {
   });
 }
 
-/** Returns whether a file of the table of dead letters contains a text. */
+/** Returns whether any file of the dead letters table contains a text. */
 function filesHave(text: string): boolean {
   const folder = join(engine.dataPath, "segments", String(DEAD_LETTERS_TABLE.tableId));
   return readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(text));
 }
 
-/** Waits for all jobs to end. */
+/** Waits until all jobs have ended. */
 async function jobsEnded(): Promise<void> {
   await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
 }
@@ -195,7 +198,7 @@ describe("PURGE erases the history of a user", () => {
     expect(filesHave(`${SECRET}ada`)).toBe(true);
     await engine.run("DROP USER ada PURGE");
     expect(await deadLetters()).toEqual([[1, "bob"]]);
-    // A replaced segment is removed once no statement reads it.
+    // A replaced segment is removed once no statement reads it any more.
     await until(() => !filesHave(`${SECRET}ada`));
     await engine.restart();
     expect(await deadLetters()).toEqual([[1, "bob"]]);
@@ -209,7 +212,7 @@ describe("PURGE erases the history of a user", () => {
       await as("ada", () => engine.run("INSERT INTO b VALUES (200, 'last')"));
       const read = "CONSUME FROM work GROUP 'g' FROM EARLIEST NO ACK";
       expect(await engine.rows(read)).toHaveLength(1);
-      // An erasure has begun, but has not reached the source table.
+      // An erasure has begun, but has not reached the source table yet.
       await store.erase(DEAD_LETTERS_TABLE.tableId, ownerOf("ada"));
       clock.advance(DAY_MS);
       expect(await engine.rows(read)).toEqual([]);
@@ -239,7 +242,7 @@ describe("PURGE erases the history of a user", () => {
       expect(store.owners(table?.tableId ?? 0)).not.toContain(ada);
     }
     expect(engine.storedFiles()).toHaveLength(1);
-    // The erasure remains due, and is done once the table can be read or has been dropped.
+    // The erasure remains due, and is carried out once the table can be read or has been dropped.
     expect(reopened.accounts.erasures()).toHaveLength(1);
     await engine.run("DROP TABLE a");
     await engine.restart();
@@ -286,7 +289,7 @@ describe("PURGE erases the history of a user", () => {
     expect(engine.storedFiles()).toHaveLength(1);
     expect(await contentsOf("bob")).toEqual(before);
     expect(await deadLetters()).toEqual([[1, "bob"]]);
-    // A replaced segment is removed once no statement reads it.
+    // A replaced segment is removed once no statement reads it any more.
     await until(() => !filesHave(`${SECRET}ada`));
   });
 });
@@ -306,7 +309,7 @@ describe("DROP USER erases the user's rows", () => {
       expect(tablesOf(ada)).toEqual([...TABLES]);
       clock.setWall(clock.nowMs() + DAY_MS);
       clock.advance(DAY_MS);
-      // The sweep visits one table after the other, and removes the file last.
+      // The sweep visits one table after another, and removes the file last.
       await until(() => engine.storedFiles().length === 1);
       expect(tablesOf(ada)).toEqual([]);
     },
@@ -343,7 +346,7 @@ testThoroughly(
       () => "answered",
       () => "cut off",
     );
-    // The job has begun once it is visible.
+    // The job has started by the time it is visible.
     const listed = "SELECT 1 FROM system.jobs WHERE job_type = 'purge'";
     await until(async () => (await server.rows(listed)).length > 0);
     await server.restart("SIGKILL");

@@ -1,6 +1,7 @@
 /**
- * Tests shared STREAM tables: exactly the rows that are as old as TTL_SECONDS are deleted. In all
- * other respects, the tables behave like SHARED tables, with keys, changes and transactions.
+ * Tests shared STREAM tables: exactly the rows that have reached the age TTL_SECONDS are deleted.
+ * In all other respects, the tables behave like SHARED tables, with keys, changes and
+ * transactions.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";
@@ -22,13 +23,13 @@ beforeEach(async () => {
 });
 afterEach(() => engine[Symbol.asyncDispose]());
 
-/** Lets time pass, and runs all work that is due. */
+/** Lets time pass, and runs all pending work. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms);
   await settled();
 }
 
-/** Runs all ready work, including that of the disk. */
+/** Runs all pending work, including that of the disk. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   await engine.database.store.durable(engine.database.store.appliedSeq);
@@ -38,7 +39,9 @@ async function ids(table = "s"): Promise<unknown[]> {
   return (await engine.rows(`SELECT id FROM ${table} ORDER BY id`)).flat();
 }
 
-/** Waits until the sweep has left only these rows. Each of its commits waits for the disk. */
+/**
+ * Waits until the sweep has left only the expected rows. Each of its commits waits for the disk.
+ */
 async function untilLeft(expected: readonly unknown[], table = "s"): Promise<void> {
   await until(async () => Bun.deepEquals(await ids(table), expected));
 }

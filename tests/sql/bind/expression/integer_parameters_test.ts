@@ -1,4 +1,4 @@
-/** Tests integer parameters, whose type is BIGINT, where only an INT is accepted. */
+/** Tests integer parameters, which are BIGINT, where only an INT is accepted. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
 

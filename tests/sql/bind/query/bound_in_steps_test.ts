@@ -5,7 +5,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const COUNT = 2048;
 
-/** Returns the number of times that binding a text yields to other work. The text does not run. */
+/** Returns how often binding a statement yields to other work. The statement does not run. */
 async function yieldsOf(sql: string): Promise<number> {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock });

@@ -1,6 +1,6 @@
 /**
- * Verifies that every search in a query that is being bound skips long lists of literals, so that a
- * megabyte of literals is never examined. The tests place such a list everywhere that the binder
+ * Verifies that every search through a query being bound skips long lists of literals, so that a
+ * megabyte of literals is never examined. The tests put such a list in every place that the binder
  * searches, and count the accesses to its nodes.
  */
 import { expect, test } from "bun:test";
@@ -14,7 +14,7 @@ import { asQuery, queryIn, type SelectStatement } from "../../../support/parsed.
 
 const MEGABYTE = literalsOf(1_000_000);
 
-/** A schema source without tables and with at most one view, `v`. */
+/** A source of relations that has no tables and at most one view, `v`. */
 function sourceWith(view?: SelectStatement): RelationSource {
   return {
     namespace: "default",

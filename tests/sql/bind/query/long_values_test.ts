@@ -1,7 +1,6 @@
 /**
- * Verifies that binding a long VALUES list of expressions in FROM yields to other work, and that it
- * gives the same results and failures as a short list. The clock of the test ends a time slice at
- * each check.
+ * Verifies that binding a long VALUES list of expressions in FROM yields to other work, and gives
+ * the same results and failures as a short list. The test's clock ends a time slice at each check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
@@ -9,7 +8,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const ROWS = 2048;
 
-/** The number of cells that are bound between two clock checks. */
+/** The number of cells bound between two checks of the clock. */
 const CELLS_PER_LOOK = 512;
 
 const clock = new HastyClock();

@@ -1,6 +1,6 @@
 /**
- * Tests ON CONFLICT over many rows: each row has the same outcome as in a separate statement, in
- * order.
+ * Verifies that ON CONFLICT with many rows has the same outcome for each row as separate
+ * statements in the same order.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TouchedKeys } from "../../../../src/sql/execute/change/conflict.ts";

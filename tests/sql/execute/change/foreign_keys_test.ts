@@ -1,6 +1,6 @@
 /**
  * Tests foreign keys while rows change: every action between all kinds of tables, over several
- * levels and in cycles, inside and outside transactions, deferred, and with concurrent changes.
+ * levels and in cycles, inside and outside transactions, deferred, and under concurrent changes.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
@@ -254,7 +254,7 @@ test("a changed key is followed through several tables, and back to the first", 
     [10, 20],
     [20, 10],
   ]);
-  // The value must fit the columns that follow the referenced key.
+  // The value must fit the columns that reference the key.
   expect(await code(`UPDATE ${p} SET code = 3000000000 WHERE id = 1`)).toBe("VALUE_OUT_OF_RANGE");
   expect(await rows(`SELECT code FROM ${p} ORDER BY id`)).toEqual([[10], [20]]);
 });
@@ -359,7 +359,7 @@ test("cascades proceed level by level in a chain of tables and in a tree", async
     );
     return [Number(first), Number(last)];
   };
-  // Subscribers receive a parent before the rows that were deleted with it, in one commit.
+  // Subscribers are told of a deleted parent before the rows deleted with it, in one commit.
   const order = [await goneIn(p), await goneIn(c), await goneIn(`${c}d`)].flat();
   expect(order).toEqual(order.toSorted((left, right) => left - right));
   expect(Number(result?.lastSeq)).toBeGreaterThanOrEqual(order.at(-1) ?? 0);
@@ -470,7 +470,8 @@ test("two transactions cannot leave a row without its parent", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY);
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p});
     INSERT INTO ${p} SELECT g FROM generate_series(1, 60) x(g)`);
-  // Each delete waits in its transaction while a row is inserted, and vice versa.
+  // Each delete waits in its transaction while a row is inserted, and each insert while a row is
+  // deleted.
   const wait = "SELECT count(*) FROM generate_series(1, 20000) x(g);";
   const texts = Array.from({ length: 60 }, (_, i) => [
     `BEGIN; DELETE FROM ${p} WHERE id = ${i + 1}; ${i % 2 === 0 ? wait : ""} COMMIT`,

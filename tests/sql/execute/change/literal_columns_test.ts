@@ -1,4 +1,4 @@
-/** Verifies that a list of literals cannot be read as columns without the text that contains it. */
+/** Verifies that a list of literals cannot be read as columns once its text is gone. */
 import { expect, test } from "bun:test";
 import { readLiteralColumn } from "../../../../src/sql/execute/change/literal_columns.ts";
 import { BIGINT, TEXT } from "../../../../src/types/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that a large INSERT, whose keys are compared together, finds each duplicate wherever the
- * other row is stored, and refuses no other key. The tests put one duplicate in each place, among
- * keys with equal beginnings.
+ * Verifies that a large INSERT, whose keys are compared in bulk, finds each duplicate wherever the
+ * other row is stored, and refuses no other key. The tests put a single duplicate in each place,
+ * among keys with equal prefixes.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -38,7 +38,7 @@ test.each<[type: string, keyOf: string]>([
   }
   const twice = `${range(4001, 4600)} UNION ALL SELECT 4500`;
   expect(await engine.failure(insert(twice))).toStartWith("DUPLICATE_KEY");
-  // Rows with NULL, and keys of deleted rows, do not conflict.
+  // NULLs, and keys of deleted rows, do not conflict.
   await engine.run(insert(`${range(4001, 4600)} UNION ALL VALUES (3), (10), (1010), (3010)`));
   await engine.run("UPDATE t SET n = n + 1 WHERE id > 0");
   expect(await engine.rows("SELECT count(*), count(DISTINCT k) FROM t")).toEqual([[4101, 4018]]);

@@ -1,6 +1,6 @@
 /**
- * Verifies that an evaluation checks its time limit every so many calls, and more often if the
- * calls are slow, and that the size of its results is counted and limited.
+ * Verifies that an evaluation checks its time limit after a fixed number of calls, and more often
+ * if the calls are slow, and that the size of its results is counted and limited.
  */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";
@@ -9,7 +9,7 @@ const MIB = 2 ** 20;
 
 interface Watched {
   readonly effort: Effort;
-  /** Returns the number of times that the time was checked. */
+  /** Returns how often the time has been checked. */
   looks: () => number;
   advance: (ms: number) => void;
 }

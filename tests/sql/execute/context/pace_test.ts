@@ -1,5 +1,5 @@
 /**
- * Verifies that the sizes of row groups follow the cost of the preceding rows, within their limits.
+ * Verifies that the sizes of row groups adapt to the cost of the preceding rows, within limits.
  */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";
@@ -7,7 +7,7 @@ import { RowPace } from "../../../../src/sql/execute/context/pace.ts";
 
 const MIB = 2 ** 20;
 
-/** Returns a pace that has reached groups of this many rows, a power of two. */
+/** Returns a pace that has reached groups of `rowCount` rows, which must be a power of two. */
 function paceAt(rowCount: number): RowPace {
   const pace = new RowPace();
   while (pace.rowsMax < rowCount) {

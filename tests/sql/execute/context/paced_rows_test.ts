@@ -1,6 +1,6 @@
 /**
- * Verifies that all rows pass once and in order, but only a few at a time while they produce much
- * data.
+ * Verifies that all rows pass once and in order, but only a few at a time while they produce a lot
+ * of data.
  */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";
@@ -12,7 +12,7 @@ import { type Batch, type Value, valueAt } from "../../../../src/types/mod.ts";
 const ROWS = 4096;
 const MIB = 2 ** 20;
 
-/** Returns batches of ascending numbers. */
+/** Produces batches of ascending numbers. */
 class Numbers implements Operator {
   #left: number;
   #next = 0;
@@ -35,8 +35,9 @@ class Numbers implements Operator {
 }
 
 /**
- * Returns the rows that pass, and how many pass at a time if each row produces a value of the given
- * size.
+ * Returns the rows that pass, and how many pass at a time.
+ *
+ * @param made Returns the value that each row produces.
  */
 function passed(batchCount: number, made: (row: number) => Value): [number[], number[]] {
   const timing = { checkTime: () => undefined, monotonicMs: () => 0 };

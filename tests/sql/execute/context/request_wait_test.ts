@@ -1,4 +1,6 @@
-/** Verifies that a wait within a request ends with the request, even if a timer fires early. */
+/**
+ * Verifies that a wait within a request ends when the request does, even if a timer fires early.
+ */
 import { expect, test } from "bun:test";
 import type { CancelTimer } from "../../../../src/base/clock.ts";
 import { cancelRequest } from "../../../../src/sql/execute/context/request_ledger.ts";
@@ -6,7 +8,7 @@ import { withinRequest } from "../../../../src/sql/execute/context/request_wait.
 import { endingAt } from "../../../support/ledgers.ts";
 import { ManualClock } from "../../../support/manual_clock.ts";
 
-/** A clock whose timers wait for whole milliseconds, and fire slightly too early. */
+/** A clock whose timers wait for whole milliseconds and thus fire slightly early. */
 class TruncatingClock extends ManualClock {
   override after(delayMs: number, callback: () => void): CancelTimer {
     return super.after(Math.max(1, Math.floor(delayMs)), callback);
@@ -15,7 +17,7 @@ class TruncatingClock extends ManualClock {
 
 const never = (): Promise<void> => new Promise(() => undefined);
 
-/** Returns the code with which a wait has failed, once it has. */
+/** Waits until some work fails, and returns the error code. */
 function codeOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => "no error",

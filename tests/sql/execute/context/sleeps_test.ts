@@ -1,6 +1,6 @@
 /**
- * Tests the sleeps of a query that is restarted after each of them, on this thread and on another
- * one.
+ * Tests the sleeps of a query that is restarted after each of them, both on this thread and on
+ * another.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../../src/base/clock.ts";

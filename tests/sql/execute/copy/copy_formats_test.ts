@@ -1,6 +1,6 @@
 /**
- * Tests COPY in all its formats: each value survives a round trip, however the data are divided
- * into pieces. Damaged data are refused with their position, and nothing is stored.
+ * Tests COPY in all its formats: each value survives a round trip, however the data are split into
+ * pieces. Damaged data are refused with their position, and nothing is stored.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { askCopyIn, copyFailure, copyIn, copyOut } from "../../../support/copied.ts";
@@ -66,7 +66,7 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
       engine.rows(`SELECT t::text, ts::text, d::text, r::text, ds::text FROM x.${table}`);
     const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
     expect(await copyIn(engine, `COPY x.n FROM STDIN (FORMAT ${format})`, data)).toBe(1);
-    // JSON cells of responses, which the ndjson format contains, have a zero without its sign.
+    // JSON cells in responses, and thus in the ndjson format, have a zero without a sign.
     const [zero, zeros] = format === "ndjson" ? ["0", "{0,0}"] : ["-0", "{-0,0}"];
     expect(await read("n")).toEqual([["24:00:00", "{24:00:00,00:00:00}", zero, zero, zeros]]);
   });
@@ -152,7 +152,7 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
           damaged,
         );
         if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
-        // Each range that was read has a text form that is read as the same range.
+        // The text form of each range that was read parses as the same range.
         const isKept = "r::text::int8range = r AND m::text::nummultirange = m";
         const rows = await engine.rows(`DELETE FROM x.n WHERE true RETURNING ${isKept}`);
         expect(error === undefined ? rows.flat() : rows).not.toContain(false);
@@ -178,7 +178,7 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
           damaged,
         );
         if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
-        // Each shape that was read has a text form that is read as the same shape.
+        // The text form of each shape that was read parses as the same shape.
         const kept = ["b::text::box", "l::text::line", "p::text::path", "c::text::circle"].map(
           (text) => `coalesce(${text}::text = ${text.charAt(0)}::text, true)`,
         );

@@ -1,6 +1,6 @@
 /**
- * Verifies that rows that are read ahead are returned once and in order, and that only a few of
- * them are in memory. The tests use the batches of an operator that records when it was read.
+ * Verifies that rows read ahead are returned once and in order, with only a few of them in memory
+ * at a time. The tests use an operator that records when its batches are read.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";

@@ -1,8 +1,8 @@
 /**
- * Verifies that the groups of a batch are the same by every method: through a table by value,
- * through the positions in a dictionary or of close numbers, and by hashing. The test passes random
- * batches with every form of vector through one Grouping, and compares it with a map by the text of
- * the key.
+ * Verifies that all methods of grouping a batch give the same groups: by a table of values, by
+ * positions in a dictionary or in a narrow range of numbers, and by hashing. The test passes
+ * random batches with every form of vector through one Grouping, and compares it with a map keyed
+ * by the text of the key.
  *
  * To repeat a failure: SEED=<n> bun test tests/sql/execute/keys/grouping_test.ts
  */

@@ -1,6 +1,6 @@
 /**
- * Verifies that keys that were crafted to have the same hash cost no more than other keys. Anyone
- * who knows the constants can craft such keys. The tests measure processor time; without a salt,
+ * Verifies that keys crafted to collide cost no more than other keys. Anyone who knows the
+ * constants of the hash can craft such keys. The tests measure processor time; without a salt,
  * each of them took a second or more.
  */
 import { expect, test } from "bun:test";
@@ -18,8 +18,8 @@ function inBatches<T>(items: readonly T[], add: (batch: readonly T[]) => void): 
 }
 
 /**
- * Returns strings of eight ASCII characters whose second half cancels the effect of the first on
- * the hash.
+ * Returns strings of eight ASCII characters whose second half cancels out the effect of the first
+ * on the hash.
  */
 function textsOfOneHash(): string[] {
   const texts: string[] = [];

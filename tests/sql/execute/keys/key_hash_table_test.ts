@@ -1,6 +1,6 @@
 /**
- * Tests key numbers: equal values have the same number, in whatever form of vector they arrive, and
- * different values have different numbers.
+ * Tests key numbers: equal values get the same number, whatever form of vector they arrive in, and
+ * different values get different numbers.
  */
 import { describe, expect, test } from "bun:test";
 import { mapDistinct } from "../../../../src/sql/execute/evaluate/distinct_values.ts";
@@ -72,8 +72,8 @@ describe("KeyHashTable numbers keys", () => {
     expect(index.bytes).toBeGreaterThan(5000 * 16);
   });
 
-  // Verifies that known keys, new keys and keys that share their first pair have the numbers of a
-  // plain map, for every number of columns, in batches of any size.
+  // Verifies that known keys, new keys and keys with the same first pair of columns get the
+  // numbers that a plain map would give them, for any number of columns and batches of any size.
   test.each([1, 2, 3, 4])("KeyHashTable numbers keys of %d columns as a map does", (width) => {
     const types = [BIGINT, INT, TEXT, INT].slice(0, width);
     const index = new KeyHashTable(types);

@@ -1,4 +1,4 @@
-/** Tests which keys have the same text, and which do not. */
+/** Tests which keys have the same text form, and which do not. */
 import { expect, test } from "bun:test";
 import { keyTextOf } from "../../../../src/sql/execute/keys/key_text.ts";
 import { BIGINT, DOUBLE, INT, type Row, TEXT } from "../../../../src/types/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that the rows that a join stores equal its input, whichever page they are on. The test
- * stores more rows than fit on a page, in batches of every form that cross its end, and reads them
- * in an order that jumps between pages. A number beyond 2^53, or a NULL, comes late.
+ * Verifies that the rows stored by a join equal its input, whichever page they are on. The test
+ * stores more rows than fit on a page, in batches of every form that cross the page boundary, and
+ * reads them in an order that jumps between pages. A number beyond 2^53, or a NULL, comes late.
  */
 import { expect, test } from "bun:test";
 import { BuildColumns } from "../../../../src/sql/execute/materialised/build_columns.ts";

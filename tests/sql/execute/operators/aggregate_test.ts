@@ -1,6 +1,6 @@
 /**
  * Verifies that an aggregate that computes a large result from its stored rows checks the clock
- * meanwhile. The clock of the test counts how often it is read.
+ * while doing so. The test's clock counts how often it is read.
  */
 import { expect, test } from "bun:test";
 import { AskedClock } from "../../../support/asked_clock.ts";
@@ -20,9 +20,9 @@ test("Aggregate checks the clock while it creates a large object", async () => {
   const plain = await looksOf(over("count(md5(g::TEXT))"));
   const object = await looksOf(over("length(jsonb_object_agg(md5(g::TEXT), 1)::TEXT)"));
   expect(plain.row).toEqual([20_000]);
-  // Each member has 37 characters, preceded by two more.
+  // Each member takes 37 characters, and two more before it.
   expect(object.row).toEqual([20_000 * 39]);
-  // The difference is about 200,000 comparisons.
+  // The object takes about 200,000 more comparisons.
   expect(object.looks - plain.looks).toBeGreaterThan(8);
 });
 
@@ -32,6 +32,6 @@ test("Aggregate creates the results of many rows a few groups at a time", async 
   const few = await looksOf(over("min(g)"));
   const all = await looksOf(over("array_agg(g)"));
   expect([few.row, all.row]).toEqual([[1000], [1000]]);
-  // A batch has as many rows as about two hundred groups of twenty rows.
+  // A batch holds about two hundred groups of twenty rows.
   expect(all.looks - few.looks).toBeGreaterThanOrEqual(4);
 });

@@ -1,7 +1,7 @@
 /**
  * Verifies that operators that run without yielding check the time often, and leave nothing behind
- * when any of the checks ends them. The tests run statements over a table and over files, with
- * little memory. The clock counts how often it is read, and exceeds the time limit of the statement
+ * when any of these checks ends them. The tests run statements on a table and on files, with
+ * little memory. Their clock counts how often it is read, and exceeds the statement's time limit
  * at a chosen check.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -15,9 +15,9 @@ const ROWS = 30_000;
 const PIECE = 5000;
 const TIMEOUT_MS = 1000;
 
-/** A clock that exceeds the time limit of a statement at a given check. */
+/** A clock that exceeds a statement's time limit at a given check. */
 class EndingClock extends AskedClock {
-  /** The check at which the time limit is exceeded; 0 means never. */
+  /** The number of the check at which the time limit is exceeded; 0 for never. */
   endsAt = 0;
 
   override monotonicMs(): number {
@@ -55,7 +55,7 @@ function temporaryFiles(): readonly string[] {
     .flatMap((name) => readdirSync(join(directory, name)));
 }
 
-/** Each statement with the minimum number of checks that it must make. */
+/** Statements, each with the minimum number of checks it must make. */
 const STATEMENTS: readonly (readonly [name: string, sql: string, looksMin: number])[] = [
   ["a sort", "SELECT count(*) FROM (SELECT id FROM t ORDER BY s DESC, id OFFSET 1) q", 20],
   ["first rows", "SELECT id FROM t ORDER BY d, id LIMIT 7", 8],
@@ -109,7 +109,7 @@ test.each(shareOf(STATEMENTS, { oneOf: 3 }))("%s", async (_, sql, looksMin) => {
   const tried = amountOf({ usual: 4, thorough: 40 });
   for (let at = 1; at <= tried; at += 1) {
     clock.askedCount = 0;
-    // The request itself makes the first and the last check of the clock.
+    // The first and the last check of the clock are made by the request itself.
     clock.endsAt = Math.ceil((at * lookCount) / tried);
     const { error, results } = await engine.ask(sql, { timeoutMs: TIMEOUT_MS });
     if (error === undefined) {

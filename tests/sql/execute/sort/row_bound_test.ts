@@ -1,6 +1,6 @@
 /**
- * Verifies that a top-n never drops one of the first n rows from a batch, and that few more than n
- * rows remain from a batch in the opposite order. The tests compare random batches with a sort.
+ * Verifies that a top-n never drops one of the first n rows from a batch, and keeps few more than
+ * n rows of a batch in the opposite order. The tests compare random batches with a sort.
  */
 import { expect, test } from "bun:test";
 import { allRows } from "../../../../src/sql/execute/evaluate/row_choice.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that the order by sort words is the order of the values, and that a long sort checks the
- * clock. The tests sort random columns of each form, with NULL, many equal values and the extremes
- * of the types, in both directions, and compare the result with a sort of lists.
+ * Verifies that sort words order rows as their values do, and that a long sort checks the clock.
+ * The tests sort random columns of each form, with NULL, many equal values and the extremes of the
+ * types, in both directions, and compare the result with a sort of lists.
  */
 import { expect, test } from "bun:test";
 import { MaterialisedRows } from "../../../../src/sql/execute/materialised/materialised_rows.ts";
@@ -88,7 +88,7 @@ test.each(shareOf(COLUMNS, { oneOf: 2 }))("rowOrder sorts by %s", (name, type, m
         const byBoth = (left: number, right: number): number =>
           byKey(left, right) || compareByKey(other, others[left] ?? null, others[right] ?? null);
         const options = { keyStart: 0, context: { checkTime: () => undefined } };
-        // A sort of lists keeps equal rows in their original order.
+        // Sorting lists keeps equal rows in their original order.
         expect([...rowOrder(rows, [key], options)]).toEqual(numbers.toSorted(byKey));
         expect([...rowOrder(rows, [key, other], options)]).toEqual(numbers.toSorted(byBoth));
         const swapped = heldOf([INT, type, INT], [others, values, firsts]);

@@ -1,8 +1,8 @@
 /**
- * Verifies that the numbers stored next to the rows never change the order. The tests sort texts
- * that share prefixes, end early, and mix characters of one to four bytes and unpaired surrogates,
- * and numbers beyond the range of a double, in both directions, and compare the result with a sort
- * of the values themselves.
+ * Verifies that the numbers stored next to rows for sorting never change the order. The tests sort
+ * strings that share prefixes, end early, and mix characters of one to four bytes with unpaired
+ * surrogates, and numbers beyond the range of a double, in both directions. They compare the
+ * result with a sort of the values themselves.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -60,7 +60,7 @@ test.each([
   ["u", "u::TEXT"],
 ])("%s is in the order of %s, NULL on either end", async (key, other) => {
   for (const way of ["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]) {
-    // The first key is the same for all rows, so the order depends on later keys, for which no
+    // The first key is the same in all rows, so the order depends on later keys, for which no
     // numbers are stored.
     expect(await ids(`${key} ${way}, id`)).toEqual(await ids(`id * 0, ${other} ${way}, id`));
     const numbered = `SELECT id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY ${key} ${way}, id) AS n FROM t) w ORDER BY n`;

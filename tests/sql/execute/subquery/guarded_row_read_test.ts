@@ -1,7 +1,7 @@
 /**
- * Tests reads of a single row by its key with further conditions, which need no operators. They
- * must find the same rows as operators. The tests compare each query with one whose key no lookup
- * recognises.
+ * Tests reads of a single row by its key under further conditions, which use no operators. They
+ * must find the same rows as operators would. The tests compare each query with one whose key the
+ * planner does not recognise.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";

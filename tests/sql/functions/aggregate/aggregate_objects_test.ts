@@ -1,6 +1,6 @@
 /**
  * Verifies that an aggregated JSON object contains its members in canonical order. The tests use
- * random keys, many of which are repeated.
+ * random keys, many of them repeated.
  */
 import { expect, test } from "bun:test";
 import { JsonbObjectState } from "../../../../src/sql/functions/aggregate/aggregate_objects.ts";
@@ -34,7 +34,7 @@ function keysOf(count: number): string[] {
   );
 }
 
-/** Returns the object of the members, using only their text. */
+/** Returns the expected object, built only from the text of its members. */
 function expectedOf(keys: readonly string[]): string {
   return canonicalJson(`{${keys.map((key, i) => `${JSON.stringify(key)}: ${i}`).join(",")}}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Verifies that aggregates are exact, over rows and over vectors alike, and that empty groups give
+ * Verifies that aggregates are exact, both row by row and over vectors, and that empty groups give
  * the values that SQL defines.
  */
 import { expect, test } from "bun:test";
@@ -427,7 +427,7 @@ test("sums beyond the range of their type are refused", () => {
   );
 });
 
-/** Adds the same rows one by one and as vectors. Both results must be equal. */
+/** Aggregates the same rows one by one and as vectors. Both results must be equal. */
 function bothWays(
   aggregateForm: AggregateForm,
   type: DataType,
@@ -453,8 +453,8 @@ function bothWays(
 }
 
 /**
- * Returns the groups of a batch. The rows of each group are counted only if the number of rows is
- * even.
+ * Returns the groups of a batch. They include the number of rows in each group only if the batch
+ * has an even number of rows.
  */
 function batchGroups(ids: Uint32Array | undefined): BatchGroups | undefined {
   if (ids === undefined) return undefined;
@@ -567,7 +567,7 @@ test.each([
   const groupCount = 40;
   const expected = Array.from({ length: groupCount }, (_, group) => state.finish(group));
   const range = state.finishRange?.(0, groupCount);
-  // Sums beyond the range of a double are requested one by one.
+  // Sums beyond the range of a double have to be requested one by one.
   const isHuge = values[0] + values[2] > Number.MAX_SAFE_INTEGER;
   expect(range === undefined).toBe(isHuge && name !== "count");
   if (range !== undefined) expect(valuesOf(range)).toEqual(expected);
@@ -591,7 +591,7 @@ test.each([
       texts.push(jsonTextOf(type, value));
       plain.add(0, value);
       canonical.add(0, value);
-      // The groups of a window are read while rows are still added.
+      // The groups of a window are read while rows are still being added.
       if (![0, 1022, 1023, 1024, 2047, 2048, 2049].includes(row)) continue;
       expect(plain.finish(0), `after ${row}`).toBe(`[${texts.join(", ")}]`);
       expect(canonical.finish(0), `after ${row}`).toBe(canonicalJson(`[${texts.join(", ")}]`));

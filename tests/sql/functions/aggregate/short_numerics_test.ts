@@ -1,5 +1,6 @@
 /**
- * Tests that the fast ways of computing with short numbers return the results of the general ways.
+ * Verifies that the fast methods of computing with short numbers return the same results as the
+ * general ones.
  */
 import { describe, expect, test } from "bun:test";
 import { chanceFromSeed } from "../../../../scripts/support/chance.ts";
@@ -20,7 +21,7 @@ import {
 
 const chance = chanceFromSeed(7);
 
-/** Returns an integer of up to 16 digits, often with zeros at its end. */
+/** Returns an integer of up to 16 digits, often with trailing zeros. */
 function wholeOf(): number {
   const size = chance.below(10 ** (1 + chance.below(9))) * 10 ** chance.below(6);
   return chance.below(2) === 0 ? size : 0 - size;
@@ -45,7 +46,7 @@ describe("quotientAtScales divides short decimals", () => {
   });
 });
 
-/** Divides each value of a column by the general way. */
+/** Divides each value of a column by the general method. */
 function quotientsOf(
   values: readonly Value[],
   { dividendScale, divisor, scale }: { dividendScale: number; divisor: number; scale: number },
@@ -56,7 +57,7 @@ function quotientsOf(
   );
 }
 
-/** Returns a column whose NULLs have a number in their place. */
+/** Returns a column in which NULLs have an arbitrary number in their place. */
 function columnOf(values: readonly Value[], kind: "f64" | "i32" = "f64"): Vector {
   const nulls = Uint8Array.from(values, (value) => (value === null ? 1 : 0));
   const numbers = values.map((value) => Number(value ?? 7));

@@ -1,6 +1,6 @@
 /**
  * Verifies that testing a column of documents gives the same result as testing each document, and
- * that only documents that contain the wanted bytes are parsed. The tests compare both on random
+ * that only documents with the sought bytes are parsed. The tests compare both on random
  * documents, as JSON in several spellings and as JSONB, and count the parses.
  */
 import { expect, test } from "bun:test";
@@ -20,7 +20,7 @@ import { SeededRandom } from "../../../support/seeded_random.ts";
 const KEYS = ["a", "bb", 'c"c', "é", "d\\d", "\n"];
 const NUMBERS = ["1", "1.0", "1e0", "10e-1", "0.5", "5E-1", "-0", "0", "10", "-1.50", "-15e-1"];
 
-/** Returns a document in one of the forms in which clients write it. */
+/** Returns a document in one of the spellings that clients use. */
 function written(random: SeededRandom, depth: number): string {
   const space = random.below(3) === 0 ? " " : "";
   const kind = random.below(depth === 0 ? 4 : 7);
@@ -32,7 +32,7 @@ function written(random: SeededRandom, depth: number): string {
   return `{${parts.map((part) => `${name(random)}${space}:${space}${part}`).join(`${space},`)}}`;
 }
 
-/** Returns a string, with its characters occasionally escaped. */
+/** Returns a string in which characters are occasionally escaped. */
 function name(random: SeededRandom): string {
   const text = KEYS[random.below(KEYS.length)] ?? "";
   if (random.below(4) > 0) return JSON.stringify(text);

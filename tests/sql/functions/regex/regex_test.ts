@@ -1,8 +1,8 @@
 /**
  * Verifies that regular expressions match as in PostgreSQL, but in linear time. The tests compare
- * random patterns with RegExp, leaving out the features that differ, and run patterns that would
- * overwhelm a backtracking matcher on texts of increasing length. To repeat a failure:
- * SEED=<n> bun test tests/sql/functions
+ * random patterns with RegExp, leaving out features that differ, and run patterns that would
+ * overwhelm a backtracking matcher on texts of increasing length. To repeat a failure: SEED=<n>
+ * bun test tests/sql/functions
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -19,7 +19,7 @@ function randomPattern(random: () => number, depth: number): string {
     return pick(["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "\\s"]);
   if (kind < 0.6) {
     const item = randomPattern(random, depth + 1);
-    // Engines differ in whether an empty iteration of a repetition counts.
+    // Engines disagree on whether an empty iteration of a repetition counts.
     if (new RegExp(`^(?:${item})$`).test("")) return item;
     const isSimple = item.length === 1 || /^(?:\[[^\]]*\]|\\.)$/.test(item);
     const quantifier = pick(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,1}?", "{2,}"]);
@@ -30,7 +30,7 @@ function randomPattern(random: () => number, depth: number): string {
   return `(?:${randomPattern(random, depth + 1)}|${randomPattern(random, depth + 1)})`;
 }
 
-/** Whether the match of RegExp and the longest match may differ in more than their length. */
+/** Whether RegExp's match may differ from the longest match in more than its length. */
 function isLazy(pattern: string): boolean {
   return /[*+?}]\?/.test(pattern);
 }
@@ -53,8 +53,7 @@ test("test agrees with RegExp on random patterns, and exec finds no shorter matc
     if (match === undefined || native === null) continue;
     expect(match[0], what).toBe(native.index);
     if (isLazy(pattern)) continue;
-    // RegExp prefers the alternative that is written first, whereas PostgreSQL prefers the longest
-    // match.
+    // RegExp prefers the alternative written first; PostgreSQL prefers the longest match.
     const found = text.slice(match[0], match[1]);
     expect(found, what).toStartWith(native[0]);
     expect(found, what).toMatch(new RegExp(`^(?:${pattern})$`, "s"));
@@ -152,7 +151,7 @@ test.each(["(a+)+$", "(a|aa)+$", "(.*a){12}b", "^(a?){60}a{60}$", "(x+x+)+y", "(
   (pattern) => {
     const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
     const regex = compileRegex(pattern, "");
-    // A matcher that tries every alternative would practically never finish.
+    // A matcher that tried every alternative would practically never finish.
     expect(regex.test(text)).toBe(false);
     expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
   },
@@ -178,11 +177,11 @@ test("no character of a text is mistaken for its end", () => {
 test("a search that would take too long is refused, whatever it searches for", () => {
   const text = "a".repeat(1_000_000);
   const all = compileRegex("a.*z|a", "");
-  // Each match is one character long, and searches the rest of the text for a z.
+  // Each match is one character long, and searches the rest of the text for a z in vain.
   expect(errorCodeOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
   const long = compileRegex("(?:a?){200}z", "");
   expect(errorCodeOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");
-  // After the failed search, the pattern can still be used.
+  // The pattern can still be used after a search has failed.
   expect(all.exec("ba", 0)).toEqual([1, 2]);
   expect(long.exec("aaz", 0)).toEqual([0, 3]);
 });

@@ -1,6 +1,6 @@
 /**
- * Tests functions with long arguments: sets of so many characters that the function uses another
- * data structure, templates, and encoded bytes.
+ * Tests functions with long arguments: sets of so many characters that the function uses a
+ * different data structure, templates, and encoded bytes.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -16,7 +16,7 @@ function called(name: string, values: readonly (string | Uint8Array)[]): unknown
   return found.overload.evaluate(values, CALL, types);
 }
 
-/** Returns consecutive code points from the first one on, without surrogates. */
+/** Returns `count` consecutive code points starting at `first`, skipping surrogates. */
 function characters(first: number, count: number): string {
   return Array.from({ length: count }, (_, i) => String.fromCodePoint(first + i)).join("");
 }

@@ -1,7 +1,7 @@
 /**
  * Verifies that code that walks or copies a tree with a megabyte of literals visits only a few of
- * its parts, but every part of any other list. The tests count the visited parts, and check every
- * position in a copy.
+ * its parts, but visits every part of any other list. The tests count the visited parts, and check
+ * every position in a copy.
  */
 import { describe, expect, test } from "bun:test";
 import { directPartsOf, partsOf, relocated } from "../../../../src/sql/parse/ast/tree_parts.ts";
@@ -17,7 +17,7 @@ function parsed(sql: string): object {
   return statement;
 }
 
-/** Returns every position in a tree, including those of the values of long lists. */
+/** Returns every position in a tree, including the positions of the values in long lists. */
 function positionsOf(tree: object): unknown[] {
   const positions: unknown[] = [];
   for (const part of partsOf(tree, Object.values)) {

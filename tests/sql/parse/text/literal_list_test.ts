@@ -1,6 +1,6 @@
 /**
- * Tests the memory that the scanner of literal lists reserves. A list cannot be read without its
- * text.
+ * Tests how much memory the scanner of literal lists reserves, and that a list cannot be read once
+ * its text is gone.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../../src/base/assert.ts";
@@ -86,7 +86,7 @@ function scanned(text: string): LiteralList | undefined {
   return scanLiteralList(new Utf8Text(text), 0)?.list;
 }
 
-/** Returns a cell as it is written in the text. */
+/** Returns a cell as written in the text. */
 function cellText({ bytes, ends, starts }: LiteralList, cell: number): string {
   return textIn(bytes, "utf8", starts[cell] ?? 0, ends[cell] ?? 0);
 }

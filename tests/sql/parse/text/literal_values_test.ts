@@ -1,7 +1,7 @@
 /**
  * Compares two paths for long VALUES lists of plain literals: the fast path from bytes to columns,
- * and the ordinary path token by token and row by row. The rows, and the errors with their
- * positions, must be the same.
+ * and the ordinary path token by token and row by row. Both must give the same rows, and the same
+ * errors at the same positions.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { parseStatements } from "../../../../src/sql/parse/parser.ts";
@@ -10,7 +10,7 @@ import { randomFrom, seedOf } from "../../../types/random.ts";
 
 const LISTS = 100;
 
-/** A number of rows with more cells than a plan has slots. */
+/** The number of rows; they have more cells than a plan has slots. */
 const ROWS = 40;
 
 const TYPES = [
@@ -48,7 +48,7 @@ function pickWith(random: () => number): Pick {
   return (...from) => from[Math.floor(random() * from.length)] ?? (from[0] as (typeof from)[0]);
 }
 
-/** Returns cells that fit a column, in every form that a list may use. */
+/** Returns cells that fit a column, in every form allowed in a list. */
 function fitting(column: number, pick: Pick): string {
   switch (column) {
     case 1:
@@ -103,7 +103,7 @@ function fitting(column: number, pick: Pick): string {
   }
 }
 
-/** Returns cells that fit only a few columns or none, or are not literals. */
+/** Returns cells that fit few columns or none, or are not literals. */
 function strange(pick: Pick): string {
   return pick(
     "NULL",
@@ -172,7 +172,7 @@ interface Effect {
   readonly count: number | undefined;
 }
 
-/** Returns the effect of a text on the empty table. */
+/** Returns the effect of a statement on the empty table. */
 async function effect(sql: string): Promise<Effect> {
   const { error, results } = await engine.ask(sql);
   const [stored] = await engine.run(`SELECT ${COLUMNS.join(", ")}, extra FROM n.t ORDER BY c0`);
@@ -192,14 +192,15 @@ test("a list has the same rows and errors by columns, by rows and token by token
     const order = COLUMNS.slice(0, width);
     const head = `INSERT INTO n.t (${order.join(", ")}) VALUES `;
     const values = list(random, width);
-    // A block comment after the last cell shifts no position of a cell. The fast scanner does not
-    // support comments, so this text takes the ordinary parser.
+    // A block comment after the last cell shifts none of the cells' positions. The fast scanner
+    // does not support comments, so this text takes the ordinary path.
     const plain = values.replace(/\)([^)]*)$/, "/**/)$1");
     const tail = random() < 0.2 ? "; -- end" : "";
     const wanted = await effect(head + plain + tail);
     const sql = head + values + tail;
     const found = await effect(sql);
-    // Only in a list does the error identify the cell of a cast that fails when its row is reached.
+    // Only for a list does the error identify the cell with a cast that fails when its row is
+    // reached.
     const { failure, position = found.position } = wanted;
     expect(found, sql).toEqual({ ...wanted, position });
     if (failure !== undefined) errorCount += 1;
@@ -265,8 +266,8 @@ test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(
     expect(await insert(range(1000))).toBeUndefined();
     await engine.run("STORAGE FLUSH TABLE n.k");
     expect(await insert(range(3000))).toBeUndefined();
-    // The keys are in the segment, in the memtable, in the list itself, in gaps, below all keys and
-    // above all keys.
+    // The duplicate keys are in the segment, in the memtable or in the list itself; the new keys
+    // are in gaps, below all keys, and above all keys.
     expect(await insert([...range(2000), 1007])).toEqual(refused);
     expect(await insert([...range(2000), 3039])).toEqual(refused);
     expect(await insert([...range(5000), 5007])).toEqual(refused);

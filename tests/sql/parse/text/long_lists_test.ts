@@ -1,8 +1,8 @@
 /**
  * Verifies that a list so long that it is read without a tree means the same as a short one. The
- * same items are used once in a list that is long enough, and once with one item that the fast path
- * does not support, so that the list is read item by item. Results, types and refusals must be the
- * same. A list of 100,000 items is bound quickly, however the statement uses it.
+ * same items are used twice: in a list that is long enough, and together with an item that the
+ * fast path does not support, so that the list is read item by item. Results, types and refusals
+ * must be the same. A list of 100,000 items is bound quickly, however the statement uses it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -155,7 +155,7 @@ test("a long list is printed as its items, and parses to them again", () => {
   const { right } = statement.where;
   if (right.type !== "list") throw new Error("IN has a list");
   expect(right.literals?.rowCount).toBe(MANY);
-  // Positions count characters, whereas the list counts bytes.
+  // Positions count characters, although the list counts bytes.
   for (const item of right.expressions) {
     expect(sql.startsWith(expressionToSql(item), item._location.start)).toBe(true);
   }
@@ -176,7 +176,7 @@ test("loads that differ only in their rows are one statement of system.query_sta
 
 test("rows that need casts are read in time proportional to their number", async () => {
   // If the position of each cell were counted from the start of the text, this test would take
-  // minutes and thus fail.
+  // minutes and so fail.
   const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, 5)`).join(", ");
   await engine.run("CREATE TABLE dated (id INT PRIMARY KEY, day DATE)");
   await engine.run(`INSERT INTO dated VALUES ${rows}`);

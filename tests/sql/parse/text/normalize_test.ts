@@ -144,7 +144,7 @@ test("parseNormalized turns literals into slots in their places", () => {
 });
 
 test("parseNormalized leaves literals that the grammar itself needs", () => {
-  // The normaliser does not recognize this number as the size of a type; only the parser does.
+  // Only the parser recognises this number as the size of a type; the normaliser does not.
   const text = "SELECT a WHERE b::foo(3) = 1";
   const normalized = normalizeStatement(text);
   if (normalized === undefined) throw new Error("the statement is normalised");

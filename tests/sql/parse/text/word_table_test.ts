@@ -1,4 +1,4 @@
-/** Verifies that words are found in either case, and nothing else is found. */
+/** Verifies that words are found in upper or lower case, and that nothing else is found. */
 import { expect, test } from "bun:test";
 import { foldIntoHash, WordTable } from "../../../../src/sql/parse/text/word_table.ts";
 
