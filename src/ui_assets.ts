@@ -111,7 +111,7 @@ function hasPackages(): boolean {
   try {
     return Bun.resolveSync("react-dom/client", UI_DIRECTORY) !== "";
   } catch {
-    // This is the only way in which the resolver reports a missing package.
+    // The resolver reports a missing package only this way.
     return false;
   }
 }

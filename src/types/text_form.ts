@@ -133,7 +133,7 @@ function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: 
 type AddressType = DataType & { kind: "inet" | "cidr" | "macaddr" | "macaddr8" };
 type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal" | "numeric" };
 
-/** Parses a value of a type whose text has a single form, independent of other types. */
+/** Parses a value of a type whose text depends on neither another type nor the current time. */
 function valueOfOneForm(
   type:
     | NumberType

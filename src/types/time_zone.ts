@@ -129,7 +129,7 @@ function namedZone(name: string): TimeZone | undefined {
       second: "numeric",
     });
   } catch (error) {
-    // This is the only way in which Intl reports an unknown name.
+    // Intl reports an unknown name only this way.
     if (error instanceof RangeError) return undefined;
     throw error;
   }

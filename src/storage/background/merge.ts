@@ -125,7 +125,7 @@ export class Merger {
    */
   boundHistory(): void {
     const { clock, historyBytesMax } = this.#options;
-    // The segments being merged are about to change size.
+    // A merge is about to change the size of history.
     if (historyBytesMax === 0 || this.#merging.size > 0) return;
     if (this.#bounding !== undefined || this.#isClosing) return;
     if (clock.monotonicMs() < this.#boundAgainMs) return;

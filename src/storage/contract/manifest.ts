@@ -1,7 +1,7 @@
 /**
  * Defines the manifest, which lists the live segments and deletion vectors. Storage owns this
- * interface. The catalog implements it in its own database, so that a change to both takes a
- * single transaction.
+ * interface. The catalog implements it in its database, so publishing a change takes a single
+ * transaction.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";

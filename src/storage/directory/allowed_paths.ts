@@ -7,7 +7,8 @@ import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 
 /**
- * An absolute path without `.`, `..` or empty segments, which could lead out of an allowed root.
+ * Matches an absolute path without `.`, `..` or empty segments. A path with `..` could lead out of
+ * its root.
  */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 

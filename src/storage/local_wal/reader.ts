@@ -190,7 +190,7 @@ class CommitAssembler {
     this.lastSeq = Math.max(this.lastSeq, frame.lastSeq);
     switch (frame.kind) {
       case "commit":
-        // If the part-end frame is missing, the commit was rolled back or never finished.
+        // Drops open parts: without a part-end frame, their commit was rolled back or never ended.
         this.#parts = undefined;
         this.#visit({ frames: [frame], lastSeq: frame.lastSeq });
         return;
@@ -201,7 +201,7 @@ class CommitAssembler {
         this.#parts?.push(frame);
         return;
       case "partEnd":
-        // Otherwise the commit began in a file that was released because no table needed it.
+        // Without open parts, the commit began in a file released because no table needed it.
         if (this.#parts !== undefined) {
           this.#visit({ frames: [...this.#parts, frame], lastSeq: frame.lastSeq });
         }

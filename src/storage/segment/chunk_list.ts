@@ -46,7 +46,7 @@ export interface Directory {
   /** The ids of all columns in chunk order, system columns first. */
   readonly columnIds: readonly number[];
   readonly columnIndexes: ReadonlyMap<number, number>;
-  /** The types of the columns in the table. */
+  /** The types of the table's columns, by column id. */
   readonly types: ReadonlyMap<number, DataType>;
   layoutOf(columnId: number): Layout;
   /** The first row of each group, followed by the total row count. */
