@@ -40,7 +40,7 @@ export interface NetworkRules {
   readonly onStranger: (address: string, header: string) => void;
 }
 
-/** What all exchanges of a server share. */
+/** The state that all exchanges of a server share. */
 export interface ExchangeOptions {
   readonly peers: Peers;
   readonly network: NetworkRules;
@@ -82,7 +82,7 @@ export class Exchange implements Caller {
     this.#options = options;
     const url = request.url;
     // The runtime normally passes an absolute URL, in which the path begins at the first slash
-    // after "https://". Without a Host header it passes only a path. For CONNECT it passes the
+    // after "https://". If there is no Host header, it passes only a path. For CONNECT it passes the
     // target, which has no path.
     const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);

@@ -94,7 +94,7 @@ const PARTS_PER_TICK = 2048;
  */
 const BYTES_PER_PART = 512;
 
-/** What changes while a statement is bound. */
+/** The state that changes while a statement is bound. */
 export class StatementBinding {
   /**
    * The types of `$1`, `$2`, …; `$n` has slot n − 1. The slots of lifted literals come after them.

@@ -266,7 +266,7 @@ export interface SystemView {
  */
 export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value[])[]>;
 
-/** Who reads a system view, and which columns are needed. */
+/** The caller that reads a system view, and the columns that it needs. */
 export interface SystemCall {
   readonly userId: string;
   readonly role: Role;

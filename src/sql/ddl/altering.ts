@@ -13,7 +13,7 @@ import type { ColumnRewrite } from "./row_rewrite.ts";
 
 export type AltererDeps = ExecutionDeps & Pick<BindingDeps, "systemViews">;
 
-/** Who runs the ALTER TABLE, and in which namespace defaults are evaluated. */
+/** The user who runs the ALTER TABLE, and the namespace in which defaults are evaluated. */
 export interface Alterer {
   readonly deps: AltererDeps;
   readonly principal: Principal;

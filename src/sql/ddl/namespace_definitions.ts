@@ -43,10 +43,10 @@ import { optionSettings } from "./table_elements.ts";
  */
 export type BoundDefinition = () => string | Promise<string>;
 
-/** What is needed to add an entry to the catalog. */
+/** The parts of the database needed to add an entry to the catalog. */
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** What is needed to change a namespace. */
+/** The parts of the database needed to change a namespace. */
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "store"> & Pick<DefinitionFollowers, "live">;
 
 /**

@@ -29,7 +29,7 @@ export interface TableDeps
   readonly afterCommit?: ((work: (deps: DroppedFileDeps) => Promise<void>) => void) | undefined;
 }
 
-/** What is needed to remove the files of dropped tables. */
+/** The parts of the database needed to remove the files of dropped tables. */
 export type DroppedFileDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "clock" | "log">;
 
 /** Returns a name qualified with its namespace. */

@@ -32,7 +32,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import { checkTopicFilter } from "./topic_filter.ts";
 
-/** What topic definitions use. */
+/** The parts of the database that topic definitions use. */
 export type TopicDefinitionDeps = NameDeps &
   Pick<SqlEnvironment, "clock" | "store"> &
   Pick<DefinitionFollowers, "topics">;

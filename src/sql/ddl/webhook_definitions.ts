@@ -21,7 +21,7 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { optionSettings } from "./table_elements.ts";
 import type { TopicCall } from "./topic_definitions.ts";
 
-/** What webhook definitions use. */
+/** The parts of the database that webhook definitions use. */
 export type WebhookDefinitionDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store"> &
   DefinitionFollowers;
 

@@ -28,7 +28,7 @@ import type { ZipFile } from "./zip_file.ts";
 /** How many rows are converted to text at a time. A single row may have several megabytes. */
 const BATCH_ROWS = 64;
 
-/** What an export reads. */
+/** The parts of the database that an export reads. */
 export type ArchiveDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "store">;
 
 /** The user whose data is to be written, and the callbacks of the job. */

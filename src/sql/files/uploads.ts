@@ -190,7 +190,7 @@ export class Uploads {
   }
 }
 
-/** What is needed to look up files. */
+/** The parts of the database needed to look up files. */
 export interface FileDeps {
   readonly catalog: Catalog;
   readonly store: Store;
@@ -199,13 +199,13 @@ export interface FileDeps {
 /** The catalog in which uploads are listed, and the storage that contains them. */
 type UploadPlaces = Pick<UploadDeps, "blobs" | "catalog">;
 
-/** What is needed to store files. */
+/** The parts of the database needed to store files. */
 export interface UploadDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly limits: SqlLimits;
 }
 
-/** What is needed to find unused files. */
+/** The parts of the database needed to find unused files. */
 export interface SweepDeps extends FileDeps {
   readonly blobs: BlobStore;
   readonly clock: Clock;

@@ -26,7 +26,7 @@ interface Followed {
   readonly names: readonly string[];
 }
 
-/** What a judge needs to know about a round. */
+/** The facts about a round that a judge needs. */
 export interface JudgedRound {
   /**
    * Returns the seq of the last commit up to the given seq; the given seq itself if not all

@@ -120,7 +120,7 @@ export class Round {
   #burstNumber = 0;
   /** The last burst that was judged. */
   #last: Burst = { ...NO_BURST, endMs: Date.now() };
-  /** What has happened since that burst. */
+  /** The events since that burst. */
   #seqs: number[] = [];
   #isRedefined = false;
 

@@ -266,7 +266,7 @@ function deleteOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
 }
 
 interface Partners {
-  /** What follows FROM or USING. */
+  /** The SQL after FROM or USING. */
   readonly item: Node;
   readonly where: Node;
   /**

@@ -187,7 +187,7 @@ function frameOf(
     ...(offsets.length === 0 ? [] : [`${chance.pick(offsets)} FOLLOWING`]),
     "UNBOUNDED FOLLOWING",
   ];
-  // Which rows are excluded must not depend on an order that the window does not define.
+  // The excluded rows must not depend on an order that the window does not define.
   const excluded = isTotal ? [" CURRENT ROW", " GROUP", " TIES"] : [" GROUP", " NO OTHERS"];
   const exclude = chance.below(3) === 0 ? ` EXCLUDE${chance.pick(excluded)}` : "";
   const from = chance.below(bounds.length - 1);

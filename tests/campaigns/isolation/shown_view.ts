@@ -17,7 +17,7 @@ const ROLES: Readonly<Record<(typeof LEVELS)[number], readonly Caller["role"][]>
 /** A dba who is not one of the callers, and who loses that role from time to time. */
 const OWNER = "vera";
 
-/** What the view needs to know about the campaign's posts. */
+/** The facts about the campaign's posts that the view needs. */
 export interface ShownPosts {
   /** Whether the caller may read the posts themselves. */
   readonly isKnown: boolean;

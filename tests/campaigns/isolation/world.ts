@@ -62,7 +62,7 @@ export class RoundClock implements Clock {
   }
 }
 
-/** What is needed to open a world. */
+/** The parts with which a world is opened. */
 export interface WorldParts {
   readonly clock: Clock;
   /** Receives every statement before it runs. */

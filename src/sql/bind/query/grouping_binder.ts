@@ -39,7 +39,7 @@ export interface Block {
   readonly queries: QueriesAround;
 }
 
-/** What a clause may contain besides ordinary expressions. */
+/** The constructs that a clause may contain besides ordinary expressions. */
 type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
 /** Returns the context for the expressions in a clause of the block. */

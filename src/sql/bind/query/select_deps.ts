@@ -62,7 +62,7 @@ export interface RoutineRelation extends ViewRelation {
 export interface SelectDeps {
   readonly statement: StatementBinding;
   readonly source: RelationSource;
-  /** Which rows the query may read in each table. */
+  /** Decides which rows the query may read in each table. */
   readonly rights: RowRights;
   /**
    * Whether the query is the outermost one. There, `*` over a single stored table includes the
@@ -105,7 +105,7 @@ export interface CteList {
   readonly others: CteList | undefined;
 }
 
-/** What the name of a WITH entry refers to. */
+/** The meaning of a WITH entry's name. */
 export type CteEntry =
   | {
       readonly kind: "query";

@@ -49,8 +49,8 @@ export interface ExecutionContext {
    */
   requireUnaltered(table: TableEntry): void;
   /**
-   * What foreign keys need to know about other tables. A reader thread has none, because it
-   * changes nothing.
+   * The information about other tables that foreign keys need. A reader thread has none, because
+   * it changes nothing.
    */
   readonly references?: References | undefined;
   readonly call: CallDeps;

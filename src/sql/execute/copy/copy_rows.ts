@@ -64,7 +64,7 @@ export class CopyRows {
   readonly #scanner: CopyScanner;
   readonly #cells: CopyCells;
   readonly #columnNames: readonly string[];
-  /** The bytes received so far. Those from `#from` onwards have not been completely scanned. */
+  /** The bytes received so far. From `#from` onwards, they have not been completely scanned. */
   #bytes: Buffer = Buffer.alloc(0);
   #from = 0;
   /** The pieces that have arrived since the last scan, and their total size. */

@@ -9,8 +9,8 @@ import type { FunctionEntry } from "../../../catalog/mod.ts";
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
- * Whose right decides whether a number may be taken from a sequence. It is usually the caller's.
- * In a DEFAULT, it is the definer's, so the caller needs only the right to write to the table.
+ * The user whose right decides whether a number may be taken from a sequence: usually the caller. In
+ * a DEFAULT, it is the definer, so the caller needs only the right to write to the table.
  */
 export type NextNumberRight = "caller" | "definer";
 
@@ -108,7 +108,7 @@ export interface ProgramCalls {
   call(program: CalledProgram, args: readonly Value[]): Value;
 }
 
-/** What a function can access. It stays the same throughout a statement. */
+/** The environment of a function. It stays the same throughout a statement. */
 export interface CallDeps {
   /**
    * The time of the statement or, inside a transaction, of BEGIN. In microseconds since 1970, UTC.
