@@ -9,8 +9,7 @@
  * statement counts as
  *
  *     alike      both sides give the same rows, or both refuse;
- *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object
- *     that
+ *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
  *                an omitted statement should have made or changed;
  *     listed     the difference is on purpose: docs/internals/differences.md;
  *     refused    Tidemark refuses for another reason;

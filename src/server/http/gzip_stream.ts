@@ -3,8 +3,7 @@
  * stream requires. An ordinary compressor waits for more input.
  *
  *     header   10 bytes
- *     piece    deflate blocks of its own, then an empty one that ends on a whole byte (00 00 ff
- *     ff)
+ *     piece    deflate blocks of its own, then an empty one that ends on a whole byte (00 00 ff ff)
  *     …
  *     end      the last, empty block (03 00), CRC-32 and length of all pieces
  *

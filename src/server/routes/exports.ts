@@ -1,8 +1,7 @@
 /**
  * Serves the archive of a finished EXPORT USER DATA.
  *
- *     GET /v1/exports/{user_id}/{export_id}              with a bearer token, or with the cookie
- *     of a
+ *     GET /v1/exports/{user_id}/{export_id}              with a bearer token, or with the cookie of a
  *                                                        page of this server
  *     GET /v1/exports/{user_id}/{export_id}?access=…     a signed URL, as SHOW EXPORT returns it
  *

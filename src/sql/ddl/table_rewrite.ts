@@ -1,8 +1,7 @@
 /**
  * Implements the job that rewrites a table's rows and then redefines the table.
  *
- *     write gate closed ──► rows computed ──► ids reserved ──► rows written ──► redefined, in one
- *     tick
+ *     write gate closed ──► rows computed ──► ids reserved ──► rows written ──► redefined, in one tick
  *                                ▲                                  │
  *                                └──── another request altered it ──┘
  *

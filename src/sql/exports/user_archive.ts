@@ -1,12 +1,9 @@
 /**
  * Writes a user's own data into an archive: the rows of USER and STREAM tables, and their files.
  *
- *     {namespace}/{table}.ndjson                 rows, as COPY … FROM STDIN WITH (FORMAT ndjson)
- *     reads them
- *     files/{namespace}/{table}/{stored name}    the bytes of a FILE cell, whose id begins the
- *     name
- *     export.json                                the user, the moment, and what each table
- *     contributed
+ *     {namespace}/{table}.ndjson                 rows, as COPY … FROM STDIN WITH (FORMAT ndjson) reads them
+ *     files/{namespace}/{table}/{stored name}    the bytes of a FILE cell, whose id begins the name
+ *     export.json                                the user, the moment, and what each table contributed
  *
  * - All tables are read as of the same seq. Rows of SHARED tables belong to no user, so they are
  *   omitted, even if policies permit the user to read them.

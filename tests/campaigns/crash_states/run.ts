@@ -5,8 +5,7 @@
  * The engine opens each state, and the run compares the result with the ledger.
  *
  *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
- *        └ states │ │ │  each: open, compare, write on; sometimes crash while opening, and open
- *        again
+ *        └ states │ │ │  each: open, compare, write on; sometimes crash while opening, and open again
  */
 import type { Seq } from "../../../src/base/seq.ts";
 import type { SequenceMark, SequenceNumbers } from "../../../src/catalog/mod.ts";

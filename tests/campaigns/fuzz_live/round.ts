@@ -3,8 +3,7 @@
  * burst, the followers catch up, and their states since the last burst are judged.
  *
  *     burst: commits while some followers are disconnected; in some bursts, also one of:
- *            a definition changes, a right is revoked or granted, the server is killed or
- *            restarted
+ *            a definition changes, a right is revoked or granted, the server is killed or restarted
  *
  * Both users subscribe to many of the same queries. In USER tables, each user has rows of their
  * own.

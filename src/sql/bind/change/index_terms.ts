@@ -2,8 +2,7 @@
  * Recognises the expressions and conditions of indexes in the expressions and conditions of
  * statements.
  *
- *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the
- *     condition
+ *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the condition
  *
  * The literals of a statement are known only when it runs. Where the index has a constant and the
  * statement has such a literal, the comparison of the two becomes a **guard**: the index is used

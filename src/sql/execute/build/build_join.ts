@@ -2,8 +2,7 @@
  * Builds joins. All of them are hash joins, except that if one side may have few rows, the other
  * side is read by their keys:
  *
- *     in a step of a recursion      row by row (`lookup_join.ts`), because most steps have few
- *     rows
+ *     in a step of a recursion      row by row (`lookup_join.ts`), because most steps have few rows
  *     elsewhere                     all keys at once (`runtime_filter.ts`)
  */
 import { defined } from "../../../base/assert.ts";

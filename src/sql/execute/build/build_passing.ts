@@ -2,8 +2,7 @@
  * Builds the operators that pass rows on: filters and projections. They accept rows from any
  * source, so the scan below them can be replaced with a lookup or a sorted read.
  *
- *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as
- *     always
+ *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as always
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { physicalKind } from "../../../types/mod.ts";

@@ -4,8 +4,7 @@
  * statement may be cancelled.
  *
  *     few       read ──► commit                          one tick, at the newest applied state
- *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time
- *     slice
+ *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time slice
  *                     └─────────┘
  *     in a transaction: read all ──► stage in it
  *

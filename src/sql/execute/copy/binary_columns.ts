@@ -9,11 +9,9 @@
  *     jsonb              1, then UTF-8                  uuid, bytes   the bytes
  *     decimal            count, weight, sign, scale as u16, then digits in base 10,000
  *     embedding          count u16, 0 u16, then 4 bytes for each number
- *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length
- *     and
+ *     array              dimensions i32, has NULLs i32, type u32; for each dimension its length and
  *                        first index as i32; then the elements of all as cells
- *     range              flags, 1 byte; then its bounds as cells, without those that the flags
- *     exclude
+ *     range              flags, 1 byte; then its bounds as cells, without those that the flags exclude
  *     multirange         count i32; then its ranges as cells
  *     geometric types    see `binary_shapes.ts`
  */

@@ -8,8 +8,7 @@
  * If memory runs out, the groups already in memory stay there, and the rows of all other groups
  * are partitioned by key on disk, together with the arguments of all calls:
  *
- *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by
- *     itself
+ *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {

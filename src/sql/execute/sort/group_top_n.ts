@@ -4,8 +4,7 @@
  * first in each group, so the sort receives only slightly more rows than needed.
  *
  *     holding ──end──► yielding what is held
- *        └──those rows turn out to be many, or memory is short──► yielding, then passing all
- *        others
+ *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
  *
  * The output may contain more rows of a group than needed, because the sort and the operator above
  * it make the final selection.

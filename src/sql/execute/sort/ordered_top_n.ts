@@ -4,8 +4,7 @@
  * keys.
  *
  *     taking ──n rows, the next has other keys──► sorting ──► yielding
- *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain
- *       sort
+ *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain sort
  *
  * If the input is sorted by all keys and no condition drops rows, the rows skipped by OFFSET are
  * only counted, which is twenty times as fast. If few rows satisfy the conditions, a 512th of the

@@ -5,8 +5,7 @@
  *     filling ──input ends──► sorted ──a batch of rows──► sorted … ──► done
  *       │ ▲ crowded
  *       ▼ │
- *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up,
- *     and
+ *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up, and
  *                                             are followed by the next ones
  *
  * A whole partition must fit into memory, because a call may need any of its rows.

@@ -9,8 +9,8 @@ import type { FunctionEntry } from "../../../catalog/mod.ts";
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
- * The user whose right decides whether a number may be taken from a sequence: usually the caller. In
- * a DEFAULT, it is the definer, so the caller needs only the right to write to the table.
+ * The user whose right decides whether a number may be taken from a sequence: usually the caller.
+ * In a DEFAULT, it is the definer, so the caller needs only the right to write to the table.
  */
 export type NextNumberRight = "caller" | "definer";
 
