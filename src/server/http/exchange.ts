@@ -82,8 +82,8 @@ export class Exchange implements Caller {
     this.#options = options;
     const url = request.url;
     // The runtime normally passes an absolute URL, in which the path begins at the first slash
-    // after "https://". If there is no Host header, it passes only a path. For CONNECT it passes the
-    // target, which has no path.
+    // after "https://". If there is no Host header, it passes only a path. For CONNECT, it passes
+    // the target, which has no path.
     const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);
     const path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);

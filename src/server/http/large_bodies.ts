@@ -1,9 +1,9 @@
 /**
  * Limits the memory for large bodies, per user and for all users together. A body stays in memory
  * until its request is answered, and an upload may have 100 MiB: without the limits, six requests
- * from one user took a gigabyte. Bodies that exceed the limits wait in the order of their arrival,
- * and are not read while they wait. Flow control stops their senders after the first megabyte,
- * which `body_ledger.ts` counts.
+ * from one user would take a gigabyte. Bodies that exceed the limits wait in the order of their
+ * arrival, and are not read while they wait. Flow control stops their senders after the first
+ * megabyte, which `body_ledger.ts` counts.
  *
  * Invariants: one user occupies at most `userBytesMax`, or has a single body; all users together
  * occupy at most `bytesMax`, or have a single body; no later body overtakes one that waits because

@@ -35,8 +35,8 @@ export interface Gauges {
 }
 
 /**
- * The number of the process's open files and sockets, and how often a shortage of descriptors has
- * paused accepting.
+ * How many files and sockets the process has open, and how often the server has paused accepting
+ * because few descriptors were left.
  */
 export interface DescriptorGauge extends Descriptors {
   /**

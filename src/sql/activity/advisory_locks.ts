@@ -63,7 +63,7 @@ export interface ListedAdvisoryLock {
   readonly sinceMs: number;
 }
 
-/** A holder's hold on a lock in one mode. */
+/** The state of a holder's lock in one mode. */
 interface Grant {
   readonly userId: string;
   readonly sinceMs: number;
@@ -148,7 +148,7 @@ export class AdvisoryLocks {
     return { granted, withdraw };
   }
 
-  /** Unlocks one of the session's holds on a lock. Returns whether the session had the lock. */
+  /** Releases the session's lock once. Returns whether the session had the lock. */
   unlock(holder: AdvisoryHolder, key: AdvisoryKey, mode: AdvisoryMode): boolean {
     const lock = this.#locks.get(idOf(key));
     const grant = lock?.grants.get(holder)?.get(mode);

@@ -95,7 +95,7 @@ export type BoundExpression =
       /** Converts a value; undefined if the cast leaves every value unchanged. */
       readonly convert: (value: Value) => Value;
       /**
-       * Whether the cast preserves the order and equality of numbers, so that an f64 or i32 vector
+       * Whether the cast preserves the order and equality of numbers. If so, an f64 or i32 vector
        * passes unchanged.
        */
       readonly isNumericIdentity: boolean;

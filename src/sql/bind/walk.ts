@@ -188,7 +188,7 @@ export function failsHere(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether evaluating a value is certain to raise no error, so that it may be evaluated even if no
+ * Whether evaluating a value is certain to raise no error. If so, it may be evaluated even if no
  * row needs it.
  */
 export function isSure(value: BoundExpression): boolean {

@@ -41,13 +41,12 @@ const BURSTS_PER_RESTART = 40;
 const KILL_AT = 4;
 const RESTART_AT = 9;
 
-/** A definition changes in one in this many bursts, and a right in another. */
+/** One in this many bursts changes a definition, and equally many change a right. */
 const BURSTS_PER_CHANGE = 20;
 
-/**
- * A connection is cut in one in this many bursts, and a subscription is ended in one in this many.
- */
+/** One in this many bursts cuts a connection. */
 const BURSTS_PER_CUT = 24;
+/** One in this many bursts ends a subscription. */
 const BURSTS_PER_LEAVE = 24;
 
 /** One in this many subscriptions requests that its query is evaluated again at each change. */

@@ -248,7 +248,7 @@ function tryConvert(
 }
 
 /**
- * Whether the cast only widens a number within the same representation, so that the stored double
+ * Whether the cast only widens a number within the same representation. If so, the stored double
  * or int32 stays the same.
  */
 function isNumericIdentity(from: DataType, to: DataType): boolean {

@@ -106,7 +106,7 @@ function beside(
     : withOuterReferences(product(whole, current), around, statement);
 }
 
-/** Joins what precedes an item since the last comma with the item. */
+/** Joins an item to the items before it, back to the last comma. */
 function joinedItem(
   left: FromResult,
   right: FromResult,

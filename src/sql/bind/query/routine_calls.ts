@@ -346,7 +346,7 @@ function isStrict({ callable }: RoutineCall): boolean {
   return callable.routine.isStrict;
 }
 
-/** Whether evaluating an expression costs nothing, so that it may be evaluated several times. */
+/** Whether evaluating an expression costs nothing. If so, it may be evaluated several times. */
 function isFree(expression: BoundExpression): boolean {
   switch (expression.kind) {
     case "constant":

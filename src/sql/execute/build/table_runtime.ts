@@ -286,7 +286,7 @@ function withPlace(cause: DatabaseError, place: string): DatabaseError {
   });
 }
 
-/** Returns the words " of column "a"" that follow the name of a check in messages. */
+/** Returns words such as ` of column "a"`, which follow the name of a check in messages. */
 function ofColumns(names: readonly string[]): string {
   if (names.length === 0) return "";
   const listed = names.map((name) => `"${name}"`).join(", ");

@@ -75,7 +75,7 @@ export interface AggregateForm {
    * them together.
    */
   readonly gathers?: boolean;
-  /** Whether repeated arguments leave the result the same, so that DISTINCT can be omitted. */
+  /** Whether repeated arguments leave the result the same. If so, DISTINCT can be omitted. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
 }

@@ -79,7 +79,7 @@ export interface AdvisoryCalls {
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT
    */
   tryLock(key: string, form: AdvisoryForm): boolean;
-  /** Unlocks one of the session's holds on a lock. Returns whether the session had the lock. */
+  /** Releases the session's lock once. Returns whether the session had the lock. */
   unlock(key: string, mode: AdvisoryMode): boolean;
   /** Unlocks all locks of the session. */
   unlockAll(): void;
