@@ -172,8 +172,8 @@ function momentsOf({ endMs, startMs }: JudgedRound): number[] {
 
 /**
  * Returns which columns distinguish rows: the key columns, or all columns. If the SELECT lacks
- * some of them, they are hidden: a commit may then remove a row and add one with the same text, so the
- * SELECT does not show which commit produced a row.
+ * some of them, they are hidden: a commit may then remove a row and add one with the same text, so
+ * the SELECT does not show which commit produced a row.
  */
 function identityOf(
   { key_columns: keys = [], schema }: SubscriptionAck,

@@ -36,7 +36,7 @@ export const READER = "bob";
 const COMMITS_PER_BURST_MAX = 9;
 const PARAMETERS_MAX = 2;
 
-/** The server is killed in one in this many bursts, and restarted in another. */
+/** One in this many bursts kills the server, and equally many restart it. */
 const BURSTS_PER_RESTART = 40;
 const KILL_AT = 4;
 const RESTART_AT = 9;
