@@ -272,6 +272,7 @@ const ERRORS: CaseFile = {
     "SELECT coalesce()",
     "SELECT nullif(1)",
     "SELECT * FROM emp JOIN dept USING (nope)",
+    "SELECT * FROM (SELECT TIME '1:00' AS w) a LEFT JOIN (SELECT INTERVAL '1 hour' AS w) b USING (w)",
     "SELECT * FROM (SELECT 1, 2) q(a, b, c)",
     "SELECT 'a' LIKE 1",
     "SELECT ARRAY[1, 'a'::text]",

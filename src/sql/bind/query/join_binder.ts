@@ -120,12 +120,17 @@ interface MergedPair {
   readonly node: ExprRef;
 }
 
+/**
+ * @throws {DatabaseError} TYPE_MISMATCH if the columns of a pair have no common type, even if their
+ *   values can be compared, like those of a TIME and an INTERVAL.
+ */
 function mergedPairs(names: readonly Name[], left: Scope, right: Scope): MergedPair[] {
   return names.map(({ name, _location }) => {
     const node = { type: "ref", name, _location } as const;
     const l = left.resolve(node);
     const r = right.resolve(node);
     const operands = { op: "=", left: columnValue(l), right: columnValue(r) };
+    castToCommonType([operands.left, operands.right], [node, node], "USING");
     return { left: l, right: r, condition: binaryOf(operands, node), node };
   });
 }
