@@ -100,6 +100,12 @@ const STATEMENTS: readonly string[] = [
   "SELECT 'x'::code",
   "DROP TYPE marks CASCADE",
   "SELECT * FROM held ORDER BY a",
+  "CREATE DOMAIN unread AS INT",
+  "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+  "CREATE FUNCTION reader() RETURNS INT LANGUAGE plpgsql AS $$ BEGIN RETURN 'sad'::mood IS NULL; END $$",
+  "ALTER TYPE mood RENAME VALUE 'sad' TO 'low'",
+  "DROP DOMAIN unread",
+  "DROP TYPE mood",
 ];
 
 export const DOMAINS: CaseFile = {

@@ -170,7 +170,9 @@ function textsWhere(
     );
   // The parser's limits apply only to requests. These texts were accepted when they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
-  const inQueries = catalog.storedQueries().filter(({ sql, tables }) => {
+  const inQueries = catalog.storedQueries().filter(({ routine, sql, tables }) => {
+    // The names in a program are resolved when it runs, so a program depends on no type.
+    if (routine?.program !== undefined) return false;
     const tableIds = tables.map(({ tableId }) => tableId);
     return holds(parseStatements(sql, limits), tableIds);
   });
