@@ -82,7 +82,10 @@ export function isCollated(type: DataType): boolean {
   return type.collation.kind !== "code points";
 }
 
-/** Whether text of a type, or within a type, may be equal without being identical. */
+/**
+ * Whether a type is or contains text in which different strings can be equal, as under a
+ * case-insensitive collation.
+ */
 export function isLooselyEqual(type: DataType): boolean {
   if (type.kind === "row") return type.fields.some((field) => isLooselyEqual(field.type));
   const collation = collationOf(type);

@@ -108,7 +108,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   if (left.kind === "row" && right.kind === "row") return commonRow(left, right);
   if (isRangeType(left) && isRangeType(right)) {
     if (left.bound.kind !== right.bound.kind) return undefined;
-    // A key column does not record how many digits a bound shows, but the other value may.
+    // Prefers the untrimmed type, because a key column's bounds have lost their trailing zeros.
     return sameType(left.bound, TRIMMED_NUMERIC) ? right : left;
   }
   if (left.kind === "text" && right.kind === "text") return commonText(left, right);

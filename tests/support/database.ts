@@ -47,7 +47,7 @@ export interface OpenOptions {
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
 
-/** Set if the queries of a test run should leave the event loop. */
+/** Set if a test run's queries should run off the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
 /** Opens a database. If the log fails, an error is thrown, where a server would stop instead. */

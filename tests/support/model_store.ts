@@ -74,8 +74,8 @@ export class ModelStore implements Store {
   /** The number of calls to `changes`, for tests of how often the store is read. */
   changesCount = 0;
   /**
-   * How many versions were within the bounds of `scan` calls. Each call has to examine all of its
-   * own.
+   * The total number of versions that calls to `scan` had to examine: all versions within the
+   * bounds of each call.
    */
   scannedCount = 0;
   /** The seqs lost in restores and crashes. */

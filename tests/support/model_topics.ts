@@ -14,7 +14,7 @@ export class ModelTopics implements TopicAccess {
   readonly released: number[] = [];
   /** The number of calls to `topicsChanged`. */
   changes = 0;
-  /** How many acknowledgements have been prepared but neither made nor abandoned. */
+  /** How many acknowledgements have been prepared but neither committed nor abandoned. */
   openAcks = 0;
   /** Called while offsets are being held. */
   whileHolding: () => Promise<void> = async () => undefined;

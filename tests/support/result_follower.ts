@@ -1,6 +1,6 @@
 /**
  * A client that follows a materialised query. It applies each message on arrival, and checks the
- * guarantees that the messages alone must meet.
+ * guarantees that can be verified from the messages alone.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../src/live/mod.ts";

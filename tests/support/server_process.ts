@@ -168,7 +168,7 @@ interface ReadyData {
 
 let readyData: Promise<ReadyData> | undefined;
 
-/** The process is killed, so that the rows of its internal tables are only in its log. */
+/** Sets up a server and kills it, which leaves the rows of its internal tables only in its log. */
 async function makeReadyData(): Promise<ReadyData> {
   const server = await startSetUp({});
   server.kill("SIGKILL");

@@ -127,7 +127,7 @@ export function makeStorage(disk: Disk, storageId: string): ListedStorage {
   return listed;
 }
 
-/** Returns a table whose new segments are in a storage. */
+/** Returns the table with new segments stored in the given storage. */
 export function inStorage(
   table: TableDefinition,
   { root, storageId }: Pick<ListedStorage, "root" | "storageId">,
@@ -307,7 +307,7 @@ export class StoreModel {
     }
   }
 
-  /** Forgets every commit above a seq. */
+  /** Forgets every commit above `seq`. */
   cutAbove(seq: number): void {
     this.#versions = this.#versions.filter(({ commitSeq }) => commitSeq <= seq);
   }

@@ -188,7 +188,7 @@ test("a thread that dies during a job fails that job, and the next job gets anot
     await logged(log, round - 6);
   }
   expect(log.errors).toEqual(Array.from({ length: 3 }, () => "cannot merge segments"));
-  // What is left of a failed job is removed shortly after.
+  // The temporary files of a failed job are removed shortly afterwards.
   await until(() => readdirSync(`${directory}/tmp`).length === 0);
   expect(readRows(store, TABLE, { withTombstones: true }).length).toBe(before.length + 2);
   await store.close();

@@ -15,7 +15,7 @@ const VISIBILITY_MS = 60_000;
 let redelivered = 0;
 let refused = 0;
 
-/** The messages that a consumer has received but not finished. */
+/** The messages that a consumer has received but not yet processed. */
 type Held = Set<number>;
 
 class Consumers {

@@ -170,7 +170,7 @@ test(
       expect(count).toBe(0);
       expect((await engine.ask(long)).error).toBeUndefined();
     }
-    // The request's own acknowledgement remains, and it has undone no other.
+    // The request acknowledges offset 0, and leaves all later acknowledgements in effect.
     const [[last] = []] = await engine.rows("SELECT last_acked_offset FROM system.topic_offsets");
     expect(last).toBe(offset - 1);
     expect((await engine.ask(long)).error?.code).toBe("DUPLICATE_KEY");

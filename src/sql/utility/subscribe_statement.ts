@@ -100,7 +100,7 @@ function rowLines(
   ];
 }
 
-/** A materialised query, and the clause that makes it so. */
+/** A query to be materialised, and the clause that prevents following it row by row. */
 interface PlannedResult {
   readonly query: WholeQuery;
   readonly part: string;

@@ -237,7 +237,8 @@ export class Merger {
     let gone = 0;
     for (const segment of table.allSegments) {
       if (isCancelled()) break;
-      // It is unknown which owners have rows in a quarantined segment.
+      // `holds` throws if the segment is quarantined, because the segment may have rows of the
+      // owner.
       if (!segment.guard(() => holds(segment, owner))) continue;
       const tools = { ...this.#options, isCancelled, erasedOwner: owner };
       const discarded = await mergeSegments(table, [segment], tools);

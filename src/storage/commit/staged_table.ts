@@ -30,7 +30,8 @@ import { duplicateIn, overlapIn, type TakenKey, takenIn } from "./unique_keys.ts
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 
 /**
- * The maximum total size in bytes of rows copied that way, since long rows take longer to copy.
+ * The maximum total size in bytes of rows copied to the active memtable. Long rows take longer to
+ * copy.
  */
 const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
 

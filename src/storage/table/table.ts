@@ -37,7 +37,7 @@ import type { StorageFaults } from "./segment_files.ts";
 import { isEnforced, type TableIndex, tableIndexesOf } from "./table_index.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** The table's state that the manifest records. */
+/** The part of a table's state that is recorded in the manifest. */
 export interface TableProgress {
   readonly flushedSeq: number;
   readonly lowWatermark: LowWatermark;

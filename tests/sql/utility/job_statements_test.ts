@@ -118,7 +118,7 @@ test("a killed job ends as cancelled, and its rows are flushed later", async () 
   await engine.run(`KILL JOB '${job.jobId}'`);
   const [entry] = await flushing;
   const status = entry?.rows?.[0]?.[2];
-  // KILL may come too late. The job's state shows which of the two happened first.
+  // KILL may arrive after the flush has completed. The job's status shows which came first.
   const unflushed = database.store.stats(table.tableId).unflushedVersions;
   expect([status, unflushed]).toEqual(status === "cancelled" ? ["cancelled", 1] : ["completed", 0]);
   expect(await engine.rows("SELECT v FROM a.t WHERE id = 1000")).toEqual([["x"]]);

@@ -147,7 +147,7 @@ test("segmentsToMerge leaves a large segment alone while few rows have followed 
   // The neighbours of the smallest segments make no difference.
   const tiny = repeated(7, 1);
   expect(chosen([4000, ...tiny])).toHaveLength(8);
-  // But a small segment may have large rows.
+  // With large rows, a segment of few rows is no longer small.
   expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
   expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
   expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);

@@ -255,7 +255,7 @@ test("COMPACT merges history, and discards the part below the retention floor", 
   await commit(store, 1, "delete", [[9, null]]);
   await store.flush(1);
   const { discardedVersions, mergedSegments } = await store.compact(1);
-  // What remains is the two current segments, followed by the two history segments.
+  // Two current segments remain, followed by two history segments.
   expect([discardedVersions, mergedSegments]).toEqual([7, 4]);
   expect(opened.keys()).toEqual({ current: [5, 6, 7, 8, 0, 1, 2], history: [9, "-9"] });
   expect(opened.manifest.load().segments).toHaveLength(2);

@@ -434,7 +434,8 @@ test("rows added after the table was altered are refused before they are looked 
   await commit(store, 1, "delete", [[7, 2]]);
   const staged = store.stage({ snapshotSeq: store.appliedSeq });
   staged.add(write("update", [[8, 1]]));
-  // Once the key is the first column, this row gets the number of a deleted row.
+  // Drops the column before the key. If the row below were looked up, its key would be 2, which
+  // has been deleted.
   store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
   const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
   expect(await laterErrorCodeOf(add)).toBe("SERIALIZATION_FAILURE");

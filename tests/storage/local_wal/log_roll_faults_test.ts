@@ -59,7 +59,9 @@ const WRITERS = 3;
 /** With these options, no table is flushed. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096, walMaxBytes: 1 << 30 };
 
-/** Makes commits that span several log files, some of them concurrently, with a single fault. */
+/**
+ * Runs commits that span several log files, some of them concurrently, and injects a single fault.
+ */
 async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Promise<Run> {
   const disk = new SimulatedDisk();
   const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };

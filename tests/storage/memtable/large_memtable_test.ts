@@ -125,8 +125,8 @@ test("releaseGrowth frees the memory of moves that have begun", () => {
   };
   const before = arrayBytesAfterCollection();
   memtable.releaseGrowth();
-  // What is released are five arrays of 131,072 doubles for all rows, one for the column, and some
-  // smaller ones.
+  // The released memory consists of five arrays of 131,072 doubles for all rows, one array for the
+  // column, and some smaller ones.
   expect(before - arrayBytesAfterCollection()).toBeGreaterThan(6 * 2 ** 20);
   expect(memtable.rowCount).toBe(60_000);
 });

@@ -109,10 +109,10 @@ function poll(
 }
 
 /**
- * Checks that a stream gets a message again although its delay ends during the fetch, just before
- * a read of the time after `looks` other reads.
+ * Checks that a stream redelivers a message even if its delay ends during a fetch, after `looks`
+ * reads of the clock.
  *
- * @returns Whether the fetch read the time that often.
+ * @returns Whether the fetch read the clock more than `looks` times.
  */
 async function getsDelayedMessage(looks: number): Promise<boolean> {
   await using world = await open();
