@@ -168,7 +168,9 @@ function ordersOf(user: number): Subscribed {
 }
 
 async function parameterLines(server: ServerProcess, options: LiveSqlOptions): Promise<Line[]> {
-  const userCount = options.isQuick ? 1000 : 10_000;
+  const followerCount = options.isQuick ? 1000 : 10_000;
+  // Memory is measured between this number of followers and twice as many.
+  const userCount = 2 * followerCount;
   await fill(server, {
     name: "products",
     columns: "id INT PRIMARY KEY, name TEXT",
@@ -201,10 +203,14 @@ async function parameterLines(server: ServerProcess, options: LiveSqlOptions): P
   const few = await costUnder(server, { count: 10, queryOf: ordersOf }, changes(10));
   // No user has these numbers, so their queries return no rows.
   const nobodys = (index: number): Subscribed => ordersOf(userCount + index);
-  const empty = await bytesOfFollower(server, { count: userCount, queryOf: nobodys });
-  const full = await bytesOfFollower(server, { count: userCount, queryOf: ordersOf });
-  const many = await costUnder(server, { count: userCount, queryOf: ordersOf }, changes(userCount));
-  const job = `orders of a user, ${userCount.toLocaleString("en")} followers`;
+  const empty = await bytesOfFollower(server, { count: followerCount, queryOf: nobodys });
+  const full = await bytesOfFollower(server, { count: followerCount, queryOf: ordersOf });
+  const many = await costUnder(
+    server,
+    { count: followerCount, queryOf: ordersOf },
+    changes(followerCount),
+  );
+  const job = `orders of a user, ${followerCount.toLocaleString("en")} followers`;
   return [
     cpuLine(`${job}: processor time of a change that touches one`, many.cpuUs),
     cpuLine("orders of a user, 10 followers: processor time of such a change", few.cpuUs),
