@@ -29,8 +29,8 @@ export class FewItems<Item extends object> {
     if (this.#only === item) this.#only = undefined;
   }
 
-  *[Symbol.iterator](): Generator<Item> {
-    if (this.#all !== undefined) yield* this.#all;
-    else if (this.#only !== undefined) yield this.#only;
+  [Symbol.iterator](): IterableIterator<Item> {
+    if (this.#all !== undefined) return this.#all.values();
+    return (this.#only === undefined ? [] : [this.#only]).values();
   }
 }

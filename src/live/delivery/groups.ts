@@ -171,7 +171,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
     let sentCount = 0;
     let before = after;
     for (let start = 0; start < changes.length; ) {
-      const pending = pendingChangeFrom(changes, start, { ...options, countMax: changes.length });
+      const pending = pendingChangeFrom(changes, start, options);
       sentCount += this.#send(pending, { lastSeq: pending.lastSeq, before, count: pending.count });
       before = pending.lastSeq;
       start += pending.count;

@@ -67,12 +67,17 @@ export interface PendingChangeOptions {
  * Removes and returns the longest run of changes that may share a message.
  *
  * @param start The index of the first change.
- * @param countMax The maximum number of changes to take, at least 1.
+ * @param options.countMax The maximum number of changes to take, at least 1; absent if only the
+ * size of a message limits it.
  */
 export function pendingChangeFrom(
   changes: readonly LiveChange[],
   start: number,
-  { countMax, frameBytesMax, store }: PendingChangeOptions & { countMax: number },
+  {
+    countMax = CHANGE_ROWS_MAX,
+    frameBytesMax,
+    store,
+  }: PendingChangeOptions & { countMax?: number },
 ): PendingChange {
   const first = changes[start];
   assert(first !== undefined, "a message must have a change");
@@ -191,15 +196,22 @@ export function shared(message: SharedMessage["message"]): SharedMessage {
   return { message, encoded: [] };
 }
 
-/** The messages created from a pending change or a batch, by subscription id. */
+/**
+ * The messages created from a pending change or a batch, by subscription id. A list takes less
+ * memory than a map, and most changes to results have one subscriber.
+ */
 export class Messages {
-  readonly #byId = new Map<string, SharedMessage>();
+  readonly #ids: string[] = [];
+  readonly #made: SharedMessage[] = [];
 
   get(id: string, make: () => SharedMessage): SharedMessage {
-    const known = this.#byId.get(id);
+    const known = this.#made[this.#ids.indexOf(id)];
     if (known !== undefined) return known;
     const made = make();
-    if (this.#byId.size < MESSAGES_MAX) this.#byId.set(id, made);
+    if (this.#ids.length < MESSAGES_MAX) {
+      this.#ids.push(id);
+      this.#made.push(made);
+    }
     return made;
   }
 }

@@ -236,12 +236,6 @@ export class ResultFeed implements Evaluated {
     }
   }
 
-  *#groupsOf(partition: string): Generator<FedGroup> {
-    const groups = this.#groups.get(partition);
-    if (groups instanceof Set) yield* groups;
-    else if (groups !== undefined) yield groups;
-  }
-
   /** Returns the steps that lead from `after` to a later seq. */
   #stepsBetween(after: Seq, upTo: Seq): readonly Step[] {
     const { hasChangeSeqs, source } = this.#options;
@@ -285,7 +279,9 @@ export class ResultFeed implements Evaluated {
   ): Generator<undefined, void> {
     let work = 0;
     for (const [partition, found] of changes) {
-      for (const group of this.#groupsOf(partition)) {
+      const groups = this.#groups.get(partition);
+      if (groups === undefined) continue;
+      for (const group of groups instanceof Set ? groups : [groups]) {
         const ahead = found && group.computeAhead(found);
         if (ahead !== undefined) yield* ahead;
         group.follow(found);

@@ -74,8 +74,7 @@ export class StepMessages {
   }
 
   #addStep(): void {
-    const options = { ...this.#options, countMax: this.changeCount };
-    const pending = pendingChangeFrom(this.#changes, this.#start, options);
+    const pending = pendingChangeFrom(this.#changes, this.#start, this.#options);
     this.#start += pending.count;
     const isCommitEnd = this.#start === this.changeCount;
     this.#steps.push({ pending: { ...pending, isCommitEnd }, messages: new Messages() });

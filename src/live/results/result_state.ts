@@ -250,7 +250,11 @@ export class ResultShape {
   /** Returns a row in the form sent to subscribers. */
   rowOf({ cells, key, seq }: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
-    for (const [index, name] of this.#names.entries()) setCell(row, name, cells[index] ?? null);
+    let index = 0;
+    for (const name of this.#names) {
+      setCell(row, name, cells[index] ?? null);
+      index += 1;
+    }
     row["_key"] = key;
     row["_seq"] = seq;
     return row;
@@ -271,9 +275,11 @@ export class ResultShape {
   /** Returns a row's key and previous seq, and its old values that have changed. */
   #changedOf({ cells, key, seq }: KeptRow, after: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
-    for (const [index, name] of this.#names.entries()) {
+    let index = 0;
+    for (const name of this.#names) {
       const cell = cells[index] ?? null;
       if (!isSameCell(cell, after.cells[index] ?? null)) setCell(row, name, cell);
+      index += 1;
     }
     row["_key"] = key;
     row["_seq"] = seq;
@@ -370,12 +376,14 @@ class KeysOfRows {
 
 /** Builds a key from the identifying cells only, because a key from all cells would be longer. */
 function keyOfFields(cells: readonly WireCell[], fields: readonly KeyField[]): string {
-  const texts = fields.map(({ at, isScaled: mayEndInZeros }) => {
+  let texts = "";
+  for (const { at, isScaled: mayEndInZeros } of fields) {
     const cell = cells[at];
     const isTrimmed = mayEndInZeros && typeof cell === "string" && cell.includes(".");
-    return textOf(isTrimmed ? cell.replace(/\.?0+$/, "") : cell);
-  });
-  return shortKey(`[${texts.join()}]`);
+    const text = textOf(isTrimmed ? cell.replace(/\.?0+$/, "") : cell);
+    texts += texts === "" ? text : `,${text}`;
+  }
+  return shortKey(`[${texts}]`);
 }
 
 function digestOf(cells: readonly WireCell[]): string {

@@ -8,7 +8,11 @@
  */
 import type { Seq } from "../../base/seq.ts";
 import type { WireRow } from "../../protocol/mod.ts";
-import { type PendingChange, pendingChangeFrom } from "../delivery/messages.ts";
+import {
+  type PendingChange,
+  type PendingChangeOptions,
+  pendingChangeFrom,
+} from "../delivery/messages.ts";
 import type { LiveChange } from "../program/live_program.ts";
 import { FrameBudget } from "../rows/frame_budget.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
@@ -103,13 +107,10 @@ export class ResumeReader implements LoadReader {
   }
 }
 
-function pendingOf(
-  changes: readonly LiveChange[],
-  options: Pick<Parameters<typeof pendingChangeFrom>[2], "frameBytesMax" | "store">,
-): PendingChange[] {
+function pendingOf(changes: readonly LiveChange[], options: PendingChangeOptions): PendingChange[] {
   const all: PendingChange[] = [];
   for (let start = 0; start < changes.length; ) {
-    const pending = pendingChangeFrom(changes, start, { ...options, countMax: changes.length });
+    const pending = pendingChangeFrom(changes, start, options);
     all.push({ ...pending, isCommitEnd: false });
     start += pending.count;
   }

@@ -365,7 +365,6 @@ export class Subscription implements LiveSubscription, GroupMember {
   #sendAll(changes: readonly LiveChange[], frameBytesMax: number): boolean {
     for (let start = 0; start < changes.length; ) {
       const pending = pendingChangeFrom(changes, start, {
-        countMax: changes.length,
         frameBytesMax,
         store: this.#host.store,
       });

@@ -32,11 +32,11 @@ export function rowStepOf(part: ComputedPart, places: TuplePlaces): RowStep {
 }
 
 function valueStep({ columns, value }: ValuePart, places: TuplePlaces): RowStep {
-  const valuesOf = places.values([value]);
+  const valueOf = places.rows([value]);
   const [position = -1] = positionsOf(columns, places);
   return (tuples, context) => {
-    const [values = []] = valuesOf(tuples, context);
-    return tuples.map((tuple, index) => tuple.with(position, values[index] ?? null));
+    const values = valueOf(tuples, context);
+    return tuples.map((tuple, index) => tuple.with(position, values[index]?.[0] ?? null));
   };
 }
 
@@ -44,17 +44,17 @@ function lateralStep(
   { columns, isOuter, on, outer, query }: LateralPart,
   places: TuplePlaces,
 ): RowStep {
-  const outerOf = places.values(outer.map(({ value }) => value));
+  const outerOf = places.rows(outer.map(({ value }) => value));
   const filter = places.filter(on);
   const positions = positionsOf(columns, places);
   const program = new QueryAt(query);
   return (tuples, context) => {
-    const outerColumns = outerOf(tuples);
+    const outerRows = outerOf(tuples);
     const known = new Map<string, readonly Row[]>();
     const made: Row[] = [];
     const parents: number[] = [];
     for (const [index, tuple] of tuples.entries()) {
-      const values = outerColumns.map((column) => column[index] ?? null);
+      const values = outerRows[index] ?? [];
       const text = textOfRow(values);
       const ids = outer.map(({ id }, at) => [id, values[at] ?? null] as const);
       const rows = known.get(text) ?? program.rows(context, new Map(ids));

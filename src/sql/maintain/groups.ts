@@ -18,10 +18,10 @@ import { textOfRow } from "./row_text.ts";
 import { LastChangeTally, type RowTally, tallyFor } from "./tallies.ts";
 import {
   chosen,
+  rowsInStep,
   type TupleFilter,
   type TuplePlaces,
-  type TupleValues,
-  valuesInStep,
+  type TupleRows,
 } from "./tuple_space.ts";
 
 /** The rows that a change removes from a result and adds to it. */
@@ -82,12 +82,11 @@ interface Group {
 
 /** Tuples with the same keys and arguments. Their weights are added up. */
 interface Contribution {
-  readonly keys: Row;
   /**
-   * The argument of each aggregate. If FILTER excludes the tuple, the argument is NULL and adds
-   * nothing to the aggregate.
+   * The keys, followed by the argument of each aggregate. If FILTER excludes the tuple, the
+   * argument is NULL and adds nothing to the aggregate.
    */
-  readonly values: Row;
+  readonly inputs: Row;
   weight: number;
 }
 
@@ -103,18 +102,18 @@ const SEEDS_PER_PART = 256;
  */
 export interface CompiledGroups extends GroupsOptions {
   /** Returns the keys of a tuple, followed by the arguments of the aggregates. */
-  readonly inputsOf: TupleValues;
+  readonly inputsOf: TupleRows;
   readonly filter: TupleFilter;
-  readonly outputsOf: TupleValues;
+  readonly outputsOf: TupleRows;
 }
 
 export function compiledGroups(options: GroupsOptions): CompiledGroups {
   const { aggregates, grouped, having, keys, outputs, tuples } = options;
   return {
     ...options,
-    inputsOf: tuples.values([...keys, ...aggregates.map(contributionOf)]),
+    inputsOf: tuples.rows([...keys, ...aggregates.map(contributionOf)]),
     filter: grouped.filter(having === undefined ? [] : [having]),
-    outputsOf: grouped.values(outputs),
+    outputsOf: grouped.rows(outputs),
   };
 }
 
@@ -205,30 +204,25 @@ export class Groups {
     const tuples = read?.(keys);
     if (tuples === undefined) throw new CannotFollow();
     const text = textOfRow(keys);
-    const inputs = this.#options.inputsOf(tuples);
-    const own = inputs.slice(0, keys.length);
-    const values = inputs.slice(keys.length);
+    const own = this.#options.inputsOf(tuples).filter((inputs) => {
+      return textOfRow(this.#keysOf(inputs)) === text;
+    });
     for (const [index, tally] of unknown) {
       tally.clear(number);
-      for (const at of tuples.keys()) {
-        if (textOfRow(own.map((column) => column[at] ?? null)) !== text) continue;
-        tally.add(number, values[index]?.[at] ?? null);
-      }
+      for (const inputs of own) tally.add(number, inputs[keys.length + index] ?? null);
     }
   }
 
   #contributions(changes: JoinChanges): readonly Contribution[] {
     const { weights } = changes;
-    const { inputsOf, keys } = this.#options;
-    const inputs = valuesInStep(changes, inputsOf);
-    const all = weights.map((weight, index): Contribution => {
-      const given = inputs.map((column) => column[index] ?? null);
-      return { keys: given.slice(0, keys.length), values: given.slice(keys.length), weight };
+    const rows = rowsInStep(changes, this.#options.inputsOf);
+    const all = rows.map((inputs, index): Contribution => {
+      return { inputs, weight: weights[index] ?? 0 };
     });
     if (all.length === 1) return all;
     const found = new Map<string, Contribution>();
     for (const each of all) {
-      const text = textOfRow([...each.keys, ...each.values]);
+      const text = textOfRow(each.inputs);
       const known = found.get(text);
       if (known === undefined) found.set(text, each);
       else known.weight += each.weight;
@@ -236,26 +230,36 @@ export class Groups {
     return [...found.values()].filter(({ weight }) => weight !== 0);
   }
 
-  #remove({ keys, values, weight }: Contribution): Group {
+  #remove({ inputs, weight }: Contribution): Group {
+    const keys = this.#keysOf(inputs);
     const group = defined(this.#groups.get(textOfRow(keys)), "a removed row must have a group");
     group.count += weight;
-    for (const [index, tally] of this.#tallies.entries()) {
+    let at = keys.length;
+    for (const tally of this.#tallies) {
       for (let count = weight; count < 0; count += 1) {
-        tally.remove(group.number, values[index] ?? null);
+        tally.remove(group.number, inputs[at] ?? null);
       }
+      at += 1;
     }
     return group;
   }
 
-  #add({ keys, values, weight }: Contribution): Group {
+  #add({ inputs, weight }: Contribution): Group {
+    const keys = this.#keysOf(inputs);
     const group = this.#groups.get(textOfRow(keys)) ?? this.#newGroup(keys);
     group.count += weight;
-    for (const [index, tally] of this.#tallies.entries()) {
+    let at = keys.length;
+    for (const tally of this.#tallies) {
       for (let count = weight; count > 0; count -= 1) {
-        tally.add(group.number, values[index] ?? null);
+        tally.add(group.number, inputs[at] ?? null);
       }
+      at += 1;
     }
     return group;
+  }
+
+  #keysOf(inputs: Row): Row {
+    return inputs.slice(0, this.#options.keys.length);
   }
 
   #newGroup(keys: Row): Group {
@@ -271,7 +275,6 @@ export class Groups {
   #refreshed(groups: readonly Group[]): RowChanges {
     const { filter, outputsOf } = this.#options;
     const removed: Row[] = [];
-    const added: Row[] = [];
     const living: Group[] = [];
     for (const group of groups) {
       if (group.row !== undefined) removed.push(group.row);
@@ -284,11 +287,9 @@ export class Groups {
       return tuple;
     });
     const kept = filter(tuples);
-    const outputs = outputsOf(chosen(tuples, kept));
-    for (const [at, index] of kept.entries()) {
-      const row = outputs.map((column) => column[at] ?? null);
-      defined(living[index], "each tuple must belong to a group").row = row;
-      added.push(row);
+    const added = outputsOf(chosen(tuples, kept));
+    for (let at = 0; at < kept.length; at += 1) {
+      defined(living[kept[at] ?? 0], "each tuple must belong to a group").row = added[at];
     }
     return { removed, added };
   }

@@ -35,7 +35,7 @@ import type { StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
 import { type SourceKey, SourceRows } from "./source_rows.ts";
 import { type TableChanges, tableChanges } from "./table_changes.ts";
-import { chosen, type TupleFilter, type TupleSpace, type TupleValues } from "./tuple_space.ts";
+import { chosen, type TupleFilter, type TupleRows, type TupleSpace } from "./tuple_space.ts";
 
 /**
  * The maximum number of changed versions of one table, and of tuples in a join. Beyond either,
@@ -59,7 +59,7 @@ const TESTED_TUPLES = 1000;
 interface CompiledStep {
   readonly source: number;
   readonly step: RouteStep;
-  readonly keys: TupleValues;
+  readonly keys: TupleRows;
   readonly filter: TupleFilter;
 }
 
@@ -162,7 +162,7 @@ export class ChangesOfJoin implements IndexedChanges {
   readonly #parts: readonly CompiledPart[];
   readonly #partOf: readonly (number | undefined)[];
   readonly #last: TupleFilter;
-  readonly #partitionOf: TupleValues;
+  readonly #partitionOf: TupleRows;
   /** Whether any route reads all rows of a table. */
   #scans = false;
   /** The changes read most recently, kept until a step has followed them. */
@@ -173,7 +173,7 @@ export class ChangesOfJoin implements IndexedChanges {
     this.#options = options;
     const { indexes, owners, routes, shape, space, store } = options;
     const { coreCount, lastConditions, partition, parts, sources } = shape;
-    this.#partitionOf = space.places.values(partition.map(({ value }) => value));
+    this.#partitionOf = space.places.rows(partition.map(({ value }) => value));
     this.#rows = new SourceRows({ store, places: space.sources, owners, indexes });
     const core = Array.from({ length: coreCount }, (_, source) => source);
     this.#partOf = sources.map((_, source) => {
@@ -285,7 +285,9 @@ export class ChangesOfJoin implements IndexedChanges {
     const add = (found: readonly Row[], weight: number): void => {
       const kept = chosen(found, this.#last(found));
       if (all.length + kept.length > TUPLES_MAX) throw new CannotFollow();
-      for (const [index, text] of this.#partitionsOf(kept).entries()) {
+      const texts = this.#partitionsOf(kept);
+      for (let index = 0; index < kept.length; index += 1) {
+        const text = texts[index];
         if (text === undefined) continue;
         let known = partitions.get(text);
         if (known === undefined) {
@@ -406,9 +408,7 @@ export class ChangesOfJoin implements IndexedChanges {
    * equals no subscriber's value.
    */
   #partitionsOf(tuples: readonly Row[]): readonly (string | undefined)[] {
-    const columns = this.#partitionOf(tuples);
-    return tuples.map((_, index) => {
-      const values = columns.map((column) => column[index] ?? null);
+    return this.#partitionOf(tuples).map((values) => {
       return values.includes(null) ? undefined : textOfRow(values);
     });
   }
@@ -578,7 +578,6 @@ export class ChangesOfJoin implements IndexedChanges {
   #extended({ parents, tuples }: Extended, compiled: CompiledStep, upTo: Seq): Extended {
     const { filter, keys: keysOf, source, step } = compiled;
     const { start } = defined(this.#options.space.sources[source], "each source must have places");
-    const keys = keysOf(tuples);
     const all: { readonly tuples: Row[]; readonly parents: number[] } = { tuples: [], parents: [] };
     let made: Row[] = [];
     let madeParents: number[] = [];
@@ -592,8 +591,10 @@ export class ChangesOfJoin implements IndexedChanges {
       if (all.tuples.length > TUPLES_MAX) throw new CannotFollow();
     };
     let last: { readonly key: Row; readonly rows: readonly Row[] } | undefined;
-    for (const [index, tuple] of tuples.entries()) {
-      const key = keys.map((values) => values[index] ?? null);
+    const keys = keysOf(tuples);
+    for (let index = 0; index < tuples.length; index += 1) {
+      const tuple = tuples[index] ?? [];
+      const key = keys[index] ?? [];
       if (key.includes(null)) continue;
       // Tuples derived from the same row often look up the same key in the next source.
       if (last === undefined || !isSameKey(last.key, key)) {
@@ -601,7 +602,7 @@ export class ChangesOfJoin implements IndexedChanges {
       }
       for (const row of last.rows) {
         const longer = tuple.slice();
-        for (const [place, value] of row.entries()) longer[start + place] = value;
+        for (let at = 0; at < row.length; at += 1) longer[start + at] = row[at] ?? null;
         made.push(longer);
         madeParents.push(parents[index] ?? 0);
       }
@@ -643,7 +644,7 @@ export class ChangesOfJoin implements IndexedChanges {
     this.keepIndexOf({ access, source });
     this.#scans ||= access.isScan === true;
     const filter = places.filter([...early, ...conditions]);
-    return { source, step, keys: places.values(access.keys), filter };
+    return { source, step, keys: places.rows(access.keys), filter };
   }
 }
 

@@ -34,7 +34,7 @@ import type { PlannedJoins } from "./planned_joins.ts";
 import { QueryAt, type StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
 import { TupleBlock } from "./tuple_block.ts";
-import type { TupleValues } from "./tuple_space.ts";
+import type { TupleRows } from "./tuple_space.ts";
 
 /** The maximum number of groups that a step evaluates. */
 const GROUPS_MAX = 200;
@@ -58,7 +58,7 @@ export interface BlockReading {
 export class KeyedBlock {
   readonly #select: BoundSelect;
   readonly #keys: readonly BoundExpression[];
-  readonly #keysOf: TupleValues;
+  readonly #keysOf: TupleRows;
   /** The queries that read a group, one for each combination of keys that are NULL. */
   readonly #programs = new Map<string, QueryAt>();
   /** The block run over tuples, if an in-memory index finds the rows of a group. */
@@ -88,7 +88,7 @@ export class KeyedBlock {
       );
     }
     this.#access = access;
-    this.#keysOf = space.places.values(keys);
+    this.#keysOf = space.places.rows(keys);
     if (access.access.kept === undefined) return;
     this.#overTuples = new TupleBlock(this.#select, joins);
     changes.keepIndexOf(access);
@@ -144,23 +144,17 @@ export class KeyedBlock {
     this.#tuplesRead += tuples.length;
     if (this.#tuplesRead > TUPLES_MAX) throw new CannotFollow();
     // The index may list rows that have the key only at a different seq.
-    const columns = this.#keysOf(tuples);
+    const keys = this.#keysOf(tuples);
     const text = textOfRow(key);
-    return tuples.filter((_, index) => {
-      return textOfRow(columns.map((column) => column[index] ?? null)) === text;
-    });
+    return tuples.filter((_, index) => textOfRow(keys[index] ?? []) === text);
   }
 
   /** Returns the keys of the groups whose tuples have changed. */
   #touched({ tuples, weights }: JoinChanges): readonly Row[] {
     const changed = netChanges(tuples, weights);
     const all = [...changed.removed, ...changed.added];
-    const columns = this.#keysOf(all);
     const keys = new Map<string, Row>();
-    for (const index of all.keys()) {
-      const key = columns.map((column) => column[index] ?? null);
-      keys.set(textOfRow(key), key);
-    }
+    for (const key of this.#keysOf(all)) keys.set(textOfRow(key), key);
     if (keys.size > GROUPS_MAX) throw new CannotFollow();
     return [...keys.values()];
   }

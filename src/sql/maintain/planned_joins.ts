@@ -20,7 +20,7 @@ import type { KeptIndexes } from "./kept_index.ts";
 import { groupKeysOf } from "./keyed_block.ts";
 import type { StepContexts } from "./query_at.ts";
 import { SCANNED_ROWS_MAX } from "./source_rows.ts";
-import { type TupleSpace, tupleSpaceOf, valuesInStep } from "./tuple_space.ts";
+import { rowsInStep, type TupleSpace, tupleSpaceOf } from "./tuple_space.ts";
 
 export interface JoinPlanOptions {
   readonly principal: Principal;
@@ -98,12 +98,9 @@ export class PlannedJoins {
   /** Returns a function that computes result rows from changes of the joins. */
   rowsOf(outputs: readonly BoundExpression[]): (changes: JoinChanges) => RowChanges {
     const { shape, space } = this;
-    const valuesOf = space.places.values(outputs.map((output) => shape.resolve(output)));
+    const program = space.places.rows(outputs.map((output) => shape.resolve(output)));
     return (changes) => {
-      const { tuples, weights } = changes;
-      const columns = valuesInStep(changes, valuesOf);
-      const rows = tuples.map((_, index) => columns.map((column) => column[index] ?? null));
-      return netChanges(rows, weights);
+      return netChanges(rowsInStep(changes, program), changes.weights);
     };
   }
 }

@@ -5,7 +5,13 @@
 import type { Value } from "../../types/mod.ts";
 
 export function textOfRow(values: readonly Value[]): string {
-  return values.map(textOf).join();
+  let text = "";
+  let separator = "";
+  for (const value of values) {
+    text += separator + textOf(value);
+    separator = ",";
+  }
+  return text;
 }
 
 function textOf(value: Value): string {

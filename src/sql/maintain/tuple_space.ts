@@ -44,13 +44,10 @@ export interface SourcePlace {
 export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
 
 /**
- * Returns the values of several compiled expressions, as one list of values for each expression.
- * The context is needed only if an expression contains a query.
+ * Returns the values of several compiled expressions, as one row for each tuple. The context is
+ * needed only if an expression contains a query.
  */
-export type TupleValues = (
-  tuples: readonly Row[],
-  context?: ExecutionContext,
-) => readonly (readonly Value[])[];
+export type TupleRows = (tuples: readonly Row[], context?: ExecutionContext) => readonly Row[];
 
 /** Returns the values of a single compiled expression, one for each tuple. */
 type TupleColumn = (tuples: readonly Row[], context: ExecutionContext) => readonly Value[];
@@ -73,7 +70,7 @@ export class TuplePlaces {
 
   filter(conditions: readonly BoundExpression[]): TupleFilter {
     const condition = conjunctionOf(conditions);
-    if (condition === undefined) return (tuples) => [...tuples.keys()];
+    if (condition === undefined) return (tuples) => tuples.map((_, index) => index);
     const positions = positionsOf(condition, this.layout);
     const select = compileCondition(condition, this.layout);
     return (tuples) => {
@@ -85,23 +82,34 @@ export class TuplePlaces {
     };
   }
 
-  /**
-   * Compiles expressions. The result of the compiled function has one list for each expression.
-   */
-  values(expressions: readonly BoundExpression[]): TupleValues {
-    const parts = expressions.map((expression): TupleColumn => {
+  /** Compiles expressions. The result of the compiled function has one row for each tuple. */
+  rows(expressions: readonly BoundExpression[]): TupleRows {
+    const parts = expressions.map((expression): number | TupleColumn => {
       const at = expression.kind === "column" ? this.layout.get(expression.column.id) : undefined;
       // A bare column is read directly, without building a vector.
-      if (at !== undefined) return (tuples) => tuples.map((tuple) => tuple[at] ?? null);
-      const positions = positionsOf(expression, this.layout);
-      const evaluate = compileExpression(expression, this.layout);
-      return (tuples, context) => {
-        if (tuples.length === 0) return [];
-        context.effort.beginRows();
-        return valuesOf(evaluate(this.#batch(tuples, positions), context));
-      };
+      return at ?? this.#column(expression);
     });
-    return (tuples, context = this.#context) => parts.map((part) => part(tuples, context));
+    return (tuples, context = this.#context) => {
+      const rows = tuples.map((): Value[] => []);
+      for (const part of parts) {
+        const values = typeof part === "number" ? undefined : part(tuples, context);
+        for (let index = 0; index < rows.length; index += 1) {
+          const value = typeof part === "number" ? tuples[index]?.[part] : values?.[index];
+          rows[index]?.push(value ?? null);
+        }
+      }
+      return rows;
+    };
+  }
+
+  #column(expression: BoundExpression): TupleColumn {
+    const positions = positionsOf(expression, this.layout);
+    const evaluate = compileExpression(expression, this.layout);
+    return (tuples, context) => {
+      if (tuples.length === 0) return [];
+      context.effort.beginRows();
+      return valuesOf(evaluate(this.#batch(tuples, positions), context));
+    };
   }
 
   #batch(tuples: readonly Row[], positions: ReadonlySet<number>): Batch {
@@ -119,26 +127,22 @@ export class TuplePlaces {
  * Returns the values of some expressions for the tuples of one partition. They are computed once
  * for all partitions of a step.
  */
-export function valuesInStep(
+export function rowsInStep(
   { places = [], step, tuples }: JoinChanges,
-  program: TupleValues,
-): readonly (readonly Value[])[] {
+  program: TupleRows,
+): readonly Row[] {
   if (step === undefined) return program(tuples);
-  let columns = step.computed.get(program);
-  if (columns === undefined) {
-    columns = valuesOrFailed(step.tuples, program);
-    step.computed.set(program, columns);
+  let rows = step.computed.get(program);
+  if (rows === undefined) {
+    rows = rowsOrFailed(step.tuples, program);
+    step.computed.set(program, rows);
   }
   // If an expression fails for any tuple of the step, each partition evaluates its own tuples, so
   // that only those with the failing tuple report the error.
-  if (columns === "failed") return program(tuples);
-  return columns.map((column) => places.map((place) => column[place] ?? null));
+  return rows === "failed" ? program(tuples) : chosen(rows, places);
 }
 
-function valuesOrFailed(
-  tuples: readonly Row[],
-  program: TupleValues,
-): readonly (readonly Value[])[] | "failed" {
+function rowsOrFailed(tuples: readonly Row[], program: TupleRows): readonly Row[] | "failed" {
   try {
     return program(tuples);
   } catch (error) {
@@ -193,8 +197,8 @@ export function tupleSpaceOf(
   return { places: new TuplePlaces(layout, types, context), sources: places };
 }
 
-/** Returns the elements at the given indexes, as returned by a filter. */
+/** Returns the elements at the given indexes, which ascend. */
 export function chosen<Each>(all: readonly Each[], indexes: readonly number[]): readonly Each[] {
   if (indexes.length === all.length) return all;
-  return indexes.map((index) => defined(all[index], "a filter must return indexes of its tuples"));
+  return indexes.map((index) => defined(all[index], "an index must belong to an element"));
 }

@@ -7,15 +7,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
-import type {
-  Batch,
-  DataType,
-  IcuRules,
-  Row,
-  Value,
-  Vector,
-  WireParameter,
-} from "../../types/mod.ts";
+import type { Batch, DataType, IcuRules, Row, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
 
@@ -461,8 +453,8 @@ export interface ResultChanges {
 /** The tuples that a step changes, for all partitions, and values computed from them. */
 export interface StepTuples {
   readonly tuples: readonly Row[];
-  /** The lists of values computed for compiled expressions, one list for each expression. */
-  readonly computed: Map<object, readonly (readonly Value[])[] | "failed">;
+  /** The values of compiled expressions, as one row for each tuple. */
+  readonly computed: Map<object, readonly Row[] | "failed">;
 }
 
 /** Combinations of rows that changes add to a query's joins or remove from them. */
