@@ -10,8 +10,7 @@
  *     exit 0   asked to stop, and stopped; --help, --version, a valid --check
  *     exit 1   could not start, or would not after a --check: the reason is on stderr
  *     exit 2   the arguments make no command
- *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover; or the
- *     result
+ *     exit 70  a bug, the disk failed, or told twice to stop: start again to recover; or the result
  *              of a command could not be printed
  */
 import { tmpdir, totalmem } from "node:os";

@@ -9,8 +9,7 @@
  *     file id    for the archive of an export, "export " and its id: `/v1/exports/{user}/{id}`
  *     until      the time at which the URL expires, in Unix seconds
  *     signature  base64url(HMAC-SHA256(key, "{session}.{until}.{file id}"))
- *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service
- *     token}"))
+ *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service token}"))
  *
  * A signature proves only which session requested the URL. Each time the URL is used, the server
  * checks that the session still exists and that its user may read the file, so it is safe for

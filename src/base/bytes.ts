@@ -4,8 +4,7 @@
  *
  *     u8 u16 u32 i32 f64   unchanged, unaligned
  *     u53                  u32 low half, u32 high half: a whole number below 2^53
- *     varint               7 bits a byte, low bits first, high bit set while more follow; below
- *     2^53
+ *     varint               7 bits a byte, low bits first, high bit set while more follow; below 2^53
  *     block                varint length, then that many bytes
  *     text                 a block of UTF-8
  */

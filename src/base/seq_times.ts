@@ -5,8 +5,7 @@
  * of it from then on. They advance with the clock at a constant distance. Whenever this distance
  * changes, a new era begins:
  *
- *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──►
- *     …
+ *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──► …
  *
  * There is one era per jump of the clock, so the list stays short. The list is stored and copied
  * together with the definitions, so that rows do not have to store their times.

@@ -4,8 +4,7 @@
  *
  *     const db = createClient({ url: "http://127.0.0.1:2900" });
  *     await db.session.login("ada", "correct horse 9");
- *     const rows = await db.query("SELECT id, text FROM chat.messages WHERE room = $1",
- *     ["lobby"]);
+ *     const rows = await db.query("SELECT id, text FROM chat.messages WHERE room = $1", ["lobby"]);
  *     const live = db.live("SELECT * FROM chat.messages", { onEvent: (event) => show(event) });
  *     live.close();
  */
@@ -127,8 +126,7 @@ export interface Client extends Statements, Copies {
    *
    *     const left = await db.transaction(async (tx) => {
    *       const [{ stock }] = await tx.query("SELECT stock FROM shop.items WHERE id = $1", [7]);
-   *       await tx.execute("UPDATE shop.items SET stock = $1 WHERE id = 7", { params: [stock - 1]
-   *       });
+   *       await tx.execute("UPDATE shop.items SET stock = $1 WHERE id = 7", { params: [stock - 1] });
    *       return stock - 1;
    *     });
    *

@@ -1,8 +1,7 @@
 /**
  * Implements a live query: the state of its stream, and the application's callbacks.
  *
- *     connecting → loading → ready        a lost connection leads to offline and, with the
- *     position
+ *     connecting → loading → ready        a lost connection leads to offline and, with the position
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
  * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one

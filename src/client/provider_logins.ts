@@ -2,8 +2,7 @@
  * Implements logins through a provider (OpenID Connect) for pages that the server does not
  * deliver.
  *
- *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──►
- *     page
+ *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──► page
  *     page ──finishProviderLogin: code and verifier──► session, or link of the account
  *
  * The verifier stays in the page until the login ends, so a code that somebody else sends or

@@ -51,8 +51,7 @@ export interface ExecuteOptions {
   /**
    * Files to upload with the statement, by the names by which the statement refers to them.
    *
-   *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: {
-   *     photo } });
+   *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: { photo } });
    */
   readonly files?: Readonly<Record<string, Blob>>;
   readonly signal?: AbortSignal;

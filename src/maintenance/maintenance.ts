@@ -4,8 +4,7 @@
  *
  *     exit 0   the directory is sound, or was repaired so that a server starts; or --help
  *     exit 1   damage was found, or could not be repaired and the directory is unchanged
- *     exit 2   nothing was checked: wrong arguments, or the directory is in use, newer, or half
- *     restored
+ *     exit 2   nothing was checked: wrong arguments, or the directory is in use, newer, or half restored
  */
 
 import { stagedPath, stagedStep } from "../backup/mod.ts";

@@ -4,8 +4,7 @@
  *
  *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
- *     exit 2   nothing was changed: wrong arguments, a directory in use, or a point that no log
- *     covers
+ *     exit 2   nothing was changed: wrong arguments, a directory in use, or a point that no log covers
  */
 import { parseArgs } from "node:util";
 import {

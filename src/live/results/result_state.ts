@@ -1,8 +1,7 @@
 /**
  * The rows of a followed result at one seq, and the difference between two such states.
  *
- *     rows of an evaluation ──► keys ──► rows that have not changed are taken from the state
- *     before
+ *     rows of an evaluation ──► keys ──► rows that have not changed are taken from the state before
  *                                   └──► a new state, and the changes that lead to it
  *
  * States are never modified. A subscriber that has fallen behind keeps the state that it last

@@ -3,8 +3,7 @@
  * `https://example.com/db/ui`.
  *
  *     server.base_path        for all requests
- *     X-Forwarded-Prefix      of a trusted proxy, for its requests; several proxies each name a
- *     part
+ *     X-Forwarded-Prefix      of a trusted proxy, for its requests; several proxies each name a part
  *
  * A proxy may strip the base path from requests or keep it. The server accepts both forms, because
  * no base path begins like one of its own paths. Redirects, cookies and URLs produced by the

@@ -8,11 +8,9 @@
  * bytes that the system has received on a socket and the bytes of its finished messages. A socket
  * that makes a total exceed its limit is closed.
  *
- *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──►
- *     watched
+ *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
  *                                                     │ the sample grows by much: all of them
- *                                                     └──beyond a bound──► refused ──a second──►
- *                                                     cut
+ *                                                     └──beyond a bound──► refused ──a second──► cut
  *
  * Checking a socket takes 1.3 µs, so ten thousand quiet sockets take 0.4 % of a processor core.
  * Data that arrives within a tenth of a second may exceed a limit unnoticed.

@@ -1,8 +1,7 @@
 /**
  * Chooses the secondary indexes through which the rows of a table can be found.
  *
- *     index (a, b, c)    a = 1 AND b IN (2, 3) AND c > 4        keys (1, 2), (1, 3), then c above
- *     4
+ *     index (a, b, c)    a = 1 AND b IN (2, 3) AND c > 4        keys (1, 2), (1, 3), then c above 4
  *                        (a, b) IN ((1, 2), (3, 4))             keys (1, 2), (3, 4)
  *                        (a, b) > (1, 2)                        above (1, 2)
  *                        a = 1 AND b LIKE 'x%'                  key (1), then b from 'x' to 'y'

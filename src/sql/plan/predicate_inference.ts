@@ -2,8 +2,7 @@
  * Derives conditions from other conditions, so that they can be tested lower in the plan.
  *
  *     (k AND a1 AND b1) OR (k AND a2 AND b2)    =   k AND ((a1 AND b1) OR (a2 AND b2))
- *     (a1 AND b1) OR (a2 AND b2)                ⟹   (a1 OR a2)      when a1, a2 are over one
- *     relation
+ *     (a1 AND b1) OR (a2 AND b2)                ⟹   (a1 OR a2)      when a1, a2 are over one relation
  *
  * A derived condition is tested in addition to the original ones, only to drop rows earlier. A
  * condition that may raise an error is therefore never derived.

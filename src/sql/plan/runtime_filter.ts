@@ -3,8 +3,7 @@
  * the join's equalities, together with conditions on that side alone, determine the entire primary
  * key of a table.
  *
- *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id,
- *     line)
+ *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
  *
  * An index can serve as well, even if only its leading columns are determined. If only the first
  * column of the primary key is determined, and it is a number, the keys still give bounds for the

@@ -4,8 +4,7 @@
  *
  *     column ──► 09:10  09:25  09:40 ┆        10:02
  *                                    ┆ clock = NOW() - INTERVAL '1 hour', which only moves forward
- *                                    └──► the comparison of a row changes when the clock reaches
- *                                    or
+ *                                    └──► the comparison of a row changes when the clock reaches or
  *                                         passes the row's value, so the next row is the smallest
  *                                         value ahead
  *

@@ -3,8 +3,7 @@
  * thread if it takes longer.
  *
  *     begun here ──ends within the first time slice──► committed in it
- *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a
- *         reader
+ *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a reader
  *
  * Changing and committing rows always happens on the event loop. Queries in VALUES, ON CONFLICT
  * and RETURNING can also run in a reader.
