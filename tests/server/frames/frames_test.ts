@@ -59,6 +59,17 @@ test("Every whole number is encoded as an integer: 0xcb occurs only for 0.1 and 
   expect(doubles.length).toBe(2);
 });
 
+test("msgpackFromMessage writes -0 as the integer 0, also in an array, as JSON does", () => {
+  const numbers = [-0, [-0]];
+  const message = { ...CHANGE, rows: [{ numbers }], old_values: [] };
+  const decoded = valueFromMsgpack(msgpackFromMessage(message))?.value as typeof CHANGE;
+  const read = JSON.parse(jsonFromMessage(message)) as typeof CHANGE;
+  for (const { rows } of [decoded, read]) {
+    const cells = rows[0]?.["numbers"] as unknown[];
+    expect(cells.flat().map((cell) => Object.is(cell, 0))).toEqual([true, true]);
+  }
+});
+
 test("msgpackFromMessage writes a column with any name", () => {
   const row = JSON.parse('{"id":1,"__proto__":2}') as { id: number };
   const bytes = msgpackFromMessage({ ...CHANGE, rows: [row], old_values: [] });
