@@ -8,6 +8,12 @@
  * states that differ, queries that end without a reason, and followers that do not catch up. After
  * a finding, its query is no longer followed.
  *
+ * A query and a commit count as a pair if the state that a follower of the query had at the commit
+ * was compared with the SELECT at this commit. If the commit changed no table that the query reads,
+ * the SELECT at the last commit that did has the same rows, and is compared instead. A follower
+ * that receives several commits at once has no state at any but the last of them. While the server
+ * is killed or a definition changes, a pair counts only if the state has the seq of the commit.
+ *
  * Each finding is printed with a command that follows its query alone up to the same commits, and
  * the script exits with 1. If the query alone shows no fault, add further queries of the round
  * with `--only`, because queries share indexes in memory and the server's time. With `--inject`, a
@@ -33,6 +39,12 @@ import { type Finding, READER, Round, type Totals } from "./fuzz_live/round.ts";
  * finding shows that an injected fault is found.
  */
 const FINDINGS_MAX = 20;
+
+/**
+ * The settings of the workers in `scripts/test.ts`. Each query runs a few dozen times, and each
+ * server lives for a few minutes, so code that is compiled again to run faster does not pay off.
+ */
+const QUICK_START = { BUN_JSC_useFTLJIT: "0", MIMALLOC_PURGE_DELAY: "1000" };
 
 const options = readOptions({
   count: countOption("the number of queries to follow", 400),
@@ -60,7 +72,9 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     maintained: 0,
     followers: 0,
     commits: 0,
+    followed: 0,
     pairs: 0,
+    changedPairs: 0,
     states: 0,
     resumes: 0,
     selects: 0,
@@ -72,7 +86,8 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     process.stdout.write(
       `${seconds} s: seeds ${firstSeed} to ${lastSeed}, ${totals.queries} queries, ` +
         `${totals.maintained} of them maintained, ${totals.followers} followers, ` +
-        `${totals.commits} commits, ${totals.pairs} queries × commits, ${totals.states} states, ` +
+        `${totals.commits} commits, ${totals.pairs} of ${totals.followed} queries × commits ` +
+        `compared, ${totals.changedPairs} of them after a change, ${totals.states} states, ` +
         `${totals.resumes} resumes, ${totals.restarts} restarts, ${totals.selects} SELECTs: ` +
         `${totals.findings} findings\n`,
     );
@@ -91,7 +106,9 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
       config: {
         limits: { subscriptions_per_user: 0, messages_per_sec: 0 },
         logging: { level: "warn" },
+        server: { workers: 1 },
       },
+      env: QUICK_START,
       ...(fault !== undefined && { command: await bundleWithFault(folder, fault) }),
     });
     const tokens = { [ADMIN]: server.token, [READER]: await server.createUser(READER) };

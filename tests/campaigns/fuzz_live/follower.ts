@@ -64,6 +64,11 @@ export class Follower {
     return this.#subscription?.position;
   }
 
+  /** When the last message or a later position arrived. */
+  get receivedMs(): number {
+    return this.#subscription?.receivedMs ?? 0;
+  }
+
   /** Subscribes for the first time, or again without the rows received earlier. */
   begin(socket: FollowerSocket): void {
     this.#last = undefined;

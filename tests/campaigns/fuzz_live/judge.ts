@@ -29,10 +29,10 @@ interface Followed {
 /** The facts about a round that a judge needs. */
 export interface JudgedRound {
   /**
-   * Returns the seq of the last commit up to the given seq; the given seq itself if not all
-   * commits are known.
+   * Returns the seq of the last commit up to the given seq that changed a table of a query; the
+   * given seq itself if not all commits are known.
    */
-  readonly commitUpTo: (seq: number) => number;
+  readonly lastChange: (asked: Asked, seq: number) => number;
   /** The period in which the states arrived, in milliseconds since 1970. */
   readonly startMs: number;
   readonly endMs: number;
@@ -49,6 +49,11 @@ export class Judge {
     this.#round = round;
   }
 
+  /** Whether anybody can query the rows of a state. */
+  canCompare(asked: Asked, { isNewest }: Pick<Judged, "isNewest">): boolean {
+    return this.#selects.hasPast(asked) || (isNewest && !readsClock(asked.sql));
+  }
+
   /**
    * Returns the difference between a state and the rows of the SELECT; undefined if there is none.
    */
@@ -57,9 +62,9 @@ export class Judge {
       const { seq } = judged.state;
       if (Number(row["_seq"]) > seq) return `a row at ${seq} is of a later commit`;
     }
+    if (!this.canCompare(asked, judged)) return undefined;
     if (readsClock(asked.sql)) return await this.#differenceAtAnyTime(asked, judged);
-    const selected = await this.#rowsFor(asked, judged);
-    return selected && (await this.#differenceFrom(selected, asked, judged));
+    return await this.#differenceFrom(await this.#rowsFor(asked, judged), asked, judged);
   }
 
   /** Whether the rows of a query that reads the time equal those of the SELECT now. */
@@ -70,11 +75,10 @@ export class Judge {
 
   /** Compares a state with the SELECT at each moment at which its result may have changed. */
   async #differenceAtAnyTime(asked: Asked, judged: Judged): Promise<string | undefined> {
-    if (!this.#selects.hasPast(asked)) return undefined;
     let difference: string | undefined;
     for (const timeMs of momentsOf(this.#round())) {
-      const selected = await this.#rowsFor(asked, judged, timeMs);
-      difference = selected && (await this.#differenceFrom(selected, asked, judged));
+      const selected = await this.#selectAt(asked, judged.state.seq, timeMs);
+      difference = await this.#differenceFrom(selected, asked, judged);
       if (difference === undefined) return undefined;
     }
     return difference;
@@ -114,15 +118,18 @@ export class Judge {
     // The passage of time and a changed definition may change rows without a commit.
     const mayStay = this.#round().isRedefined || readsClock(asked.sql);
     const identity = identityOf(ack, names);
-    const old = new Set(before.rows);
+    const old = new Map(before.rows.map((row) => [row["_key"], row]));
     for (const [index, row] of rows.entries()) {
-      if (old.has(row)) continue;
+      const oldRow = old.get(row["_key"]);
+      if (oldRow === row) continue;
       const seq = Number(row["_seq"]);
       const text = followed[index] ?? "";
       if (seq < before.seq || (seq === before.seq && !mayStay)) {
         return `at ${state.seq}, a row that changed after ${before.seq} has the seq ${seq}: ${text}`;
       }
       if (!isByCommit || isResumed || identity === "hidden") continue;
+      // A column that only ORDER BY names may have changed, and the SELECT does not return it.
+      if (oldRow !== undefined && textOf(oldRow, names) === text) continue;
       if (await this.#hasMade(asked, { identity, seq, text })) continue;
       return `at ${state.seq}, a row has the seq ${seq}, but changed before: ${text}`;
     }
@@ -145,18 +152,14 @@ export class Judge {
     return !(later instanceof SelectedRows) || later.countOf(text) > earlier.countOf(text);
   }
 
-  /** Returns the rows of the SELECT for a state; undefined if nobody can query them. */
-  async #rowsFor(
-    asked: Asked,
-    { isNewest, state }: Judged,
-    timeMs?: number,
-  ): Promise<Selected | undefined> {
-    if (this.#selects.hasPast(asked)) return await this.#selectAt(asked, state.seq, timeMs);
-    return isNewest ? await this.#selects.select(asked, { seq: undefined }) : undefined;
+  /** Returns the rows of the SELECT for a state. */
+  async #rowsFor(asked: Asked, { state }: Judged): Promise<Selected> {
+    if (this.#selects.hasPast(asked)) return await this.#selectAt(asked, state.seq);
+    return await this.#selects.select(asked, { seq: undefined });
   }
 
   async #selectAt(asked: Asked, seq: number, timeMs?: number): Promise<Selected> {
-    return await this.#selects.select(asked, { seq: this.#round().commitUpTo(seq), timeMs });
+    return await this.#selects.select(asked, { seq: this.#round().lastChange(asked, seq), timeMs });
   }
 }
 

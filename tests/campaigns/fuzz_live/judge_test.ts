@@ -15,6 +15,8 @@ const SCHEMA: Schema = {
   views: [],
 };
 
+const TABLES: ReadonlySet<string> = new Set(["shared1"]);
+
 /** Answers a SELECT with the rows at the seq that is its only parameter. */
 function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedServer {
   return {
@@ -30,7 +32,7 @@ function serverWith(rowsAt: Readonly<Record<number, readonly Cells[]>>): JudgedS
 }
 
 const ROUND: JudgedRound = {
-  commitUpTo: (seq) => seq,
+  lastChange: (_, seq) => seq,
   startMs: 0,
   endMs: 0,
   isRedefined: false,
@@ -61,7 +63,7 @@ async function judged({
   const ack = { key_columns: keys, schema } as unknown as SubscriptionAck;
   const state = { seq: 9, rows, before: { seq: 5, rows: before }, isResumed: false };
   const sql = "SELECT a.t FROM shared1 AS a";
-  const asked = { user: "ada", token: "ada", sql, params: [], way: undefined };
+  const asked = { user: "ada", token: "ada", sql, params: [], tables: TABLES, way: undefined };
   return await judge.differenceOf(asked, { ack, state, isByCommit: true, isNewest: true });
 }
 
@@ -85,6 +87,15 @@ test("a row takes the place of an equal one whose key the SELECT lacks", async (
   const rowsAt = { 7: [[null]], 8: [[null]], 9: [[null]] };
   const given = { keys: ["id"], columns: ["t", "id"], before: [], rows, rowsAt };
   expect(await judged(given)).toBeUndefined();
+});
+
+test("a row that changed in a column that the SELECT lacks is accepted", async () => {
+  const before = [row({ id: 1, order: 1 }, "1", 5)];
+  const rows = [row({ id: 1, order: 2 }, "1", 8)];
+  const rowsAt = { 7: [[1]], 9: [[1]] };
+  const given = { keys: ["id"], columns: ["id", "order"], before, rows, rowsAt };
+  expect(await judged(given)).toBeUndefined();
+  expect(await judged({ ...given, before: [] })).toMatch(CHANGED_BEFORE);
 });
 
 test("rows without a key may be equal but for a column that the SELECT lacks", async () => {
@@ -124,7 +135,7 @@ test("rows that the time changes are those of some moment since the last burst",
     },
   };
   const selects = new Selects(server as unknown as JudgedServer, () => SCHEMA);
-  const asked = { sql, params: [], user: "ada", token: "ada", way: undefined };
+  const asked = { sql, params: [], user: "ada", token: "ada", tables: TABLES, way: undefined };
   const ack = { key_columns: ["id"], schema: [{ name: "id" }] } as unknown as SubscriptionAck;
   const differenceIn = async (rows: readonly WireRow[], startMs: number) => {
     const judge = new Judge(selects, () => ({ ...ROUND, startMs, endMs: 2500 }));

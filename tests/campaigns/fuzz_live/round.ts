@@ -14,7 +14,7 @@
  */
 import { type Chance, chanceOfPart } from "../../../scripts/support/chance.ts";
 import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
-import { until } from "../../support/until.ts";
+import { type Commit, changedTables, readTables } from "./commit_ledger.ts";
 import { commitOf } from "./commits.ts";
 import { type Connection, Connections, type Tokens } from "./connections.ts";
 import { Follower } from "./follower.ts";
@@ -33,6 +33,9 @@ import { type Burst, Verdicts } from "./verdicts.ts";
 /** The user besides the administrator. Only the administrator writes to shared tables. */
 export const READER = "bob";
 
+/** A query reads one to three of the tables, so some commits change none of its tables. */
+const TABLES_MIN = 4;
+
 const COMMITS_PER_BURST_MAX = 9;
 const PARAMETERS_MAX = 2;
 
@@ -42,7 +45,7 @@ const KILL_AT = 4;
 const RESTART_AT = 9;
 
 /** One in this many bursts changes a definition, and equally many change a right. */
-const BURSTS_PER_CHANGE = 20;
+const BURSTS_PER_CHANGE = 40;
 
 /** One in this many bursts cuts a connection. */
 const BURSTS_PER_CUT = 24;
@@ -52,8 +55,14 @@ const BURSTS_PER_LEAVE = 24;
 /** One in this many subscriptions requests that its query is evaluated again at each change. */
 const SUBSCRIPTIONS_PER_EVALUATED = 8;
 
-/** A follower that has not caught up after this time is given up. */
-const CATCH_UP_MS_MAX = 120_000;
+/**
+ * The time after which a follower that has not caught up is given up. Each message and each later
+ * position prolongs it, because a busy machine may be many times slower.
+ */
+const SILENCE_MS_MAX = 120_000;
+
+/** The maximum time between two questions whether the followers have caught up. */
+const PING_MS_MAX = 16;
 
 /**
  * Whether a maintained result has a state after every single commit, and never has to be evaluated
@@ -93,8 +102,12 @@ export interface Totals {
   maintained: number;
   followers: number;
   commits: number;
-  /** The number of pairs of a commit and a query that was followed when the commit was judged. */
+  /** The number of pairs of a commit and a query that was followed. */
+  followed: number;
+  /** The pairs of which the state of a follower at the commit was compared. */
   pairs: number;
+  /** The compared pairs whose commit changed a table that the query reads. */
+  changedPairs: number;
   states: number;
   resumes: number;
   selects: number;
@@ -116,10 +129,10 @@ export class Round {
   /** The shared tables that the reader currently may not read. */
   readonly #closed = new Set<string>();
   #burstNumber = 0;
-  /** The last burst that was judged. */
-  #last: Burst = { ...NO_BURST, endMs: Date.now() };
-  /** The events since that burst. */
-  #seqs: number[] = [];
+  /** The end of the last burst that was judged, in milliseconds since 1970. */
+  #endMs = Date.now();
+  /** The commits since that burst. */
+  #commits: Commit[] = [];
   #isRedefined = false;
 
   constructor(options: RoundOptions, totals: Totals, report: (finding: Finding) => void) {
@@ -129,18 +142,15 @@ export class Round {
     this.#connections = new Connections(options.server, options.tokens);
     const schema = () => ({ tables: this.#tables, views: this.#views });
     this.#selects = new Selects(options.server, schema);
-    this.#verdicts = new Verdicts(
-      {
-        selects: this.#selects,
-        byCommit: this.#byCommit,
-        blame: (follower, what) => this.#blame(follower, what),
-        begin: (follower) => {
-          const socket = this.#followed.get(follower)?.socket;
-          if (socket !== undefined) follower.begin(socket);
-        },
+    this.#verdicts = new Verdicts({
+      selects: this.#selects,
+      byCommit: this.#byCommit,
+      blame: (follower, what) => this.#blame(follower, what),
+      begin: (follower) => {
+        const socket = this.#followed.get(follower)?.socket;
+        if (socket !== undefined) follower.begin(socket);
       },
-      NO_BURST,
-    );
+    });
   }
 
   async run(): Promise<void> {
@@ -148,9 +158,10 @@ export class Round {
     await this.#prepare("DROP NAMESPACE IF EXISTS fuzz CASCADE; CREATE NAMESPACE fuzz");
     await this.#prepare("CREATE TABLE marks (id INT PRIMARY KEY, n INT) WITH (TYPE = 'SHARED')");
     const chance = chanceOfPart(seed, "schema");
-    const schema = await makeSchema((sql) => this.#prepare(sql), chance);
+    const schema = await makeSchema((sql) => this.#prepare(sql), chance, TABLES_MIN);
     this.#tables = [...schema.tables];
     this.#views = schema.views;
+    this.#verdicts.begin(await this.#mark());
     await this.#connections.open();
     if (typeof queries === "number") await this.#followSome(queries);
     else for (const number of queries) await this.#follow(number);
@@ -161,6 +172,8 @@ export class Round {
     this.#connections.close(() => true);
     this.#totals.selects += this.#selects.count;
     this.#totals.states += this.#verdicts.stateCount;
+    this.#totals.pairs += this.#verdicts.pairCount;
+    this.#totals.changedPairs += this.#verdicts.changedPairCount;
   }
 
   async #prepare(sql: string): Promise<void> {
@@ -184,10 +197,10 @@ export class Round {
     const tables = this.#tables.map(tableOf);
     const { parameters, sql } = fuzzQueryOf({ chance, tables, views: this.#views });
     const [params = []] = parameters;
-    if (!(await this.#succeeds(sql, params))) return false;
     const plan = await this.#explained(sql, params);
     const isMaintained = /^ *maintained:/m.test(plan);
     if (!isMaintained && !/^ *evaluated:/m.test(plan)) return false;
+    if (!(await this.#succeeds(sql, params))) return false;
     this.#totals.queries += 1;
     if (isMaintained) this.#totals.maintained += 1;
     const isByCommit = isMaintained && followsEachCommit(sql, plan);
@@ -201,7 +214,8 @@ export class Round {
         const token = this.#options.tokens[user] ?? "";
         const way: Asked["way"] =
           chance.below(SUBSCRIPTIONS_PER_EVALUATED) === 0 ? "evaluated" : undefined;
-        const asked = { sql, params: values, user, token, way };
+        const read = readTables(sql, user, { tables: this.#tables, views: this.#views });
+        const asked = { sql, params: values, user, token, tables: read, way };
         const id = `${number}-${index}-${user}`;
         const follower = new Follower({ id, query: number, asked });
         if (isByCommit && way === undefined) this.#byCommit.add(follower);
@@ -214,10 +228,14 @@ export class Round {
     return true;
   }
 
-  /** Returns the lines of EXPLAIN that tell how the server follows a query. */
+  /**
+   * Returns the lines of EXPLAIN that tell how the server follows a query; none if it refuses the
+   * query.
+   */
   async #explained(sql: string, params: readonly unknown[]): Promise<string> {
     const options = { params, namespace: "fuzz" };
-    const rows = await this.#options.server.rows(`EXPLAIN SUBSCRIBE TO ${sql}`, options);
+    const { body } = await this.#options.server.sql(`EXPLAIN SUBSCRIBE TO ${sql}`, options);
+    const rows = body.results.at(-1)?.rows ?? [];
     return rows.flat().map(String).join("\n");
   }
 
@@ -261,7 +279,7 @@ export class Round {
 
   /** Commits changes, some of them while the previous one is still running. */
   async #commit(chance: Chance, isKilled: boolean): Promise<void> {
-    const { server, tokens } = this.#options;
+    const { server } = this.#options;
     const pending: Promise<unknown>[] = [];
     const count = 1 + chance.below(COMMITS_PER_BURST_MAX);
     for (let commit = 0; commit < count; commit += 1) {
@@ -269,7 +287,7 @@ export class Round {
       const own = this.#tables.filter(({ kind }) => kind === "own");
       const isReaders = own.length > 0 && chance.below(4) === 0;
       const sql = commitOf(isReaders ? own : this.#tables, chance);
-      const committed = this.#committed(sql, tokens[isReaders ? READER : ADMIN] ?? "");
+      const committed = this.#committed(sql, isReaders ? READER : ADMIN);
       if (chance.below(3) > 0 && !isKilled) await committed;
       else pending.push(committed);
     }
@@ -279,13 +297,17 @@ export class Round {
     // A killed server leaves requests without a response, whether or not it has committed them.
     if (failed !== undefined && !isKilled) throw failed.reason;
     const queries = new Set(Array.from(this.#followed.keys(), ({ query }) => query));
-    this.#totals.pairs += count * queries.size;
+    this.#totals.followed += count * queries.size;
   }
 
   /** Runs a commit. A refused change commits nothing. */
-  async #committed(sql: string, token: string): Promise<void> {
-    const { body } = await this.#options.server.sql(sql, { namespace: "fuzz", token });
-    for (const { last_seq: seq } of body.results) if (typeof seq === "number") this.#seqs.push(seq);
+  async #committed(sql: string, user: string): Promise<void> {
+    const { server, tokens } = this.#options;
+    const { body } = await server.sql(sql, { namespace: "fuzz", token: tokens[user] ?? "" });
+    const tables = changedTables(sql, user);
+    for (const { last_seq: seq } of body.results) {
+      if (typeof seq === "number") this.#commits.push({ seq, tables });
+    }
   }
 
   async #restart(event: "kill" | "restart"): Promise<void> {
@@ -315,29 +337,38 @@ export class Round {
 
   /** Waits until all followers have received everything, and judges their states. */
   async #settle(happened: Pick<Burst, "isKilled" | "left">): Promise<void> {
+    const seq = await this.#mark();
+    await this.#caughtUp(seq);
+    const [commits, isRedefined, startMs] = [this.#commits, this.#isRedefined, this.#endMs];
+    this.#endMs = Date.now();
+    this.#commits = [];
+    this.#isRedefined = false;
+    const burst = { ...happened, seq, commits, isRedefined, startMs, endMs: this.#endMs };
+    await this.#verdicts.judge([...this.#followed.keys()], burst);
+  }
+
+  /** Commits to a table that no query reads. Returns the seq of the commit. */
+  async #mark(): Promise<number> {
     const mark = "INSERT INTO marks VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = marks.n + 1";
     const { body } = await this.#options.server.sql(mark, { namespace: "fuzz" });
     const seq = Number(body.results[0]?.last_seq);
     if (!(seq > 0)) throw new Error(`Cannot mark the end of a burst: ${JSON.stringify(body)}`);
-    await this.#caughtUp(seq);
-    const { endMs: startMs, seq: previousSeq } = this.#last;
-    const [seqs, isRedefined] = [this.#seqs, this.#isRedefined];
-    const endMs = Date.now();
-    this.#last = { ...happened, seq, previousSeq, seqs, isRedefined, startMs, endMs };
-    this.#seqs = [];
-    this.#isRedefined = false;
-    await this.#verdicts.judge([...this.#followed.keys()], this.#last);
+    return seq;
   }
 
+  /** Waits until each follower has reached a seq, has ended or has been silent for too long. */
   async #caughtUp(seq: number): Promise<void> {
-    const deadlineMs = performance.now() + CATCH_UP_MS_MAX;
-    await until(async () => {
+    const startMs = performance.now();
+    for (let waitMs = 1; ; waitMs = Math.min(2 * waitMs, PING_MS_MAX)) {
       await this.#connections.ping();
-      return (
-        performance.now() > deadlineMs ||
-        [...this.#followed.keys()].every((each) => !each.isRunning || each.hasReached(seq))
-      );
-    }, 2 * CATCH_UP_MS_MAX);
+      const nowMs = performance.now();
+      const isAwaited = (each: Follower): boolean =>
+        each.isRunning &&
+        !each.hasReached(seq) &&
+        nowMs - Math.max(startMs, each.receivedMs) < SILENCE_MS_MAX;
+      if (!this.#followed.keys().some(isAwaited)) return;
+      await Bun.sleep(waitMs);
+    }
   }
 
   /** Reports a fault, and drops all followers of the query, because they would report it again. */
@@ -354,17 +385,6 @@ export class Round {
     this.#report({ seed, query, burst: this.#burstNumber, what: text });
   }
 }
-
-const NO_BURST: Burst = {
-  seq: 0,
-  previousSeq: 0,
-  seqs: [],
-  isKilled: false,
-  isRedefined: false,
-  left: new Set(),
-  startMs: 0,
-  endMs: 0,
-};
 
 type Event = "definition" | "right" | "kill" | "restart";
 

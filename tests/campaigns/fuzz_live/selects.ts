@@ -18,6 +18,8 @@ export interface Asked {
   readonly token: string;
   readonly sql: string;
   readonly params: readonly unknown[];
+  /** The tables that the query reads, as a {@linkcode CommitLedger} names them. */
+  readonly tables: ReadonlySet<string>;
   /** The method that the subscription requests; undefined to let the server choose. */
   readonly way: "evaluated" | undefined;
 }
@@ -58,13 +60,20 @@ export interface When {
   readonly timeMs?: number | undefined;
 }
 
+/** A SELECT that has been sent. */
+interface Selecting {
+  readonly asked: Asked;
+  readonly when: When;
+  readonly selected: Promise<Selected>;
+}
+
 /** The maximum number of simultaneous requests. */
 const REQUESTS_MAX = 8;
 
 export class Selects {
   readonly #server: JudgedServer;
   readonly #schema: () => Schema;
-  readonly #selected = new Map<string, Promise<Selected>>();
+  readonly #selected = new Map<string, Selecting>();
   readonly #waiting: (() => void)[] = [];
   #requestCount = 0;
   #count = 0;
@@ -79,9 +88,11 @@ export class Selects {
     return this.#count;
   }
 
-  /** Discards all cached rows. */
-  forget(): void {
-    this.#selected.clear();
+  /** Discards all cached rows but those for which the condition holds. */
+  forgetUnless(isKept: (asked: Asked, when: When) => boolean): void {
+    for (const [key, { asked, when }] of this.#selected) {
+      if (!isKept(asked, when)) this.#selected.delete(key);
+    }
   }
 
   /**
@@ -101,10 +112,10 @@ export class Selects {
     const reader = asker === token || haveSameRows(asked) ? undefined : user;
     const key = JSON.stringify([asker, reader, sql, params, seq, timeMs]);
     const known = this.#selected.get(key);
-    if (known !== undefined) return await known;
-    const selecting = this.#select(asked, { asker, reader, when });
-    this.#selected.set(key, selecting);
-    return await selecting;
+    if (known !== undefined) return await known.selected;
+    const selected = this.#select(asked, { asker, reader, when });
+    this.#selected.set(key, { asked, when, selected });
+    return await selected;
   }
 
   async #select(

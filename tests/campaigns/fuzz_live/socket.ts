@@ -98,7 +98,7 @@ export class FollowerSocket {
       case "pong":
         for (const [id, position] of Object.entries(message.positions)) {
           const subscription = this.#subscriptions.get(id);
-          if (subscription !== undefined) subscription.position = position as Seq;
+          subscription?.reach(position as Seq);
         }
         this.#pong?.();
         break;
@@ -125,6 +125,7 @@ export class FollowerSocket {
     const id = message.subscription_id;
     const subscription = this.#subscriptions.get(id);
     if (subscription === undefined) return;
+    subscription.receivedMs = performance.now();
     try {
       subscription.follower.receive(message);
     } catch (error) {
@@ -141,6 +142,8 @@ export class SocketSubscription implements LiveSubscription {
   readonly follower: ResultFollower;
   readonly state: LiveSubscription["state"] = "following";
   position: Seq | undefined;
+  /** When the last message or a later position arrived. */
+  receivedMs: number = performance.now();
   /** Why the follower gave up; undefined if it did not. */
   error: Error | undefined;
   readonly #send: (message: Readonly<Record<string, unknown>>) => void;
@@ -153,6 +156,12 @@ export class SocketSubscription implements LiveSubscription {
     this.id = id;
     this.follower = follower;
     this.#send = send;
+  }
+
+  reach(position: Seq): void {
+    if (position === this.position) return;
+    this.position = position;
+    this.receivedMs = performance.now();
   }
 
   nextBatch(): void {

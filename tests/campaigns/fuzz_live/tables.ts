@@ -47,10 +47,18 @@ const GUESTS =
   "CREATE TABLE guests (room INT, guest TEXT, PRIMARY KEY (room, guest)) " +
   "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'DBA')";
 
-/** Creates two or three tables, and views over those that have no rows per user. */
-export async function makeSchema(prepare: Preparing, chance: Chance): Promise<Schema> {
+/**
+ * Creates some tables, and views over those that have no rows per user.
+ *
+ * @param countMin The least number of tables. There may be up to two more.
+ */
+export async function makeSchema(
+  prepare: Preparing,
+  chance: Chance,
+  countMin = 2,
+): Promise<Schema> {
   const tables: FollowedTable[] = [];
-  const count = 2 + chance.below(2);
+  const count = countMin + chance.below(countMin > 2 ? 3 : 2);
   await prepare(GUESTS);
   for (let number = 1; number <= count; number += 1) {
     const kind = number === 1 ? "shared" : chance.pick(KINDS);

@@ -3,8 +3,9 @@
  * query, and each follower must have received everything, or have a reason for having ended.
  */
 import { until } from "../../support/until.ts";
+import { type Commit, CommitLedger } from "./commit_ledger.ts";
 import type { Follower } from "./follower.ts";
-import { Judge } from "./judge.ts";
+import { Judge, type Judged } from "./judge.ts";
 import type { Asked, Selects } from "./selects.ts";
 import { readsClock } from "./tables.ts";
 
@@ -23,10 +24,8 @@ const CLOCK_MS_MAX = 10_000;
 export interface Burst {
   /** The seq that each follower must have reached. */
   readonly seq: number;
-  /** The seq that each follower had reached before the burst. */
-  readonly previousSeq: number;
-  /** The seqs of the acknowledged commits. */
-  readonly seqs: readonly number[];
+  /** The acknowledged commits. */
+  readonly commits: readonly Commit[];
   /** Whether there may be further commits, because the server was killed. */
   readonly isKilled: boolean;
   /** Whether a definition or a right has changed. */
@@ -37,6 +36,19 @@ export interface Burst {
   readonly startMs: number;
   readonly endMs: number;
 }
+
+const NO_BURST: Burst = {
+  seq: 0,
+  commits: [],
+  isKilled: false,
+  isRedefined: false,
+  left: new Set(),
+  startMs: 0,
+  endMs: 0,
+};
+
+/** The seqs of commits, and whether each commit changed a table of a query. */
+type ComparedCommits = ReadonlyMap<number, boolean>;
 
 export interface VerdictsOptions {
   readonly selects: Selects;
@@ -52,22 +64,22 @@ export class Verdicts {
   readonly #options: VerdictsOptions;
   readonly #selects: Selects;
   readonly #judge: Judge;
-  #burst: Burst;
-  /**
-   * The seqs of the commits to which states are assigned; undefined if some commits are unknown.
-   */
-  #commits: readonly number[] | undefined;
+  readonly #ledger = new CommitLedger();
+  #burst: Burst = NO_BURST;
   /** The followers that ended because their SELECT fails. They start again once it succeeds. */
   readonly #waiting = new Set<Follower>();
+  /** The end of the last burst for each follower whose state at that time was compared. */
+  readonly #comparedSeqs = new WeakMap<Follower, number>();
   #stateCount = 0;
+  #pairCount = 0;
+  #changedPairCount = 0;
 
-  constructor(options: VerdictsOptions, burst: Burst) {
+  constructor(options: VerdictsOptions) {
     this.#options = options;
     this.#selects = options.selects;
-    this.#burst = burst;
     this.#judge = new Judge(options.selects, () => ({
       ...this.#burst,
-      commitUpTo: (seq) => this.#commitUpTo(seq),
+      lastChange: (asked, seq) => this.#ledger.lastChange(asked.tables, seq),
     }));
   }
 
@@ -76,57 +88,137 @@ export class Verdicts {
     return this.#stateCount;
   }
 
+  /** For each commit, the queries of which a follower's state at this commit was compared. */
+  get pairCount(): number {
+    return this.#pairCount;
+  }
+
+  /** The pairs whose commit changed a table that the query reads. */
+  get changedPairCount(): number {
+    return this.#changedPairCount;
+  }
+
+  /** Begins with the tables as they are at a seq. */
+  begin(seq: number): void {
+    this.#ledger.begin(seq);
+  }
+
   /** Judges all states that have arrived during a burst. */
   async judge(followers: Iterable<Follower>, burst: Burst): Promise<void> {
-    const { isKilled, isRedefined, previousSeq, seqs } = burst;
+    const { commits, isKilled, isRedefined, seq } = burst;
     this.#burst = burst;
-    // A change to a definition may write rows, too, and the first burst creates the tables.
-    const isKnown = !isKilled && !isRedefined && previousSeq > 0;
-    this.#commits = isKnown ? [previousSeq, ...seqs.toSorted((a, b) => a - b)] : undefined;
-    await Promise.all(Array.from(followers, (follower) => this.#judgeFollower(follower)));
-    this.#selects.forget();
+    if (isKilled || isRedefined) this.#ledger.lose();
+    else this.#ledger.add(commits);
+    const pairs = new Map<string, boolean>();
+    await Promise.all(
+      Array.from(followers, async (follower) => {
+        for (const [commit, hasChanged] of await this.#judgeFollower(follower)) {
+          const pair = `${follower.query} at ${commit}`;
+          pairs.set(pair, hasChanged || pairs.get(pair) === true);
+        }
+      }),
+    );
+    this.#pairCount += pairs.size;
+    this.#changedPairCount += pairs
+      .values()
+      .reduce((sum, hasChanged) => sum + Number(hasChanged), 0);
+    const isComplete = this.#ledger.isComplete;
+    if (!isComplete) this.#ledger.begin(seq);
+    this.#selects.forgetUnless((asked, when) => {
+      const isOfCommit = isComplete && when.timeMs === undefined;
+      return isOfCommit && when.seq === this.#ledger.lastChange(asked.tables, seq);
+    });
   }
 
-  #commitUpTo(seq: number): number {
-    return this.#commits?.findLast((commit) => commit <= seq) ?? seq;
-  }
-
-  async #judgeFollower(follower: Follower): Promise<void> {
+  /**
+   * Returns the commits at which a state of the follower was compared, and whether each of them
+   * changed a table of the query.
+   */
+  async #judgeFollower(follower: Follower): Promise<ComparedCommits> {
     const { fault, states } = follower;
     const { isRedefined, seq } = this.#burst;
-    const blame = (what: string): void => this.#options.blame(follower, what);
+    const none: ComparedCommits = new Map();
+    const blame = (what: string): ComparedCommits => {
+      this.#options.blame(follower, what);
+      return none;
+    };
+    const comparedSeq = this.#comparedSeqs.get(follower);
+    this.#comparedSeqs.delete(follower);
     if (fault !== undefined) return blame(fault);
-    const difference = await this.#differenceIn(follower);
+    const judged = this.#toJudge(follower);
+    const differences = await this.#differencesIn(follower, judged);
     states.splice(0);
+    const difference = differences.find((each) => !this.#isForgiven(each));
     if (difference !== undefined) return blame(difference);
-    if (!follower.isRunning) return await this.#judgeEnding(follower);
+    if (!follower.isRunning) {
+      await this.#judgeEnding(follower);
+      return none;
+    }
     if (!follower.hasReached(seq)) return blame(`does not reach ${seq}`);
     if (isRedefined) await this.#judgeRight(follower);
     if (readsClock(follower.asked.sql)) await this.#judgeClock(follower);
+    if (differences.length > 0) return none;
+    if (this.#judge.canCompare(follower.asked, { isNewest: true })) {
+      this.#comparedSeqs.set(follower, seq);
+    }
+    return this.#comparedCommits(follower, { comparedSeq, judged });
   }
 
-  /** Returns how a follower's states differ from the SELECT; undefined if they do not. */
-  async #differenceIn(follower: Follower): Promise<string | undefined> {
+  /** Returns the states that a follower has had since the last burst. */
+  #toJudge(follower: Follower): readonly Judged[] {
     const { ack, asked, last, states } = follower;
     const { left, seq } = this.#burst;
-    if (ack === undefined) return undefined;
+    if (ack === undefined) return [];
     const isSteady = !this.#burst.isRedefined && !left.has(asked.sql);
     const isByCommit = isSteady && this.#options.byCommit.has(follower);
     const hasReached = follower.isRunning && follower.hasReached(seq);
-    const judged = states.map((state, index) => {
+    const judged = states.map((state, index): Judged => {
       const isNewest = hasReached && index === states.length - 1;
       return { ack, state, isNewest, isByCommit };
     });
-    // A state is also the result at every later seq until the next state arrives.
-    if (hasReached && last !== undefined && this.#commitUpTo(last.seq) < this.#commitUpTo(seq)) {
+    // A state is also the result at every later seq until the next one arrives.
+    const hasChanged =
+      last !== undefined && this.#lastChange(asked, last.seq) < this.#lastChange(asked, seq);
+    if (hasReached && hasChanged) {
       const state = { ...last, seq, before: last, isResumed: false };
       judged.push({ ack, state, isNewest: true, isByCommit });
     }
     this.#stateCount += judged.length;
+    return judged;
+  }
+
+  /** Returns the differences between the states of a follower and the SELECT. */
+  async #differencesIn({ asked }: Follower, judged: readonly Judged[]): Promise<string[]> {
     const differences = await Promise.all(
       judged.map((each) => this.#judge.differenceOf(asked, each)),
     );
-    return differences.find((found) => found !== undefined && !this.#isForgiven(found));
+    return differences.filter((each) => each !== undefined);
+  }
+
+  /**
+   * Returns the commits of the burst at which the follower had a state that was compared.
+   *
+   * @param comparedSeq The end of the last burst, if the state at that time was compared.
+   */
+  #comparedCommits(
+    { asked }: Follower,
+    { comparedSeq, judged }: { comparedSeq: number | undefined; judged: readonly Judged[] },
+  ): ComparedCommits {
+    const compared = judged.filter((each) => this.#judge.canCompare(asked, each));
+    const hasPast = this.#selects.hasPast(asked);
+    const seqs = compared.map(({ state }) => (hasPast ? state.seq : this.#burst.seq));
+    if (comparedSeq !== undefined) seqs.push(comparedSeq);
+    const changes = new Set(seqs.map((seq) => this.#lastChange(asked, seq)));
+    const commits = this.#burst.commits.map(
+      ({ seq }) => [seq, this.#lastChange(asked, seq)] as const,
+    );
+    return new Map(
+      commits.flatMap(([seq, change]) => (changes.has(change) ? [[seq, change === seq]] : [])),
+    );
+  }
+
+  #lastChange({ tables }: Asked, seq: number): number {
+    return this.#ledger.lastChange(tables, seq);
   }
 
   /**
@@ -193,7 +285,7 @@ export class Verdicts {
    */
   async #failsOnRow(asked: Asked): Promise<boolean> {
     if (!this.#selects.hasPast(asked)) return true;
-    for (const seq of this.#burst.seqs) {
+    for (const { seq } of this.#burst.commits) {
       const { error } = await this.#selects.select(asked, { seq });
       if (error !== undefined) return true;
     }
