@@ -10,11 +10,15 @@ const ENTRY = threadModule("reader_thread", import.meta.url);
 /**
  * Returns the function that opens a reader thread.
  * @param settings Returns a reader's settings by its number.
+ * @param entry The module that a thread runs.
  */
-export function readerThreads(settings: (number: number) => ReaderSettings): OpenReader {
+export function readerThreads(
+  settings: (number: number) => ReaderSettings,
+  entry: URL = ENTRY,
+): OpenReader {
   return (number, { onFailure, onMessage }) => {
     const { port1: answers, port2: inThread } = new MessageChannel();
-    const thread = startThread<ReaderSetup | ToReader, Parameters<typeof onMessage>[0]>(ENTRY, {
+    const thread = startThread<ReaderSetup | ToReader, Parameters<typeof onMessage>[0]>(entry, {
       onMessage,
       onFailure(reason) {
         answers.close();

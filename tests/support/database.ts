@@ -15,6 +15,7 @@ import type { DatabaseParts, ReaderThreads } from "../../src/open_layers.ts";
 import { readerThreads } from "../../src/reader_threads.ts";
 import { inProcessReader, type OpenReader } from "../../src/sql/mod.ts";
 import type { HeldReaders } from "./held_readers.ts";
+import { threadEntry } from "./thread_entries.ts";
 
 export interface OpenOptions {
   /** Additional configuration lines. Each key includes its section. */
@@ -80,7 +81,9 @@ export function openAt(
     jwtSecret,
     version: "0.0.0",
     bringInThread,
-    readers: inThreads ? { open: readerThreads } : readers,
+    readers: inThreads
+      ? { open: (settings) => readerThreads(settings, threadEntry("reader_thread")) }
+      : readers,
     onFatal: (cause) => {
       throw cause;
     },

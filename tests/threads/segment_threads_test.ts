@@ -15,9 +15,10 @@ import { SegmentThreads } from "../../src/threads/mod.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { programMissing, testUnless } from "../support/requirements.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
+import { threadEntry } from "../support/thread_entries.ts";
 import { until } from "../support/until.ts";
 
-const ENTRY = new URL("../../src/segment_worker.ts", import.meta.url);
+const ENTRY = threadEntry("segment_worker");
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }, { kind: "bigint" }]);
 
