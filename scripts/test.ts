@@ -20,7 +20,7 @@
  * module, and it saves a quarter of the run time, which loading the sources for each of 300 files
  * would take.
  *
- * A complete run starts the slowest files first, according to `tests/timings/usual.json` or, with
+ * A run starts the slowest files first, according to `tests/timings/usual.json` or, with
  * `--thorough`, to `thorough.json` next to it, because some files are slow only in a thorough run.
  * With `--update-timings`, it updates the file that it uses.
  *
@@ -55,10 +55,10 @@ import { SkippedTests } from "./support/skipped_tests.ts";
 const TIMEOUT_MS = 120_000;
 
 /**
- * The number of workers: one more than the number of processors, because many tests wait for a
- * server or a browser.
+ * The number of workers: two more than the number of processors, because many tests wait for a
+ * server, a browser or a time.
  */
-const WORKERS = navigator.hardwareConcurrency + 1;
+const WORKERS = navigator.hardwareConcurrency + 2;
 
 /** The environment variable that names the server's executable. */
 const PROGRAM = "TIDEMARK_TEST_PROGRAM";
@@ -248,7 +248,7 @@ try {
     env["TMPDIR"] = directories.at(-1) ?? "";
   }
   const timings = `--timings=${TIMINGS}/${isThorough ? "thorough" : "usual"}.json`;
-  const parallel = [`--parallel=${WORKERS}`, "--no-isolate", ...(isWhole ? [timings] : [])];
+  const parallel = [`--parallel=${WORKERS}`, "--no-isolate", timings];
   const code = await run([...parallel, ...args], env, [skipped, failed]);
   const mayRetry = code !== 0 && options["retry-failed"];
   process.exitCode = mayRetry ? await retried(failed, code, env) : code;

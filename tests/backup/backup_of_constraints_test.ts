@@ -2,7 +2,7 @@
  * Tests backups of tables with indexes, sequences and foreign keys. The restored database finds
  * the same rows through its indexes, issues no number twice, and enforces its foreign keys.
  */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect } from "bun:test";
 import { join } from "node:path";
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -10,11 +10,12 @@ import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
 import { runRestore } from "../../src/maintenance/mod.ts";
 import { freshDirectory, maintain, removeDirectories, serverOn } from "../support/maintenance.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { startReadyServer } from "../support/server_process.ts";
 
 afterAll(removeDirectories);
 
-test("a restored database keeps its unique index, sequence and foreign key", async () => {
+testThoroughly("a restored database keeps its unique index, sequence and foreign key", async () => {
   const root = freshDirectory();
   await using server = await startReadyServer({ config: { storage: { allowed_roots: [root] } } });
   await server.rows(`CREATE SHARED TABLE teams (id SERIAL PRIMARY KEY, code TEXT UNIQUE)`);

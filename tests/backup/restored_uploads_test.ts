@@ -150,48 +150,51 @@ testUnless(fileMissing("/proc/self/fd"))(
   },
 );
 
-test("uploads of a table that is dropped at the point are not reported as lost", async () => {
-  const place = freshPlace();
-  const database = await open(place);
-  const { catalog } = database;
-  if (!(catalog instanceof CatalogDatabase))
-    throw new Error("a database has its catalog in a file");
-  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
-  const { tableId = 0 } = catalog.table("default", "t") ?? {};
-  const base = join(place.root, "base");
-  await backUp(database, base);
-  catalog.files.add(
-    Array.from({ length: 200 }, (_, index) => ({
-      fileId: `f${1000 + index}`,
-      storedName: `${index}.txt`,
-      tableId,
-      owner: 0,
-      columnId: 2,
-      keyJson: "[1]",
-      sub: "f0001",
-      name: "note.txt",
-      mime: "text/plain",
-      size: 1,
-      sha256: "00",
-      createdAtMs: 0,
-    })),
-  );
-  const listedAt = catalog.journal.end;
-  await rows(database, "CREATE SHARED TABLE other (id INT PRIMARY KEY); DROP TABLE t");
-  await rows(database, "INSERT INTO other VALUES (1)");
-  const entries = catalog.journal.after(listedAt);
-  const removals = entries.filter(({ changes }) => changes.some(([name]) => name === "files"));
-  expect(removals.length).toBeGreaterThan(1);
-  const restoreTo = async (seq = 0): Promise<string> => {
-    const [row = []] = (await rows(
-      database,
-      `RESTORE DATABASE FROM '${base}' TO SEQ ${seq}`,
-    )) as unknown[][];
-    rmSync(join(place.data, "restore"), { recursive: true });
-    return String(row[5]);
-  };
-  const [drop] = removals;
-  expect(await restoreTo((drop?.stamp ?? 0) - 1)).toContain("200 uploaded files are lost");
-  expect(await restoreTo(drop?.stamp)).not.toContain("uploaded file");
-  await database.close();
-});
+testThoroughly(
+  "uploads of a table that is dropped at the point are not reported as lost",
+  async () => {
+    const place = freshPlace();
+    const database = await open(place);
+    const { catalog } = database;
+    if (!(catalog instanceof CatalogDatabase))
+      throw new Error("a database has its catalog in a file");
+    await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
+    const { tableId = 0 } = catalog.table("default", "t") ?? {};
+    const base = join(place.root, "base");
+    await backUp(database, base);
+    catalog.files.add(
+      Array.from({ length: 200 }, (_, index) => ({
+        fileId: `f${1000 + index}`,
+        storedName: `${index}.txt`,
+        tableId,
+        owner: 0,
+        columnId: 2,
+        keyJson: "[1]",
+        sub: "f0001",
+        name: "note.txt",
+        mime: "text/plain",
+        size: 1,
+        sha256: "00",
+        createdAtMs: 0,
+      })),
+    );
+    const listedAt = catalog.journal.end;
+    await rows(database, "CREATE SHARED TABLE other (id INT PRIMARY KEY); DROP TABLE t");
+    await rows(database, "INSERT INTO other VALUES (1)");
+    const entries = catalog.journal.after(listedAt);
+    const removals = entries.filter(({ changes }) => changes.some(([name]) => name === "files"));
+    expect(removals.length).toBeGreaterThan(1);
+    const restoreTo = async (seq = 0): Promise<string> => {
+      const [row = []] = (await rows(
+        database,
+        `RESTORE DATABASE FROM '${base}' TO SEQ ${seq}`,
+      )) as unknown[][];
+      rmSync(join(place.data, "restore"), { recursive: true });
+      return String(row[5]);
+    };
+    const [drop] = removals;
+    expect(await restoreTo((drop?.stamp ?? 0) - 1)).toContain("200 uploaded files are lost");
+    expect(await restoreTo(drop?.stamp)).not.toContain("uploaded file");
+    await database.close();
+  },
+);

@@ -8,7 +8,7 @@ import { countOption, flag, helpText, oneOf } from "../../scripts/support/argume
 import { nearestOf } from "../../scripts/support/nearest.ts";
 import { KINDS, TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
-import { isThorough } from "../support/thoroughness.ts";
+import { isThorough, shareOf } from "../support/thoroughness.ts";
 
 /** The folders in which each script is a task. Modules shared by scripts are in subfolders. */
 const FOLDERS = ["scripts", "scripts/bench", "scripts/check", "tests/campaigns"];
@@ -41,7 +41,7 @@ describe.each(TRIED.map(({ name }) => name))("%s", (name) => {
   });
 });
 
-test.each([
+const REFUSED: readonly (readonly [words: readonly string[], message: string])[] = [
   [["check.ts", "--no-test"], 'Cannot read option "--no-test": did you mean --no-tests?'],
   [["check.ts", "--all"], 'Cannot read option "--all": there is --no-tests'],
   [["check.ts", "all"], 'Cannot read "all": this script takes only options'],
@@ -67,12 +67,17 @@ test.each([
     ["../tests/campaigns/torture.ts", "--inject", "none"],
     'Cannot read --inject "none": it must be lost|invented|altered|reused|upload',
   ],
-])("%j exits with 2 and prints one line", async ([script = "", ...args], message) => {
-  const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);
-  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-  expect(stderr).toStartWith(message);
-  expect(stderr).toMatch(/^[^\n]+[.?] --help says more\.\n$/);
-});
+];
+
+test.each(shareOf(REFUSED, { oneOf: 3 }))(
+  "%j exits with 2 and prints one line",
+  async ([script = "", ...args], message) => {
+    const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toStartWith(message);
+    expect(stderr).toMatch(/^[^\n]+[.?] --help says more\.\n$/);
+  },
+);
 
 test("helpText gives each option a line with its default value", () => {
   const forms = {

@@ -8,6 +8,7 @@ import { connect } from "node:net";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 import { EventClient } from "../support/event_client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 let server: ServerProcess;
@@ -292,39 +293,44 @@ test.each([
   },
 );
 
-test.each([
+const ENDS = [
   ["its user is dropped", "DROP USER $u", "identity"],
   ["its connection is killed", "KILL CONNECTION '$c'", "identity"],
   ["its connection is killed, which is packed", "KILL CONNECTION '$c'", "gzip"],
-])("a stream whose client does not read ends when %s", async (_when, statement, accepted) => {
-  const table = await newTable();
-  const user = `user${tableCount}`;
-  const token = await server.createUser(user, "dba");
-  // Even compressed, these rows exceed the system's buffers.
-  for (let id = 0; id < 30; id += 1) {
-    const params = [id, randomBytes(360_000).toString("base64")];
-    await server.rows(`INSERT INTO ${table} VALUES ($1, $2)`, { params });
-  }
-  const sql = encodeURIComponent(`SELECT * FROM ${table}`);
-  const socket = connect(Number(new URL(server.url).port), "127.0.0.1").pause();
-  socket.write(
-    `GET /v1/api/live?sql=${sql} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nAccept-Encoding: ${accepted}\r\n\r\n`,
-  );
-  const full =
-    "SELECT connection_id FROM system.connections WHERE user_id = $1 AND queued_bytes > 0";
-  let connectionId: string | undefined;
-  await until(async () => {
-    const [row] = await server.rows(full, { params: [user] });
-    connectionId = row === undefined ? undefined : String(row[0]);
-    return row !== undefined;
-  });
-  await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
+] as const;
 
-  // The gauge of event streams, which count towards the connection limit, goes back to zero.
-  await until(async () => (await server.metric("tidemark_event_streams")) === 0);
-  expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
-  socket.destroy();
-});
+test.each(shareOf(ENDS, { oneOf: 3 }))(
+  "a stream whose client does not read ends when %s",
+  async (_when, statement, accepted) => {
+    const table = await newTable();
+    const user = `user${tableCount}`;
+    const token = await server.createUser(user, "dba");
+    // Even compressed, these rows exceed the system's buffers.
+    for (let id = 0; id < 30; id += 1) {
+      const params = [id, randomBytes(360_000).toString("base64")];
+      await server.rows(`INSERT INTO ${table} VALUES ($1, $2)`, { params });
+    }
+    const sql = encodeURIComponent(`SELECT * FROM ${table}`);
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1").pause();
+    socket.write(
+      `GET /v1/api/live?sql=${sql} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nAccept-Encoding: ${accepted}\r\n\r\n`,
+    );
+    const full =
+      "SELECT connection_id FROM system.connections WHERE user_id = $1 AND queued_bytes > 0";
+    let connectionId: string | undefined;
+    await until(async () => {
+      const [row] = await server.rows(full, { params: [user] });
+      connectionId = row === undefined ? undefined : String(row[0]);
+      return row !== undefined;
+    });
+    await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
+
+    // The gauge of event streams, which count towards the connection limit, goes back to zero.
+    await until(async () => (await server.metric("tidemark_event_streams")) === 0);
+    expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
+    socket.destroy();
+  },
+);
 
 describe("before it begins, a stream is refused", () => {
   test.each<[Record<string, string>, number, string]>([

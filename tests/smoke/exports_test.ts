@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClient } from "../../src/client/mod.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 import { readZip, textOf } from "../support/zip_reader.ts";
@@ -311,25 +312,28 @@ test("nobody exports for a user for whom they may not act", async () => {
   expect(answer.status).toBe(403);
 });
 
-test("a killed process keeps the finished archive, and nothing of an unfinished export", async () => {
-  const path = await exported(ann);
-  await server.rows(
-    "INSERT INTO app.loose SELECT repeat('x', 2000) || i FROM generate_series(1, 20000) g(i)",
-    { token: ann },
-  );
-  const running = server.sql("EXPORT USER DATA", { token: ann }).catch(() => undefined);
-  const temporary = join(server.dataPath, "tmp");
-  await until(() => readdirSync(temporary).some((name) => name.startsWith("EX")));
-  await server.restart("SIGKILL");
-  await running;
-  expect(readdirSync(temporary).filter((name) => name.startsWith("EX"))).toEqual([]);
-  ann = (await server.login("ann")).access_token;
-  const answer = await server.get(path, bearer(ann));
-  expect(readZip(await answer.bytes()).has("export.json")).toBe(true);
-  expect((await server.rows("SHOW EXPORT", { token: ann })).map((row) => row[1])).toEqual([
-    "completed",
-  ]);
-});
+testThoroughly(
+  "a killed process keeps the finished archive, and nothing of an unfinished export",
+  async () => {
+    const path = await exported(ann);
+    await server.rows(
+      "INSERT INTO app.loose SELECT repeat('x', 2000) || i FROM generate_series(1, 20000) g(i)",
+      { token: ann },
+    );
+    const running = server.sql("EXPORT USER DATA", { token: ann }).catch(() => undefined);
+    const temporary = join(server.dataPath, "tmp");
+    await until(() => readdirSync(temporary).some((name) => name.startsWith("EX")));
+    await server.restart("SIGKILL");
+    await running;
+    expect(readdirSync(temporary).filter((name) => name.startsWith("EX"))).toEqual([]);
+    ann = (await server.login("ann")).access_token;
+    const answer = await server.get(path, bearer(ann));
+    expect(readZip(await answer.bytes()).has("export.json")).toBe(true);
+    expect((await server.rows("SHOW EXPORT", { token: ann })).map((row) => row[1])).toEqual([
+      "completed",
+    ]);
+  },
+);
 
 test("DROP USER … PURGE erases archives", async () => {
   const eve = await server.createUser("eve");

@@ -9,6 +9,7 @@ import {
   type SqlAnswer,
   startReadyServer,
 } from "../support/server_process.ts";
+import { amountOf, shareOf } from "../support/thoroughness.ts";
 
 /** The memory limit for the server process in bytes, far below what the statements demand. */
 const MEMORY_BYTES_MAX = 1_200_000_000;
@@ -39,7 +40,7 @@ afterAll(async () => {
 
 const PAIRS = "t AS a JOIN t AS b ON a.id % 2 = b.id % 2";
 
-test.each([
+const MUCH: readonly (readonly [of: string, sql: string, reason: string])[] = [
   ["rows to insert", `INSERT INTO o SELECT a.id * 10000 + b.id, a.v FROM ${PAIRS}`, "memory"],
   ["texts to join", `SELECT STRING_AGG(a.v, ',') FROM ${PAIRS}`, "memory"],
   ["values to collect", `SELECT ARRAY_AGG(a.v) FROM ${PAIRS}`, "memory"],
@@ -51,7 +52,9 @@ test.each([
     `SELECT ${Array.from({ length: 200 }, () => "REPEAT('x', 16000000)").join(" || ")}`,
     "type",
   ],
-])("too much of %s", async (_name, sql, reason) => {
+];
+
+test.each(shareOf(MUCH, { oneOf: 2 }))("too much of %s", async (_name, sql, reason) => {
   // The timeout is long enough for a slow machine to hit the intended limit first.
   const { status, body } = await server.sql(sql, { fields: { timeout_ms: 20_000 } });
   expect([status, body.error?.code, body.error?.reason]).toEqual([
@@ -61,7 +64,7 @@ test.each([
   ]);
 });
 
-test.each([
+const LONG: readonly (readonly [what: string, sql: string])[] = [
   ["a count", "SELECT COUNT(*) FROM t a CROSS JOIN t b CROSS JOIN t c"],
   ["long numbers", "SELECT COUNT(*) FROM generate_series(1::numeric, 1e131071::numeric)"],
   [
@@ -80,7 +83,9 @@ test.each([
     "rows to insert, of which there are none",
     "INSERT INTO o SELECT a.id, a.v FROM t a CROSS JOIN t b CROSS JOIN t c WHERE a.v || b.v || c.v = 'x'",
   ],
-])("too much time for %s", async (_name, sql) => {
+];
+
+test.each(shareOf(LONG, { oneOf: 3 }))("too much time for %s", async (_name, sql) => {
   const { status, body } = await server.sql(sql, { fields: { timeout_ms: 300 } });
   expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
 });
@@ -99,10 +104,12 @@ test("too many rows of a response are sent as they are produced until the time l
   ]);
 });
 
+const LONG_ROWS = amountOf({ usual: 20, thorough: 60 });
+
 test("a rewrite whose USING takes long for each row leaves time for other statements", async () => {
   await server.rows(
     "CREATE TABLE default.long_numbers (id INT PRIMARY KEY, v NUMERIC); INSERT INTO long_numbers " +
-      "SELECT g, REPEAT('9', 30000 + g)::numeric FROM generate_series(1, 60) g",
+      `SELECT g, REPEAT('9', 30000 + g)::numeric FROM generate_series(1, ${LONG_ROWS}) g`,
   );
   const altering = { isRunning: true };
   const altered = server

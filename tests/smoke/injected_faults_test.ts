@@ -163,7 +163,7 @@ describe("a bug in a statement ends its request", () => {
     ],
   ];
 
-  test.each(shareOf(STATEMENTS, { oneOf: 3 }))(
+  test.each(shareOf(STATEMENTS, { oneOf: 5 }))(
     "in stage %p: %s",
     async (stage, sql, skip = 0) => {
       inject(stage, skip);
@@ -497,7 +497,7 @@ describe("a bug in background work ends only that work", () => {
     MS_MAX,
   );
 
-  test.each<FaultStage>(["upkeep", "free space"])(
+  test.each(shareOf<FaultStage>(["upkeep", "free space"], { oneOf: 2 }))(
     "the regular checks, in stage %p",
     async (stage) => {
       inject(stage);

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ANSWERS_PER_READER, readLongAnswers } from "../../scripts/bench/soak/long_answers.ts";
-import { linuxMissing, testUnless } from "../support/requirements.ts";
+import { linuxMissing, testThoroughly, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd } from "../support/run_to_end.ts";
 import {
   AS_FOR_USERS,
@@ -65,7 +65,7 @@ test("system.memory and /metrics list each part with its share", async () => {
   }
 });
 
-test("system.memory lists the heaps of threads after they have worked", async () => {
+testThoroughly("system.memory lists the heaps of threads after they have worked", async () => {
   const heaps = async (): Promise<readonly number[]> => {
     const rows = await server.rows(
       "SELECT used_bytes FROM system.memory WHERE part IN ('reader_heaps', 'segment_thread_heaps') ORDER BY part",

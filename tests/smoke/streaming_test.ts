@@ -9,7 +9,7 @@ import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 /** The number of rows, far more than a tick of the event loop produces. */
-const ROW_COUNT = amountOf({ usual: 60_000, thorough: 200_000 });
+const ROW_COUNT = amountOf({ usual: 30_000, thorough: 200_000 });
 const LONG = `SELECT n, 'row ' || n AS name FROM generate_series(1, ${ROW_COUNT}) g(n)`;
 /** A query that divides by zero after most of its rows. */
 const FAILING_ROW = 0.75 * ROW_COUNT;
@@ -110,7 +110,7 @@ describe("cells of every kind are the same in a streamed response", () => {
     n / 7.0::DOUBLE AS x, CASE WHEN n % 3 = 0 THEN NULL ELSE 'a "quoted", ' || n END AS s,
     n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
     decode(lpad(to_hex(n), 8, '0'), 'hex') AS raw, ('{"n":' || n || '}')::JSONB AS j`;
-  const rowCount = amountOf({ usual: 15_000, thorough: 60_000 });
+  const rowCount = amountOf({ usual: 8000, thorough: 60_000 });
   /** For comparison, the rows are also requested in parts small enough to be sent as one piece. */
   const part = 1000;
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { amountOf, shareOf } from "../support/thoroughness.ts";
 
 const LISTED = 100_000;
 
@@ -137,42 +138,55 @@ describe("an expression that creates long values for many rows stays within the 
    */
   const long = "REPEAT('ab', 1000000 + id)";
 
-  test.each([
-    ["a filter", `SELECT COUNT(*) FROM made WHERE LENGTH(${long}) > ${2_000_000 + MADE}`, MADE / 2],
-    [
-      "a projection",
-      `SELECT SUM(n) FROM (SELECT LENGTH(${long}) AS n FROM made) AS q`,
-      2_000_000 * MADE + MADE * (MADE + 1),
-    ],
-    ["an aggregate", `SELECT LENGTH(MAX(${long})) FROM made`, 2_000_000 + 2 * MADE],
-    ["a filter of one", `SELECT COUNT(${long}) FILTER (WHERE LENGTH(${long}) > 0) FROM made`, MADE],
-    [
-      "keys of groups",
-      `SELECT COUNT(*) FROM (SELECT 1 FROM made GROUP BY LENGTH(${long})) AS q`,
-      MADE,
-    ],
-    [
-      "DISTINCT ON",
-      `SELECT COUNT(*) FROM (SELECT DISTINCT ON (LENGTH(${long})) id FROM made) AS q`,
-      MADE,
-    ],
-    ["an order", `SELECT id FROM made ORDER BY LENGTH(${long}) DESC LIMIT 1`, MADE],
-    [
-      "a window",
-      `SELECT MAX(n) FROM (SELECT SUM(LENGTH(${long})) OVER (ORDER BY id) AS n FROM made) AS q`,
-      2_000_000 * MADE + MADE * (MADE + 1),
-    ],
-    [
-      "keys of a join",
-      `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON LENGTH(${long}) = n + 2000000`,
-      MADE / 2,
-    ],
-    [
-      "what pairs must satisfy",
-      `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON id = n AND LENGTH(${long}) > n`,
-      MADE,
-    ],
-  ])("are released part by part: %s", async (_name, sql, answer) => {
+  test.each(
+    shareOf<readonly [name: string, sql: string, answer: unknown]>(
+      [
+        [
+          "a filter",
+          `SELECT COUNT(*) FROM made WHERE LENGTH(${long}) > ${2_000_000 + MADE}`,
+          MADE / 2,
+        ],
+        [
+          "a projection",
+          `SELECT SUM(n) FROM (SELECT LENGTH(${long}) AS n FROM made) AS q`,
+          2_000_000 * MADE + MADE * (MADE + 1),
+        ],
+        ["an aggregate", `SELECT LENGTH(MAX(${long})) FROM made`, 2_000_000 + 2 * MADE],
+        [
+          "a filter of one",
+          `SELECT COUNT(${long}) FILTER (WHERE LENGTH(${long}) > 0) FROM made`,
+          MADE,
+        ],
+        [
+          "keys of groups",
+          `SELECT COUNT(*) FROM (SELECT 1 FROM made GROUP BY LENGTH(${long})) AS q`,
+          MADE,
+        ],
+        [
+          "DISTINCT ON",
+          `SELECT COUNT(*) FROM (SELECT DISTINCT ON (LENGTH(${long})) id FROM made) AS q`,
+          MADE,
+        ],
+        ["an order", `SELECT id FROM made ORDER BY LENGTH(${long}) DESC LIMIT 1`, MADE],
+        [
+          "a window",
+          `SELECT MAX(n) FROM (SELECT SUM(LENGTH(${long})) OVER (ORDER BY id) AS n FROM made) AS q`,
+          2_000_000 * MADE + MADE * (MADE + 1),
+        ],
+        [
+          "keys of a join",
+          `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON LENGTH(${long}) = n + 2000000`,
+          MADE / 2,
+        ],
+        [
+          "what pairs must satisfy",
+          `SELECT COUNT(*) FROM made JOIN (SELECT id AS n FROM made) AS q ON id = n AND LENGTH(${long}) > n`,
+          MADE,
+        ],
+      ],
+      { oneOf: 4 },
+    ),
+  )("are released part by part: %s", async (_name, sql, answer) => {
     expect(await engine.rows(sql)).toEqual([[answer]]);
   });
 
@@ -219,10 +233,12 @@ testThoroughly(
   },
 );
 
+const COUNT = amountOf({ usual: 1500, thorough: 5000 });
+
 test("thousands of short statements in one text yield to other work between statements", async () => {
   let isOver = false;
   const many = engine
-    .run(Array.from({ length: 5000 }, (_, i) => `SELECT ${i}`).join(";"))
+    .run(Array.from({ length: COUNT }, (_, i) => `SELECT ${i}`).join(";"))
     .then((results) => {
       isOver = true;
       return results;
@@ -232,7 +248,7 @@ test("thousands of short statements in one text yield to other work between stat
   expect(isOver).toBe(false);
   expect(await engine.rows("SELECT 'other'")).toEqual([["other"]]);
   expect(isOver).toBe(false);
-  expect((await many).length).toBe(5000);
+  expect((await many).length).toBe(COUNT);
 });
 
 describe("functions whose results are too large are refused", () => {

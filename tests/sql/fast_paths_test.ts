@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { shareOf } from "../support/thoroughness.ts";
 
 let engine: TestEngine;
 
@@ -121,7 +122,7 @@ describe("fast paths of joins return the same as the general path", () => {
   ] as const;
 
   test("joins work on keys that are close together, far apart, or not plain numbers", async () => {
-    for (const [left, right] of KEYS) {
+    for (const [left, right] of shareOf(KEYS, { oneOf: 2 })) {
       for (const [one, other] of [
         ["big", "small"],
         ["small", "big"],

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { amountOf } from "../support/thoroughness.ts";
 
 let engine: TestEngine;
 
@@ -125,7 +126,7 @@ describe("joins can read one side by the keys of the other", () => {
   });
 
   test("a join by keys returns the same as scans, for random joins by a whole key", async () => {
-    for (let seed = 1; seed <= 120; seed += 1) {
+    for (let seed = 1; seed <= amountOf({ usual: 30, thorough: 120 }); seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
       const few = `a.id BETWEEN ${from} AND ${from + random.below(60)}`;
@@ -252,7 +253,7 @@ describe("a join can use the first column of a key", () => {
   });
 
   test("a join by the first column returns the same as scans, for random joins", async () => {
-    for (let seed = 1; seed <= 60; seed += 1) {
+    for (let seed = 1; seed <= amountOf({ usual: 15, thorough: 60 }); seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
       const few = `a.id BETWEEN ${from} AND ${from + random.below(60)}`;

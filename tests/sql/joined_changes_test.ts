@@ -294,7 +294,7 @@ describe("joined changes with a fault are refused", () => {
   test("a table in FROM must be readable", async () => {
     await engine.run("CREATE TABLE hidden (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PRIVATE')");
     await engine.run("CREATE USER TABLE mine (id INT PRIMARY KEY, a INT)");
-    await engine.run("CREATE USER reader WITH PASSWORD 'Correct-horse-9' ROLE user");
+    await engine.run("CREATE USER reader INTERNAL ROLE user");
     for (const sql of [
       "UPDATE mine SET a = 1 FROM hidden WHERE hidden.id = mine.id",
       "DELETE FROM mine USING hidden WHERE true",

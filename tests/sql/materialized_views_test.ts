@@ -13,7 +13,7 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
     `CREATE NAMESPACE app;
-     CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;
+     CREATE USER ann INTERNAL ROLE user;
      CREATE TABLE app.sales (id INT PRIMARY KEY, kind TEXT, amount NUMERIC)`,
   );
 });

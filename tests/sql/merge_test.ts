@@ -15,7 +15,7 @@ beforeAll(async () => {
       "CREATE TABLE child (id INT PRIMARY KEY, t_id INT REFERENCES t ON DELETE CASCADE);" +
       "CREATE USER TABLE notes (id INT PRIMARY KEY, body TEXT);" +
       "CREATE STREAM TABLE seen (id INT) WITH (TTL_SECONDS = 60);" +
-      "CREATE USER bob WITH PASSWORD 'a long password' ROLE user",
+      "CREATE USER bob INTERNAL ROLE user",
   );
 });
 beforeEach(async () => {

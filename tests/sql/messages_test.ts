@@ -345,7 +345,7 @@ test("a DEFAULT that differs in each row can be set once the rows have their val
 });
 
 test("PERMISSION_DENIED for a write names the role that may write to the table", async () => {
-  await engine.run(`CREATE USER reader WITH PASSWORD 'correct horse 9' ROLE user;
+  await engine.run(`CREATE USER reader INTERNAL ROLE user;
     CREATE TABLE app.seen (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC');
     CREATE TABLE app.hidden (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA')`);
   const principal = principalFor(engine.database, "reader");

@@ -12,7 +12,7 @@ let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
-    `CREATE NAMESPACE app; CREATE USER bob WITH PASSWORD 'a long password' ROLE user;
+    `CREATE NAMESPACE app; CREATE USER bob INTERNAL ROLE user;
      CREATE TABLE app.docs (id INT PRIMARY KEY, owner TEXT, pages INT) WITH (ACCESS_LEVEL = 'RESTRICTED');
      CREATE POLICY own ON app.docs TO user USING (owner = CURRENT_USER());
      CREATE TABLE app.secrets (id INT PRIMARY KEY, n INT) WITH (ACCESS_LEVEL = 'PRIVATE');

@@ -8,7 +8,7 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
     "CREATE NAMESPACE app;" +
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
+      "CREATE USER ann INTERNAL ROLE user;" +
       "CREATE TABLE app.t (a INT PRIMARY KEY, b TEXT DEFAULT 'none', c INT);" +
       "CREATE VIEW app.v AS SELECT a, b FROM app.t WHERE a > 0;" +
       "CREATE VIEW app.r AS SELECT b AS bb, a AS aa, a + 100 AS big, lower(b) AS low" +

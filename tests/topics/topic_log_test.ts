@@ -33,7 +33,7 @@ beforeEach(async () => {
   connect();
   await engine.run(`
     CREATE NAMESPACE app;
-    CREATE USER uma WITH PASSWORD 'Correct-horse-9';
+    CREATE USER uma INTERNAL;
     CREATE TABLE app.jobs (id INT PRIMARY KEY, kind TEXT, size INT);
     CREATE USER TABLE app.notes (id INT PRIMARY KEY, text TEXT)`);
 });

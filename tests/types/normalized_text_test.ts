@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { type NormalForm, normalized } from "../../src/types/mod.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { amountOf } from "../support/thoroughness.ts";
 
 const FORMS: readonly NormalForm[] = ["NFC", "NFD", "NFKC", "NFKD"];
 
@@ -13,7 +14,7 @@ test("marks in any order have the normal forms of the runtime", () => {
     if (/\p{M}/u.test(mark)) marks.push(mark);
   }
   const random = new SeededRandom(1290);
-  for (let round = 0; round < 500; round += 1) {
+  for (let round = 0; round < amountOf({ usual: 100, thorough: 500 }); round += 1) {
     const count = random.below(120);
     const most = round % 2 === 0 ? marks.length : 60;
     const run = Array.from({ length: count }, () => {

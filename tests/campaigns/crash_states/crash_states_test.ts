@@ -12,7 +12,7 @@ import { TOPIC_FAULTS, topicStates } from "./topic_stories.ts";
 
 const seed = seedOf(1);
 
-const STATES = amountOf({ usual: 30, thorough: 200 });
+const STATES = amountOf({ usual: 12, thorough: 200 });
 
 /** The number of topic states. They take longer to open and to compare than other states. */
 const TOPIC_STATES = 60;

@@ -12,6 +12,7 @@ import { SubscriptionError } from "../../../src/live/mod.ts";
 import type { SubscriptionSpec, WireRow } from "../../../src/protocol/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { principalFor } from "../../support/principal_for.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
 import { until } from "../../support/until.ts";
 
@@ -528,7 +529,7 @@ test("KILL LIVE QUERY ends a subscription, and so does an error on a row, with t
   expect(failing.failure).toMatchObject({ code: "CONVERSION_ERROR" });
 });
 
-test("system views are followed by comparing their contents", async () => {
+testThoroughly("system views are followed by comparing their contents", async () => {
   const follower = await current(
     follow("SELECT table_name FROM system.tables WHERE namespace_id = 'app' ORDER BY 1"),
   );

@@ -8,6 +8,7 @@ import { SEQ_EPOCH_MS } from "../../../src/base/seq.ts";
 import { FullDisk } from "../../support/full_disk.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { isThorough } from "../../support/thoroughness.ts";
 
 const LIMIT = 20_000;
 
@@ -25,8 +26,8 @@ beforeEach(async () => {
       "CREATE USER TABLE u (id INT PRIMARY KEY, v TEXT, f FILE); " +
       "CREATE STREAM TABLE s (id INT PRIMARY KEY, v TEXT) WITH (TTL_SECONDS = 60); " +
       "CREATE SHARED TABLE shared (id INT PRIMARY KEY, v TEXT); " +
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service; " +
-      "CREATE USER bob WITH PASSWORD 'Correct-horse-9' ROLE user",
+      "CREATE USER ann INTERNAL ROLE service; " +
+      "CREATE USER bob INTERNAL ROLE user",
   );
   engine.userId = "ann";
 });
@@ -71,8 +72,9 @@ test("every kind of change counts added bytes and releases freed bytes", async (
       " DELETE FROM t WHERE id = 601; DELETE FROM t WHERE id = 2; INSERT INTO u VALUES (2, 'b', NULL); COMMIT",
     "BEGIN; INSERT INTO t VALUES (700, 'back'); ROLLBACK",
   ];
-  for (const sql of changes) {
+  for (const [index, sql] of changes.entries()) {
     await engine.run(sql);
+    if (!isThorough && index % 3 !== 1) continue;
     const known = await used();
     expect([sql, known]).toEqual([sql, await counted()]);
   }

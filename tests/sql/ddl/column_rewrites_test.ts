@@ -13,8 +13,8 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
     "CREATE NAMESPACE app;" +
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
-      "CREATE USER ben WITH PASSWORD 'Correct-horse-9' ROLE user",
+      "CREATE USER ann INTERNAL ROLE user;" +
+      "CREATE USER ben INTERNAL ROLE user",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());

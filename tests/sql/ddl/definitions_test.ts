@@ -360,7 +360,7 @@ test("on a full disk, definitions are refused, but statements that free space ar
   expect(small.database.isReadOnly()).toBe(true);
   await small.run("CREATE NAMESPACE IF NOT EXISTS n; CREATE TABLE IF NOT EXISTS n.t (id INT)");
   await small.run("DELETE FROM n.t WHERE id = 1; ALTER TABLE n.t DROP COLUMN b; DROP TABLE n.u");
-  await small.run("CREATE USER ada WITH PASSWORD 'Correct-horse-9'; DROP USER ada");
+  await small.run("CREATE USER ada INTERNAL; DROP USER ada");
   freeBytes = 1e12;
   await small.run("CREATE TABLE n.v (id INT PRIMARY KEY); INSERT INTO n.t VALUES (3, 3)");
 });

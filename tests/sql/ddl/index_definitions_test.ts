@@ -159,8 +159,8 @@ test("a killed build leaves no index", async () => {
 test("an index of a USER table covers the rows of each owner separately", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
-  await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
-  await engine.run("CREATE USER 'bob' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE USER 'ann' INTERNAL ROLE user");
+  await engine.run("CREATE USER 'bob' INTERNAL ROLE user");
   await engine.run("CREATE USER TABLE app.n (id INT PRIMARY KEY, title TEXT UNIQUE)");
   for (const user of ["ann", "bob"]) {
     engine.userId = user;
@@ -174,8 +174,8 @@ test("an index of a USER table covers the rows of each owner separately", async 
 
 test("a duplicate among the rows of another user is not shown", async () => {
   await using engine = await TestEngine.open();
-  await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
-  await engine.run("CREATE USER 'own' WITH PASSWORD 'correct horse 9' ROLE user");
+  await engine.run("CREATE USER 'ann' INTERNAL ROLE user");
+  await engine.run("CREATE USER 'own' INTERNAL ROLE user");
   await engine.run("CREATE NAMESPACE app; ALTER NAMESPACE app OWNER TO own");
   await engine.run("CREATE USER TABLE app.n (title TEXT)");
   engine.userId = "ann";
@@ -195,8 +195,8 @@ test("a duplicate among the rows of another user is not shown", async () => {
 
 test("an index of a hidden table is reported as missing", async () => {
   await using engine = await TestEngine.open();
-  await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
-  await engine.run("CREATE USER 'srv' WITH PASSWORD 'correct horse 9' ROLE service");
+  await engine.run("CREATE USER 'ann' INTERNAL ROLE user");
+  await engine.run("CREATE USER 'srv' INTERNAL ROLE service");
   await engine.run("CREATE NAMESPACE app");
   await engine.run(
     "CREATE TABLE app.h (id INT PRIMARY KEY, v INT) WITH (ACCESS_LEVEL = 'DBA'); CREATE INDEX h_v ON app.h (v)",

@@ -116,7 +116,7 @@ test("statements that write meanwhile do not leave rows behind", async () => {
 
 test("policies of the table hold for its partitions", async () => {
   await engine.run(
-    `CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;
+    `CREATE USER ann INTERNAL ROLE user;
      CREATE TABLE app.notes (who TEXT NOT NULL, n INT NOT NULL) PARTITION BY LIST (n) WITH (ACCESS_LEVEL = 'RESTRICTED');
      CREATE TABLE app.notes1 PARTITION OF app.notes FOR VALUES IN (1, 2);
      CREATE POLICY own ON app.notes FOR ALL USING (who = CURRENT_USER);

@@ -14,8 +14,8 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
     "CREATE NAMESPACE app;" +
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
-      "CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service",
+      "CREATE USER ann INTERNAL ROLE user;" +
+      "CREATE USER sam INTERNAL ROLE service",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());

@@ -9,9 +9,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   engine = await TestEngine.open();
-  await engine.run(
-    "CREATE NAMESPACE app; CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user",
-  );
+  await engine.run("CREATE NAMESPACE app; CREATE USER ann INTERNAL ROLE user");
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 

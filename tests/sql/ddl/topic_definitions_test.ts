@@ -13,9 +13,9 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(`
     CREATE NAMESPACE app;
-    CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service;
-    CREATE USER uma WITH PASSWORD 'Correct-horse-9';
-    CREATE USER dora WITH PASSWORD 'Correct-horse-9' ROLE dba;
+    CREATE USER sam INTERNAL ROLE service;
+    CREATE USER uma INTERNAL;
+    CREATE USER dora INTERNAL ROLE dba;
     CREATE TABLE app.jobs (id INT PRIMARY KEY, kind TEXT, size INT, note TEXT);
     CREATE USER TABLE app.notes (id INT PRIMARY KEY, text TEXT)`);
 });

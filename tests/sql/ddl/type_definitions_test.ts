@@ -12,7 +12,7 @@ beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
     `CREATE NAMESPACE app; CREATE NAMESPACE other;
-     CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;
+     CREATE USER ann INTERNAL ROLE user;
      CREATE TYPE app.mood AS ENUM ('sad', 'ok');
      CREATE SHARED TABLE app.people (id INT PRIMARY KEY, m app.mood NOT NULL DEFAULT 'ok'::app.mood)
        WITH (ACCESS_LEVEL = 'PUBLIC');

@@ -9,8 +9,8 @@ beforeAll(async () => {
   engine = await TestEngine.open({ config: '[security]\nwebhook_hosts = ["localhost"]' });
   await engine.run(`
     CREATE NAMESPACE app;
-    CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service;
-    CREATE USER dora WITH PASSWORD 'Correct-horse-9' ROLE dba;
+    CREATE USER sam INTERNAL ROLE service;
+    CREATE USER dora INTERNAL ROLE dba;
     CREATE TOPIC app.t;
     CREATE TOPIC app.other`);
 });

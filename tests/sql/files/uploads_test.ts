@@ -101,7 +101,7 @@ test("a damaged entry in the file list does not affect uploads or owners of othe
   await other.run(
     "CREATE TABLE doc (id INT PRIMARY KEY, f FILE); CREATE TABLE gone (id INT PRIMARY KEY)",
   );
-  await other.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service");
+  await other.run("CREATE USER ann INTERNAL ROLE service");
   await other.run("INSERT INTO doc VALUES (1, FILE('a'))", parts("a"));
   await other.database.close();
   const catalog = new Database(join(other.dataPath, "catalog.sqlite"), { readwrite: true });

@@ -11,7 +11,7 @@ function printed(text: string): string {
   return parseStatements(text).map(statementToSql).join("; ");
 }
 
-const STATEMENTS = amountOf({ usual: 600, thorough: 3000 });
+const STATEMENTS = amountOf({ usual: 300, thorough: 3000 });
 
 test("statementToSql prints generated statements so that they parse back to their tree", () => {
   const generator = new StatementGenerator(new SeededRandom(21), "tidemark");

@@ -11,7 +11,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 import { amountOf, shareOf } from "../../support/thoroughness.ts";
 
 const ROWS = 6000;
-const ROUNDS = amountOf({ usual: 6, thorough: 40 });
+const ROUNDS = amountOf({ usual: 3, thorough: 40 });
 const COLUMNS =
   "(id INT PRIMARY KEY, body TEXT, words TSVECTOR, data JSONB, tags TEXT[], numbers INT[], done BOOLEAN)";
 const INDEXES = `

@@ -22,7 +22,7 @@ beforeAll(async () => {
       "CREATE TABLE u (id INT PRIMARY KEY, x TEXT) WITH (TYPE='USER');" +
       "INSERT INTO t SELECT g, g % 7, 'x' || g FROM generate_series(1, 300) g;" +
       "INSERT INTO u VALUES (1, 'one'), (2, 'two');" +
-      "CREATE USER dora WITH PASSWORD 'Correct-horse-9' ROLE dba",
+      "CREATE USER dora INTERNAL ROLE dba",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());
@@ -220,7 +220,7 @@ describe("EXPLAIN shows the plans of statements", () => {
     } finally {
       engine.userId = "root";
     }
-    await engine.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9'");
+    await engine.run("CREATE USER ann INTERNAL");
     engine.userId = "ann";
     try {
       expect(await engine.failure("EXPLAIN SELECT 1")).toBe("PERMISSION_DENIED@1:0");

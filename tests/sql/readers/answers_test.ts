@@ -26,7 +26,7 @@ describe("a statement in a reader has the same result as on the event loop", () 
     divided = await TestEngine.open({ divides: true });
     const columns = Array.from({ length: 60 }, (_, i) => `c${i} TEXT`).join(", ");
     for (const engine of [here, elsewhere, divided]) {
-      await engine.run(`CREATE NAMESPACE a; CREATE USER ann WITH PASSWORD 'correct horse 1' ROLE user;
+      await engine.run(`CREATE NAMESPACE a; CREATE USER ann INTERNAL ROLE user;
         CREATE TABLE a.t (id INT PRIMARY KEY, n INT, s TEXT) WITH (TYPE = 'SHARED');
         CREATE TABLE a.own (id INT PRIMARY KEY, s TEXT) WITH (TYPE = 'USER');
         CREATE VIEW a.names AS SELECT table_name AS name, count(*) AS columns

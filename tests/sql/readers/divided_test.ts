@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { isThorough } from "../../support/thoroughness.ts";
 
 let here: TestEngine;
 let divided: TestEngine;
@@ -152,7 +153,9 @@ describe("readers that divide a query return the same as the event loop", () => 
       if (round < 4) await change("STORAGE FLUSH TABLE d.t");
       await change(`DELETE FROM d.t WHERE id % ${5 + below(10)} = 0`);
       await change(`UPDATE d.t SET n = NULL, big = big + 1 WHERE id % ${7 + below(10)} = 1`);
-      for (const read of READS) await both(read);
+      // A usual run tries half of the queries after each round.
+      const reads = READS.filter((_, index) => isThorough || (index + round) % 2 === 0);
+      for (const read of reads) await both(read);
     }
   });
 

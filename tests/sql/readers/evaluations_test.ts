@@ -179,7 +179,7 @@ describe("the event loop stays free during long evaluations", () => {
       "SELECT count(*), sum(v), max(_seq) FROM e.t UNION ALL SELECT count(*), 0, 0 FROM e.u",
     );
 
-  test.each(shareOf(FORMS, { oneOf: 2 }))(
+  test.each(shareOf(FORMS, { oneOf: 4 }))(
     "the event loop stays free for KILL, next to %s",
     async (_name, sql, parts = {}) => {
       const before = await state();
@@ -193,7 +193,7 @@ describe("the event loop stays free during long evaluations", () => {
     },
   );
 
-  test.each(shareOf(FORMS, { oneOf: 2 }))(
+  test.each(shareOf(FORMS, { oneOf: 4 }))(
     "the event loop stays free, and %s ends at its time limit",
     async (_name, sql, parts = {}) => {
       const before = await state();

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { amountOf, isThorough } from "../../support/thoroughness.ts";
 
 let here: TestEngine;
 let elsewhere: TestEngine;
@@ -93,9 +94,11 @@ describe("a reader returns the same result as the event loop", () => {
       "ALTER TABLE r.t ADD COLUMN late INT DEFAULT 4",
       "UPDATE r.t SET late = 5 WHERE id < 50",
     ];
-    for (const sql of changes) {
+    for (const [at, sql] of changes.entries()) {
       await change(sql);
-      for (const read of READS) await both(withoutSeqs(read));
+      // A usual run tries a third of the queries after each change.
+      const reads = READS.filter((_, index) => isThorough || (index + at) % 3 === 0);
+      for (const read of reads) await both(withoutSeqs(read));
     }
   });
 
@@ -120,7 +123,7 @@ describe("a reader returns the same result as the event loop", () => {
   });
 
   test("a reader returns the same for the rows of one user", async () => {
-    await change("CREATE USER ann WITH PASSWORD 'correct horse 1' ROLE user");
+    await change("CREATE USER ann INTERNAL ROLE user");
     await change("CREATE TABLE r.own (id INT PRIMARY KEY, v TEXT) WITH (TYPE = 'USER')");
     for (const userId of ["ann", "root"]) {
       here.userId = userId;
@@ -203,16 +206,16 @@ describe("a change whose rows a reader reads is the same", () => {
   });
 
   test("changes in succession are the same", async () => {
-    for (const sql of CHANGES) {
+    for (const [at, sql] of CHANGES.entries()) {
       await both(sql);
-      await sameRows();
+      if (isThorough || at % 3 === 2) await sameRows();
     }
   });
 
   test("changes in any order, between flushes and merges, are the same", async () => {
     const random = new SeededRandom(292);
     const steps = [...CHANGES, "STORAGE FLUSH TABLE r.c", "STORAGE COMPACT TABLE r.c"];
-    for (let step = 0; step < 30; step += 1) {
+    for (let step = 0; step < amountOf({ usual: 15, thorough: 30 }); step += 1) {
       await both(steps[Math.floor(random.unit() * steps.length)] ?? "");
       await sameRows();
     }

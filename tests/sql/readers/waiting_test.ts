@@ -31,8 +31,8 @@ beforeEach(async () => {
     "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');" +
       "CREATE TABLE u (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');" +
       "INSERT INTO t VALUES (1, 10), (2, 20);" +
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE dba;" +
-      "CREATE USER ben WITH PASSWORD 'Correct-horse-9' ROLE dba",
+      "CREATE USER ann INTERNAL ROLE dba;" +
+      "CREATE USER ben INTERNAL ROLE dba",
   );
 });
 afterEach(() => engine[Symbol.asyncDispose]());

@@ -554,7 +554,7 @@ describe("each user of role user has advisory locks of their own", () => {
       ["ben", "user"],
       ["sam", "service"],
     ]) {
-      await engine.run(`CREATE USER ${user} WITH PASSWORD 'Correct-horse-9' ROLE ${role}`);
+      await engine.run(`CREATE USER ${user} INTERNAL ROLE ${role}`);
     }
     const as = (user: string): RequestParts => {
       engine.userId = user;

@@ -25,7 +25,7 @@ describe.each([
         "CREATE TABLE late (id INT PRIMARY KEY, t_id INT REFERENCES t DEFERRABLE INITIALLY DEFERRED);" +
         "CREATE USER TABLE notes (id INT PRIMARY KEY, body TEXT);" +
         "CREATE STREAM TABLE seen (id INT) WITH (TTL_SECONDS = 60);" +
-        "CREATE USER bob WITH PASSWORD 'a long password' ROLE user",
+        "CREATE USER bob INTERNAL ROLE user",
     );
   });
   beforeEach(async () => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, v TEXT); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd');" +
       "CREATE TABLE secret (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA');" +
-      "CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE user",
+      "CREATE USER sam INTERNAL ROLE user",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());

@@ -17,7 +17,7 @@ beforeAll(async () => {
   engine = await TestEngine.open({ clock });
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (ACCESS_LEVEL = 'PUBLIC');" +
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service",
+      "CREATE USER ann INTERNAL ROLE service",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());
@@ -225,9 +225,7 @@ test("a request that would exceed a user's limit for records is refused and roll
     clock,
     config: "[limits]\nidempotency_bytes_per_user = 3000000",
   });
-  await other.run(
-    "CREATE TABLE t (id INT PRIMARY KEY); CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service",
-  );
+  await other.run("CREATE TABLE t (id INT PRIMARY KEY); CREATE USER ann INTERNAL ROLE service");
   const insert = (id: number): Promise<SqlResponse> => {
     const sql = `INSERT INTO t VALUES (${id}) RETURNING repeat('x', 990000)`;
     return other.ask(sql, { idempotency: { key: `bound-${id}`, digest: sql } });

@@ -24,7 +24,7 @@ beforeAll(async () => {
   engine = await TestEngine.open({ clock, config: CONFIG });
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE USER TABLE u (id INT PRIMARY KEY, v INT);" +
-      "CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service; CREATE NAMESPACE n; CREATE TABLE n.t (id INT PRIMARY KEY)",
+      "CREATE USER sam INTERNAL ROLE service; CREATE NAMESPACE n; CREATE TABLE n.t (id INT PRIMARY KEY)",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());
@@ -264,7 +264,7 @@ describe("statements in an unknown transaction are refused", () => {
   });
 
   test("a transaction is unknown after its session, its user's rights or its user have ended", async () => {
-    await engine.run("CREATE USER kim WITH PASSWORD 'Correct-horse-9' ROLE service");
+    await engine.run("CREATE USER kim INTERNAL ROLE service");
     for (const sql of ["ALTER USER kim SET ROLE user", "DROP USER kim"]) {
       engine.userId = "kim";
       const id = opened();

@@ -10,8 +10,8 @@ let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
-    "CREATE NAMESPACE app; CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
-      "CREATE USER bob WITH PASSWORD 'Correct-horse-9' ROLE user;" +
+    "CREATE NAMESPACE app; CREATE USER ann INTERNAL ROLE user;" +
+      "CREATE USER bob INTERNAL ROLE user;" +
       "CREATE TABLE app.p (id INT PRIMARY KEY, v TEXT UNIQUE);" +
       "CREATE TABLE app.c (id INT PRIMARY KEY, p INT REFERENCES app.p ON UPDATE CASCADE);" +
       "CREATE TABLE app.later (id INT PRIMARY KEY, p INT CONSTRAINT later_p REFERENCES app.p DEFERRABLE INITIALLY DEFERRED);" +

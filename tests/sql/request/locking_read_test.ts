@@ -14,7 +14,7 @@ beforeAll(async () => {
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (ACCESS_LEVEL = 'PUBLIC'); CREATE TABLE c (id INT PRIMARY KEY, t INT);" +
       "CREATE USER TABLE u (id INT, k TEXT, PRIMARY KEY (id, k)); CREATE VIEW w AS SELECT id FROM t;" +
-      "CREATE USER kim WITH PASSWORD 'Correct-horse-9'",
+      "CREATE USER kim INTERNAL",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());

@@ -209,7 +209,7 @@ describe("PG_SLEEP ends early if its request ends", () => {
 describe("PG_SLEEP is refused to roles that may not use it", () => {
   test("PG_SLEEP is refused to roles below service, also under EXECUTE AS and through a view", async () => {
     await engine.run(
-      "CREATE USER ann WITH PASSWORD 'Correct-horse-9'; CREATE NAMESPACE app;" +
+      "CREATE USER ann INTERNAL; CREATE NAMESPACE app;" +
         "CREATE VIEW app.naps AS SELECT pg_sleep(0) AS nap",
     );
     expect(await engine.failure("EXECUTE AS 'ann' (SELECT pg_sleep(0))")).toBe(

@@ -10,7 +10,7 @@ let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
-    "CREATE NAMESPACE app; CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
+    "CREATE NAMESPACE app; CREATE USER ann INTERNAL ROLE user;" +
       "CREATE TABLE app.source (id INT PRIMARY KEY, t VARCHAR(5), n NUMERIC(7, 2), at DATE, list INT[]);" +
       "INSERT INTO app.source VALUES (1, 'a', 1.5, '2026-01-02', '{1,2}'), (2, 'b', NULL, NULL, NULL), (3, 'c', 3, NULL, NULL)",
   );

@@ -11,8 +11,8 @@ let engine: TestEngine;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
-    "CREATE NAMESPACE app; CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
-      "CREATE USER bob WITH PASSWORD 'Correct-horse-9' ROLE user;" +
+    "CREATE NAMESPACE app; CREATE USER ann INTERNAL ROLE user;" +
+      "CREATE USER bob INTERNAL ROLE user;" +
       "CREATE TABLE app.t (id INT PRIMARY KEY, v INT);" +
       "CREATE TABLE app.log (id INT PRIMARY KEY, was INT, is_now INT);" +
       "CREATE TABLE app.total (id INT PRIMARY KEY, n INT NOT NULL);",

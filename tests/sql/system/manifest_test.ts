@@ -19,8 +19,8 @@ async function rowsOf(
 test("SHOW MANIFEST and SHOW STATS count only the caller's flushed rows", async () => {
   await using engine = await TestEngine.open();
   for (const sql of [
-    "CREATE USER ann WITH PASSWORD 'Correct-horse-9'",
-    "CREATE USER bob WITH PASSWORD 'Correct-horse-9'",
+    "CREATE USER ann INTERNAL",
+    "CREATE USER bob INTERNAL",
     "CREATE USER TABLE mine (id INT PRIMARY KEY)",
     "CREATE SHARED TABLE ours (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')",
     "CREATE SHARED TABLE hidden (id INT PRIMARY KEY)",

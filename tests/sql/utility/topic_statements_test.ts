@@ -17,7 +17,7 @@ beforeAll(async () => {
   engine.database.topics = new ModelTopics();
   await engine.run(`
     CREATE NAMESPACE app;
-    CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service;
+    CREATE USER sam INTERNAL ROLE service;
     CREATE TOPIC app.feed PARTITIONS 2`);
   topicId = engine.database.catalog.topic("app", "feed")?.topicId ?? -1;
 });

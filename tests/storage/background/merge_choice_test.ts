@@ -8,6 +8,7 @@ import {
   runsWithin,
   segmentsToMerge,
 } from "../../../src/storage/background/merge_choice.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 
 type StoredTable = Parameters<typeof segmentsToMerge>[0];
 type OpenSegment = StoredTable["segments"][number];
@@ -75,9 +76,11 @@ function repeated(count: number, flushRows: number): number[] {
   return Array.from({ length: count }, () => flushRows);
 }
 
-test.each([
+const SIZES = [
   1000, 4097, 10_000, 32_769, 64_000, 100_000, 250_000, 262_145, 640_000, 1_500_000, 2_000_000,
-])(
+];
+
+test.each(shareOf(SIZES, { oneOf: 3 }))(
   "segmentsToMerge leaves few segments of 50 million rows after flushes of %d rows",
   (flushRows) => {
     const { copies, segments } = grown([flushRows]);
@@ -86,7 +89,7 @@ test.each([
   },
 );
 
-test.each([
+const MIXED: readonly (readonly [what: string, flushes: readonly number[]])[] = [
   ["a load and a trickle", [999_999, ...repeated(24, 3000)]],
   ["a smaller load and a smaller trickle", [500_000, ...repeated(60, 500)]],
   ["a full memtable and the rest after it", [64_000, ...repeated(12, 50)]],
@@ -99,12 +102,17 @@ test.each([
       210_000, 12, 48_000, 3, 130_000, 700, 2600, 61_000, 5, 5, 5, 250_000, 9000, 41, 170_000,
     ],
   ],
-])("segmentsToMerge leaves few segments after flushes of %s", (_what, flushes) => {
-  const { copies, longestRun, segments } = grown(flushes);
-  expect(segments.length).toBeLessThanOrEqual((4 * ROWS) / MERGED_ROWS_MAX);
-  expect(copies).toBeLessThanOrEqual(7);
-  expect(longestRun).toBeLessThanOrEqual(32);
-});
+];
+
+test.each(shareOf(MIXED, { oneOf: 3 }))(
+  "segmentsToMerge leaves few segments after flushes of %s",
+  (_what, flushes) => {
+    const { copies, longestRun, segments } = grown(flushes);
+    expect(segments.length).toBeLessThanOrEqual((4 * ROWS) / MERGED_ROWS_MAX);
+    expect(copies).toBeLessThanOrEqual(7);
+    expect(longestRun).toBeLessThanOrEqual(32);
+  },
+);
 
 // Each segment has 100 GB.
 test.each([

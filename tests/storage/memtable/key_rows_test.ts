@@ -7,6 +7,7 @@ import { expect, test } from "bun:test";
 import { KeyRows } from "../../../src/storage/memtable/key_rows.ts";
 import { cpuMs } from "../../support/cpu_time.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 type Key = Parameters<KeyRows["set"]>[0];
 
@@ -49,12 +50,14 @@ test.each(KEYS)("KeyRows keeps the newest row of %s", (_, keyOf) => {
   expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));
 });
 
+const KEY_COUNT = amountOf({ usual: 20_000, thorough: 60_000 });
+
 test.each(KEYS)("KeyRows keeps many rows of %s, and forgets some", (_, keyOf) => {
   const random = new SeededRandom(11);
   const rows = new KeyRows();
   const model = new Map<Key, number>();
-  for (let row = 0; row < 90_000; row += 1) {
-    const key = keyOf(Math.floor(random.unit() * 60_000));
+  for (let row = 0; row < 1.5 * KEY_COUNT; row += 1) {
+    const key = keyOf(Math.floor(random.unit() * KEY_COUNT));
     if (random.unit() < 0.1) {
       rows.forget(key);
       model.delete(key);
@@ -63,7 +66,7 @@ test.each(KEYS)("KeyRows keeps many rows of %s, and forgets some", (_, keyOf) =>
       model.set(key, row);
     }
   }
-  for (let n = 0; n < 60_100; n += 1) {
+  for (let n = 0; n < KEY_COUNT + 100; n += 1) {
     if (rows.get(keyOf(n)) !== model.get(keyOf(n))) expect(n).toBe(-1);
   }
   expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));

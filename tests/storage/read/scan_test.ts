@@ -2,7 +2,7 @@
  * Verifies that a scan of a table in which most rows are not current yields to other work, and
  * that a scan that skips rows decodes only the rest.
  */
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LocalStore, Scan } from "../../../src/storage/mod.ts";
@@ -16,7 +16,7 @@ const ROWS = 150_000;
  * Returns a table in which every row but the last is deleted. Its rows are in a segment or in
  * memory.
  */
-async function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
+async function makeMostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
   const store = await openStore({ definitions: [TABLE] });
   const rows = Array.from({ length: ROWS + 1 }, (_, id) => [id]);
   await commit(store, 1, "insert", rows);
@@ -24,6 +24,19 @@ async function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<Loc
   await commit(store, 1, "delete", rows.slice(0, ROWS));
   return store;
 }
+
+const made = new Map<boolean, Promise<LocalStore>>();
+
+/** Returns the table, which is made once, because the tests only read it. */
+function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
+  let store = made.get(isFlushed);
+  if (store === undefined) made.set(isFlushed, (store = makeMostlyDeleted({ isFlushed })));
+  return store;
+}
+
+afterAll(async () => {
+  for (const store of made.values()) await (await store).close();
+});
 
 function scanOf(store: LocalStore, options: { mayBeEmpty?: boolean; batchRows?: number }): Scan {
   const upTo = store.visibleSeq;
@@ -53,7 +66,6 @@ for (const isFlushed of [true, false]) {
     expect(unbroken.next()?.rowCount).toBe(1);
     expect(unbroken.next()).toBeUndefined();
     unbroken.close();
-    await store.close();
   });
 }
 
@@ -84,13 +96,13 @@ test("a scan that returns one row at a time skips many hidden rows at once", asy
   const scan = scanOf(store, { mayBeEmpty: true, batchRows: 1 });
   expect(emptyBatchesOf(scan)).toBeLessThan(10);
   scan.close();
-  await store.close();
 });
 
 test("a scan prunes only row groups whose rows were all replaced by then", async () => {
-  for (const isFlushed of [true, false]) {
-    const store = await mostlyDeleted({ isFlushed: true });
-    const before = (store.visibleSeq - ROWS) as Seq;
+  const store = await makeMostlyDeleted({ isFlushed: true });
+  const before = (store.visibleSeq - ROWS) as Seq;
+  // The deletions are in memory at first, and then in a segment.
+  for (const isFlushed of [false, true]) {
     if (isFlushed) await store.flush(1);
     const newest = scanOf(store, {});
     expect(newest.next()?.rowCount).toBe(1);
@@ -120,6 +132,6 @@ test("a scan prunes only row groups whose rows were all replaced by then", async
     }
     expect(tombstoneCount).toBe(ROWS);
     all.close();
-    await store.close();
   }
+  await store.close();
 });

@@ -101,7 +101,7 @@ function longText(random: SeededRandom, length: number): string {
 
 describe("packed chunks are read as they were written", () => {
   test.each(
-    shareOf(COLUMN_TYPES, { oneOf: 3 }).map((type) => [JSON.stringify(type), type] as const),
+    shareOf(COLUMN_TYPES, { oneOf: 5 }).map((type) => [JSON.stringify(type), type] as const),
   )("%s comes back whole, in part and one by one", (_name, type) => {
     const seed = seedOf(21);
     const random = new SeededRandom(seed);
@@ -189,7 +189,7 @@ describe("packed chunks are read as they were written", () => {
       const reader = open(encodeSegment(inputOf(type, typed, "auto")));
       expect(isPacked(reader)).toBe(true);
       expect(reader.unpackedBytes(1, 0)).toBeGreaterThan(20 * BLOCK_BYTES);
-      for (let round = 0; round < 200; round += 1) {
+      for (let round = 0; round < amountOf({ usual: 50, thorough: 200 }); round += 1) {
         const start = random.below(3000);
         const end = random.between(start, Math.min(3000, start + 700));
         const part = reader.columnRows(1, 0, { start, end });

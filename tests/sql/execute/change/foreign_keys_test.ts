@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
+import { shareOf } from "../../../support/thoroughness.ts";
 
 let engine: TestEngine;
 let count = 0;
@@ -14,8 +15,8 @@ let c: string;
 beforeAll(async () => {
   engine = await TestEngine.open();
   await engine.run(
-    "CREATE NAMESPACE app; CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
-      "CREATE USER ben WITH PASSWORD 'Correct-horse-9' ROLE user",
+    "CREATE NAMESPACE app; CREATE USER ann INTERNAL ROLE user;" +
+      "CREATE USER ben INTERNAL ROLE user",
   );
 });
 afterAll(() => engine[Symbol.asyncDispose]());
@@ -48,97 +49,102 @@ async function family(
     INSERT INTO ${c} VALUES (10, 1), (11, 2), (12, NULL)`);
 }
 
-describe.each(RELATIONS)("foreign keys from %s to %s are enforced", (child, parent) => {
-  const relation = [child, parent] as const as (typeof RELATIONS)[number];
+describe.each(shareOf(RELATIONS, { oneOf: 2 }))(
+  "foreign keys from %s to %s are enforced",
+  (child, parent) => {
+    const relation = [child, parent] as const as (typeof RELATIONS)[number];
 
-  test("a row requires its parent, however it is written", async () => {
-    await family(relation, "");
-    for (const sql of [
-      `INSERT INTO ${c} VALUES (13, 3)`,
-      `INSERT INTO ${c} SELECT 13, 3`,
-      `INSERT INTO ${c} VALUES (13, 1), (14, 3)`,
-      `UPDATE ${c} SET pid = 3 WHERE id = 10`,
-      `INSERT INTO ${c} VALUES (10, 3) ON CONFLICT (id) DO UPDATE SET pid = excluded.pid`,
-      `BEGIN; INSERT INTO ${c} VALUES (13, 3); COMMIT`,
-      `BEGIN; DELETE FROM ${c} WHERE id = 10; DELETE FROM ${p} WHERE id = 1; INSERT INTO ${c} VALUES (13, 1); COMMIT`,
-    ]) {
-      expect([sql, await code(sql)]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
-    }
-    await engine.run(
-      `BEGIN; INSERT INTO ${p} VALUES (3, 'three'); INSERT INTO ${c} VALUES (13, 3); COMMIT`,
-    );
-    expect(await rows(`SELECT id, pid FROM ${c} ORDER BY id`)).toEqual([
-      [10, 1],
-      [11, 2],
-      [12, null],
-      [13, 3],
-    ]);
-  });
-
-  test.each(["ON DELETE RESTRICT", "ON DELETE NO ACTION", "ON UPDATE CASCADE"])(
-    "%s prevents the deletion of a parent",
-    async (action) => {
-      await family(relation, action);
-      const { error } = await engine.ask(`DELETE FROM ${p} WHERE id IN (1, 9)`);
-      expect(error?.code).toBe("FOREIGN_KEY_VIOLATION");
-      expect(error?.message).toContain(`"c${count}_pid_fkey"`);
-      expect(await code(`BEGIN; DELETE FROM ${p} WHERE id = 1; COMMIT`)).toBe(
-        "FOREIGN_KEY_VIOLATION",
-      );
-      expect(await rows(`SELECT id FROM ${p} ORDER BY id`)).toEqual([[1], [2], [9]]);
-      await engine.run(`DELETE FROM ${c} WHERE id = 10; DELETE FROM ${p} WHERE id = 1`);
+    test("a row requires its parent, however it is written", async () => {
+      await family(relation, "");
+      for (const sql of [
+        `INSERT INTO ${c} VALUES (13, 3)`,
+        `INSERT INTO ${c} SELECT 13, 3`,
+        `INSERT INTO ${c} VALUES (13, 1), (14, 3)`,
+        `UPDATE ${c} SET pid = 3 WHERE id = 10`,
+        `INSERT INTO ${c} VALUES (10, 3) ON CONFLICT (id) DO UPDATE SET pid = excluded.pid`,
+        `BEGIN; INSERT INTO ${c} VALUES (13, 3); COMMIT`,
+        `BEGIN; DELETE FROM ${c} WHERE id = 10; DELETE FROM ${p} WHERE id = 1; INSERT INTO ${c} VALUES (13, 1); COMMIT`,
+      ]) {
+        expect([sql, await code(sql)]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
+      }
       await engine.run(
-        `BEGIN; DELETE FROM ${c} WHERE id = 11; DELETE FROM ${p} WHERE id = 2; COMMIT`,
+        `BEGIN; INSERT INTO ${p} VALUES (3, 'three'); INSERT INTO ${c} VALUES (13, 3); COMMIT`,
       );
-      expect(await rows(`SELECT id FROM ${p}`)).toEqual([[9]]);
-    },
-  );
+      expect(await rows(`SELECT id, pid FROM ${c} ORDER BY id`)).toEqual([
+        [10, 1],
+        [11, 2],
+        [12, null],
+        [13, 3],
+      ]);
+    });
 
-  test.each([
-    [
-      "ON DELETE CASCADE",
-      [
-        [11, 2],
-        [12, null],
-      ],
-    ],
-    [
-      "ON DELETE SET NULL",
-      [
-        [10, null],
-        [11, 2],
-        [12, null],
-      ],
-    ],
-    [
-      "ON DELETE SET DEFAULT",
-      [
-        [10, 9],
-        [11, 2],
-        [12, null],
-      ],
-    ],
-  ])("%s changes referring rows in the same commit", async (action, expected) => {
-    await family(relation, action);
-    const [result] = await engine.run(`DELETE FROM ${p} WHERE id = 1`);
-    expect(result?.rowCount).toBe(1);
-    expect(await rows(`SELECT id, pid FROM ${c} ORDER BY id`)).toEqual(expected);
-    await engine.run(`BEGIN; DELETE FROM ${p} WHERE id = 2; ROLLBACK`);
-    expect(await rows(`SELECT id, pid FROM ${c} ORDER BY id`)).toEqual(expected);
-    expect(await rows(`SELECT id FROM ${p} ORDER BY id`)).toEqual([[2], [9]]);
-  });
+    test.each(["ON DELETE RESTRICT", "ON DELETE NO ACTION", "ON UPDATE CASCADE"])(
+      "%s prevents the deletion of a parent",
+      async (action) => {
+        await family(relation, action);
+        const { error } = await engine.ask(`DELETE FROM ${p} WHERE id IN (1, 9)`);
+        expect(error?.code).toBe("FOREIGN_KEY_VIOLATION");
+        expect(error?.message).toContain(`"c${count}_pid_fkey"`);
+        expect(await code(`BEGIN; DELETE FROM ${p} WHERE id = 1; COMMIT`)).toBe(
+          "FOREIGN_KEY_VIOLATION",
+        );
+        expect(await rows(`SELECT id FROM ${p} ORDER BY id`)).toEqual([[1], [2], [9]]);
+        await engine.run(`DELETE FROM ${c} WHERE id = 10; DELETE FROM ${p} WHERE id = 1`);
+        await engine.run(
+          `BEGIN; DELETE FROM ${c} WHERE id = 11; DELETE FROM ${p} WHERE id = 2; COMMIT`,
+        );
+        expect(await rows(`SELECT id FROM ${p}`)).toEqual([[9]]);
+      },
+    );
 
-  test("SET DEFAULT requires the row of the default, and SET NULL a nullable column", async () => {
-    await family(relation, "ON DELETE SET DEFAULT");
-    await engine.run(`DELETE FROM ${p} WHERE id = 9`);
-    expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
-    await engine.run(`ALTER TABLE ${c} DROP CONSTRAINT c${count}_pid_fkey,
+    test.each([
+      [
+        "ON DELETE CASCADE",
+        [
+          [11, 2],
+          [12, null],
+        ],
+      ],
+      [
+        "ON DELETE SET NULL",
+        [
+          [10, null],
+          [11, 2],
+          [12, null],
+        ],
+      ],
+      [
+        "ON DELETE SET DEFAULT",
+        [
+          [10, 9],
+          [11, 2],
+          [12, null],
+        ],
+      ],
+    ])("%s changes referring rows in the same commit", async (action, expected) => {
+      await family(relation, action);
+      const [result] = await engine.run(`DELETE FROM ${p} WHERE id = 1`);
+      expect(result?.rowCount).toBe(1);
+      expect(await rows(`SELECT id, pid FROM ${c} ORDER BY id`)).toEqual(expected);
+      await engine.run(`BEGIN; DELETE FROM ${p} WHERE id = 2; ROLLBACK`);
+      expect(await rows(`SELECT id, pid FROM ${c} ORDER BY id`)).toEqual(expected);
+      expect(await rows(`SELECT id FROM ${p} ORDER BY id`)).toEqual([[2], [9]]);
+    });
+
+    test("SET DEFAULT requires the row of the default, and SET NULL a nullable column", async () => {
+      await family(relation, "ON DELETE SET DEFAULT");
+      await engine.run(`DELETE FROM ${p} WHERE id = 9`);
+      expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
+      await engine.run(`ALTER TABLE ${c} DROP CONSTRAINT c${count}_pid_fkey,
       ADD FOREIGN KEY (pid) REFERENCES ${p} ON DELETE SET NULL NOT VALID`);
-    await engine.run(`DELETE FROM ${c} WHERE pid IS NULL; ALTER TABLE ${c} ALTER pid SET NOT NULL`);
-    expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("NOT_NULL_VIOLATION");
-    expect(await rows(`SELECT count(*) FROM ${p}`)).toEqual([[2]]);
-  });
-});
+      await engine.run(
+        `DELETE FROM ${c} WHERE pid IS NULL; ALTER TABLE ${c} ALTER pid SET NOT NULL`,
+      );
+      expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("NOT_NULL_VIOLATION");
+      expect(await rows(`SELECT count(*) FROM ${p}`)).toEqual([[2]]);
+    });
+  },
+);
 
 describe.each(RELATIONS)(
   "foreign keys from %s to a unique index of %s are enforced",

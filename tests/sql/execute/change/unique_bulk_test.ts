@@ -47,7 +47,7 @@ test.each<[type: string, keyOf: string]>([
 test("owners of a USER table do not share keys", async () => {
   await using engine = await TestEngine.open({ clock: systemClock });
   await engine.run(`CREATE USER TABLE u (id INT PRIMARY KEY, k TEXT UNIQUE);
-    CREATE USER ada WITH PASSWORD 'correct horse 9' ROLE 'user'`);
+    CREATE USER ada INTERNAL ROLE 'user'`);
   const insert = (from: number, to: number): string =>
     `INSERT INTO u SELECT i + ${from}, ${TEXT} FROM generate_series(${from}, ${to}) i`;
   await engine.run(`${insert(1, 500)}; STORAGE FLUSH TABLE u`);

@@ -8,6 +8,7 @@ import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { matchesOf } from "../../../../src/sql/functions/regex/pattern.ts";
 import { compileRegex } from "../../../../src/sql/functions/regex/regex.ts";
+import { amountOf } from "../../../support/thoroughness.ts";
 import { randomFrom, seedOf } from "../../../types/random.ts";
 import { errorCodeOf } from "../calls.ts";
 
@@ -38,7 +39,7 @@ function isLazy(pattern: string): boolean {
 test("test agrees with RegExp on random patterns, and exec finds no shorter match", () => {
   const seed = seedOf();
   const random = randomFrom(seed);
-  for (let round = 0; round < 4000; round += 1) {
+  for (let round = 0; round < amountOf({ usual: 1000, thorough: 4000 }); round += 1) {
     const pattern = randomPattern(random, 0);
     const text = Array.from(
       { length: Math.floor(random() * 8) },
