@@ -210,8 +210,8 @@ test.each(shareOf(WAYS, { oneOf: 2 }))(
     expect(late.told).toEqual(refused);
     const whole = await follow(sql, { token: user, from_seq_id: 0 });
     expect(whole.told).toEqual([2]);
-    // A client that has everything visible can continue from there, even if nothing has been written
-    // in the meantime.
+    // A client that has everything visible can continue from there, even if nothing has been
+    // written in the meantime.
     const here = await follow(sql, { token: user, from_seq_id: whole.position });
     expect(here.told).toEqual([]);
     // Later changes are visible to everyone.

@@ -1,6 +1,6 @@
 /**
- * Names the modules that threads run, in the bundle that servers run. A thread that runs the sources
- * compiles a thousand modules, which takes a second of processor time.
+ * Names the modules that threads run, in the bundle that servers run. A thread that runs the
+ * sources compiles a thousand modules, which takes a second of processor time.
  */
 import { dirname, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
