@@ -76,7 +76,7 @@ export const FIRST_SLICE_MS_MAX = 5;
  * loop, in milliseconds. Another client's request waits for about five such parts by the time it
  * is complete: before it is read, run, written, synced and sent.
  */
-export const FURTHER_SLICE_MS_MAX = 2;
+export const FURTHER_SLICE_MS_MAX = 1;
 
 /**
  * The maximum number of correlated subquery results cached while a statement runs. Further results

@@ -54,6 +54,12 @@ const STEPS_MAX = 32;
  */
 const WORK_PER_PART = 64;
 
+/**
+ * The length of the first time slice, in milliseconds. A change that concerns 25 groups takes one
+ * millisecond, so its subscribers usually need not wait for other work.
+ */
+const FIRST_SLICE_MS = 2;
+
 export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
   /** Whether each row contains the seq of its last change. */
@@ -203,7 +209,7 @@ export class ResultFeed implements Evaluated {
     // While the work is paused, the in-memory indexes keep the rows of earlier seqs.
     const releases = source.kept.map((index) => index.hold());
     this.#work = work;
-    const pause = pauser(clock);
+    const pause = pauser(clock, { firstSliceMs: FIRST_SLICE_MS });
     try {
       while (work.next().done !== true) await pause();
     } finally {
