@@ -21,13 +21,16 @@ import { faultCountOf, INJECTED_FAULTS, type TortureReport, torture } from "./to
 const options = readOptions({
   kills: countOption("how often the server is killed at random moments", 100),
   points: countOption("instead kills it this often at each named point of the disk protocols", 0),
+  "one-of": countOption("tries one of this many named points; the seed decides which", 1),
   long: flag("does both by turns; Ctrl-C ends the run in order"),
   minutes: countOption("how long --long takes", 240),
   seed: seedOption(),
   inject: optionalOneOf(INJECTED_FAULTS, "a fault in what is read back, which has to be found"),
 });
 const { seed, points: rounds, inject: injected } = options;
-const killCount = rounds > 0 ? rounds * KILL_POINTS.length : options.kills;
+const oneOf = Math.max(1, options["one-of"]);
+const points = KILL_POINTS.filter((_, index) => index % oneOf === seed % oneOf);
+const killCount = rounds > 0 ? rounds * points.length : options.kills;
 const minutes = options.long ? options.minutes : undefined;
 
 const wanted = minutes === undefined ? `${killCount} kills` : `${minutes} minutes`;
@@ -41,6 +44,7 @@ const startMs = Date.now();
 const report = await torture({
   killCount,
   rounds,
+  points,
   minutes,
   seed,
   injected,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { compileChangedServer } from "../../support/changed_server.ts";
 import { type ServerProcess, startServer } from "../../support/server_process.ts";
-import { KILL_POINTS, type KillPoint } from "./kill_points.ts";
+import type { KillPoint } from "./kill_points.ts";
 import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
 import { Definer, type Scope, type Tally, Writer } from "./load.ts";
 import { UPLOADS_TABLE, Uploader } from "./uploads.ts";
@@ -30,6 +30,8 @@ export interface TortureOptions {
   killCount: number;
   /** How many times the server is killed at each named point. */
   rounds: number;
+  /** The named points at which it is killed. */
+  points: readonly KillPoint[];
   /**
    * How long random kills alternate with rounds over the named points; absent for a single round.
    */
@@ -249,19 +251,19 @@ class Run {
 
   /** Yields the point at which each server dies; undefined stands for a random moment. */
   *#deaths(): Generator<KillPoint | undefined> {
-    const { killCount, minutes, rounds } = this.#options;
+    const { killCount, minutes, points, rounds } = this.#options;
     if (minutes !== undefined) {
       const endMs = Date.now() + minutes * MINUTE_MS;
       while (Date.now() < endMs) {
         for (let kill = 0; kill < KILLS_BETWEEN_ROUNDS && Date.now() < endMs; kill += 1) {
           yield undefined;
         }
-        for (const point of KILL_POINTS) if (Date.now() < endMs) yield point;
+        for (const point of points) if (Date.now() < endMs) yield point;
       }
     } else if (rounds === 0) {
       for (let kill = 0; kill < killCount; kill += 1) yield undefined;
     } else {
-      for (let round = 0; round < rounds; round += 1) yield* KILL_POINTS;
+      for (let round = 0; round < rounds; round += 1) yield* points;
     }
   }
 
