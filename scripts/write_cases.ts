@@ -15,6 +15,7 @@ import { ARRAYS_STORED } from "./write_cases/arrays_stored.ts";
 import { CHANGES } from "./write_cases/changes.ts";
 import { CHANGES_IN_WITH } from "./write_cases/changes_in_with.ts";
 import { COLLATIONS } from "./write_cases/collations.ts";
+import { COLUMN_PARTS } from "./write_cases/column_parts.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
@@ -90,6 +91,7 @@ const files = [
   ...PLANNED,
   ...CHANGES,
   CHANGES_IN_WITH,
+  COLUMN_PARTS,
   PARTITIONS,
   KEY_CHANGES,
   MATERIALIZED_VIEWS,

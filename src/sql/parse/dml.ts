@@ -8,12 +8,13 @@ import {
   type Expr,
   type InsertStatement,
   type OnConflictAction,
+  type PartStep,
   type QName,
   type QNameAliased,
   type SelectedColumn,
   type SetColumn,
   type SetStatement,
-  type Subscript,
+  type TargetColumn,
   type TruncateStatement,
   type UpdateStatement,
 } from "./ast/ast.ts";
@@ -45,7 +46,7 @@ export function parseInsert(cursor: Cursor): InsertStatement {
   const alias = cursor.accept("as") ? cursor.name("an alias").name : undefined;
   const into: QNameAliased = { name, schema, alias, _location };
   if (cursor.is("(") && isArgument(cursor.kindAhead(1))) refuseFunction(cursor, into);
-  const columns = cursor.is("(") && !beginsQuery(cursor) ? cursor.nameList("a column") : undefined;
+  const columns = cursor.is("(") && !beginsQuery(cursor) ? parseTargetColumns(cursor) : undefined;
   const overriding = cursor.accept("overriding") ? cursor.expectOneOf("system", "user") : undefined;
   if (overriding !== undefined) cursor.expect("value");
   const insert = parseSourceOfInsert(cursor);
@@ -124,30 +125,46 @@ export function parseSets(cursor: Cursor): SetStatement[] {
     if (cursor.is("(")) sets.push(...parseSetColumns(cursor));
     else {
       const start = cursor.token;
-      const target = parseSetTarget(cursor);
+      const column = parseTargetColumn(cursor);
       cursor.expect("=");
       const value = cursor.grammar.expression(cursor);
-      sets.push({ type: "set", ...target, value, _location: cursor.since(start) });
+      sets.push({ type: "set", column, value, _location: cursor.since(start) });
     }
     requireListed(cursor, sets.length, "columns in one SET");
   } while (cursor.accept(","));
   return sets;
 }
 
-/** Parses `c` or `c[1]`. */
-function parseSetTarget(cursor: Cursor): Pick<SetColumn, "column" | "subscripts"> {
+/** Parses `(c, c[1], c.field)`. */
+export function parseTargetColumns(cursor: Cursor): TargetColumn[] {
+  cursor.expect("(");
+  const columns: TargetColumn[] = [];
+  do {
+    columns.push(parseTargetColumn(cursor));
+    requireListed(cursor, columns.length, "names in one list");
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  return columns;
+}
+
+/** Parses a column, or a part of one: `c`, `c[1]`, `c.field`, `c[1].field[2:3]`. */
+function parseTargetColumn(cursor: Cursor): TargetColumn {
   const column = cursor.name("a column");
-  const subscripts: Subscript[] = [];
-  while (cursor.is("[")) subscripts.push(parseSubscript(cursor));
-  return subscripts.length === 0 ? { column } : { column, subscripts };
+  const part: PartStep[] = [];
+  for (;;) {
+    const start = cursor.token;
+    if (cursor.is("[")) part.push(parseSubscript(cursor));
+    else if (cursor.accept(".")) {
+      const { name } = cursor.label("a field");
+      part.push({ type: "field step", name, _location: cursor.since(start) });
+    } else return part.length === 0 ? column : { ...column, part };
+    requireListed(cursor, part.length, "steps to a part of a column");
+  }
 }
 
 function parseSetColumns(cursor: Cursor): SetStatement[] {
   const start = cursor.token;
-  cursor.expect("(");
-  const targets = [parseSetTarget(cursor)];
-  while (cursor.accept(",")) targets.push(parseSetTarget(cursor));
-  cursor.expect(")");
+  const columns = parseTargetColumns(cursor);
   cursor.expect("=");
   const at = cursor.start;
   const isRow = cursor.accept("row");
@@ -155,21 +172,17 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   const [first] = expressions;
   const _location = cursor.since(start);
   if (isQuery && !isRow && first !== undefined && isSelectNode(first)) {
-    if (targets.some(({ subscripts }) => subscripts !== undefined)) {
-      cursor.fail("a part of a column cannot be assigned from a row of a query", at);
-    }
-    const columns = targets.map(({ column }) => column);
     return [{ type: "set columns", columns, select: first, _location }];
   }
-  if (expressions.length !== targets.length) {
+  if (expressions.length !== columns.length) {
     cursor.fail(
-      `found ${expressions.length} values for ${targets.length} columns, expected the same number`,
+      `found ${expressions.length} values for ${columns.length} columns, expected the same number`,
       at,
     );
   }
-  return targets.flatMap((target, index): SetColumn[] => {
+  return columns.flatMap((column, index): SetColumn[] => {
     const value = expressions[index];
-    return value === undefined ? [] : [{ type: "set", ...target, value, _location }];
+    return value === undefined ? [] : [{ type: "set", column, value, _location }];
   });
 }
 

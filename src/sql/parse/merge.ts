@@ -2,7 +2,7 @@
 import type { Expr, MergeAction, MergeClause, MergeInsert, MergeStatement } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
-import { parseReturning, parseSets, parseTarget } from "./dml.ts";
+import { parseReturning, parseSets, parseTarget, parseTargetColumns } from "./dml.ts";
 import { parseFromItem } from "./from.ts";
 import { literalValuesToRows } from "./text/literal_nodes.ts";
 
@@ -55,7 +55,7 @@ function parseAction(cursor: Cursor, isMatched: boolean): MergeAction {
 function parseInsertAction(cursor: Cursor): MergeInsert {
   const start = cursor.token;
   cursor.expect("insert");
-  const columns = cursor.is("(") ? cursor.nameList("a column") : undefined;
+  const columns = cursor.is("(") ? parseTargetColumns(cursor) : undefined;
   const overriding = cursor.accept("overriding") ? cursor.expectOneOf("system", "user") : undefined;
   if (overriding !== undefined) cursor.expect("value");
   if (columns === undefined && cursor.acceptAll("default", "values")) {

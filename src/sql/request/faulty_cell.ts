@@ -39,6 +39,8 @@ function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
     return typeof action === "object" ? valueOf(action.sets, column) : undefined;
   }
   if (query.insert.type !== "values") return undefined;
+  // Several values can make up one column, so that the place of a column is not that of a value.
+  if (query.columns?.some(({ part }) => part !== undefined) === true) return undefined;
   return query.insert.values[source.rowIndex]?.[source.columnIndex];
 }
 

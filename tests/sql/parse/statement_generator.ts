@@ -124,7 +124,8 @@ export class StatementGenerator {
       " ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING",
     ]);
     // PostgreSQL does not accept columns before DEFAULT VALUES.
-    const columns = source === "DEFAULT VALUES" ? "" : maybe(0.6, " (a, b)");
+    const filled = this.#dialect === "library" ? "a, b" : pick(["a, b", `a[1], ${this.#part()}`]);
+    const columns = source === "DEFAULT VALUES" ? "" : maybe(0.6, ` (${filled})`);
     const target = `${pick(TABLES)}${maybe(0.3, " AS k")}${columns}`;
     const tail = `${isQuery ? "" : conflict}${this.#returning()}`;
     return `INSERT INTO ${target} ${source}${tail}`;
@@ -152,6 +153,7 @@ export class StatementGenerator {
     const insert = pick([
       "INSERT DEFAULT VALUES",
       "INSERT (a) VALUES (1)",
+      `INSERT (${this.#part()}) VALUES (1)`,
       `INSERT (a, b) VALUES (DEFAULT, ${this.expression()})`,
     ]);
     const clauses = [
@@ -617,7 +619,18 @@ export class StatementGenerator {
       () => `(a, b) = (${this.expression()}, 2)`,
     ];
     if (this.#dialect === "library") return pick(common)();
-    return pick([...common, () => `(a, b) = (${this.query()})`])();
+    return pick([
+      ...common,
+      () => `(a, b) = (${this.query()})`,
+      () => `${this.#part()} = ${this.expression()}`,
+      () => `(${this.#part()}, b) = (${this.query()})`,
+    ])();
+  }
+
+  /** Returns the name of a part of a column. */
+  #part(): string {
+    const { pick } = this.#tools();
+    return pick(["a[2]", "b.x", "a[1:2]", 'b."Mixed Case"[2]', `a[${this.expression()}].x.y`]);
   }
 
   #returning(): string {

@@ -1,109 +1,180 @@
 /**
- * Binds assignments to part of a column: `SET a[2] = 5`, `SET a[1:2] = '{1,2}'`.
+ * Binds assignments to part of a column: `SET a[2] = 5`, `SET a[1:2] = '{1,2}'`, `SET r.x = 1`,
+ * `INSERT INTO t (a[1], r.x) …`.
  *
- * Several assignments to parts of the same column are applied one after another, and produce a
- * single new value for the column.
+ * A part is reached in steps: the subscripts of an array, a field of a row, the keys of a JSONB
+ * value. Several assignments to parts of the same column are applied one after another within one
+ * call, which produces a single new value for the column.
  */
-import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import { type DataType, INT, JSONB, TEXT, typeName } from "../../../types/mod.ts";
+import {
+  type DataType,
+  INT,
+  isRowValue,
+  JSONB,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../../types/mod.ts";
 import { type SliceBounds, withElement, withSlice } from "../../functions/array_assign.ts";
+import { elementAt } from "../../functions/base/array_shapes.ts";
 import { withJsonPart } from "../../functions/json/json_assign.ts";
-import type { Expr, SetColumn, Subscript } from "../../parse/ast/ast.ts";
+import type { Expr, FieldStep, PartStep, Subscript, TargetColumn } from "../../parse/ast/ast.ts";
 import type { ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 
-/**
- * Returns the value of a column after one of its parts has been assigned.
- *
- * @param before The value of the column after the preceding assignments.
- * @param subscripts The subscripts of the part, at least one.
- */
-export function withAssignedPart(
+/** A value that is assigned to a part of a column. */
+export interface PartAssignment {
+  readonly column: TargetColumn;
+  /** Returns the value, cast to the type of the part. */
+  readonly valueAs: (type: DataType) => BoundExpression;
+}
+
+/** Returns the value of a column after the assignments to its parts. */
+export function withAssignedParts(
   before: BoundExpression,
-  { value: node, column, subscripts = [] }: SetColumn,
+  assignments: readonly PartAssignment[],
   context: ExpressionContext,
 ): BoundExpression {
-  const { type } = before;
-  if (type.kind === "json" && type.binary)
-    return assignedMember(before, { node, subscripts }, context);
+  const args = [before];
+  const parts = assignments.map(({ column, valueAs }) => {
+    const path: PartPath = { args, steps: [], name: `column "${column.name}"`, context };
+    const type = addSteps(path, before.type, column.part ?? []);
+    return { steps: path.steps, valueAt: args.push(valueAs(type)) - 1 };
+  });
+  return {
+    kind: "call",
+    type: before.type,
+    name: "assign parts",
+    args,
+    evaluate: (values) =>
+      parts.reduce<Value>(
+        (value, { steps, valueAt }) => withPart(value, steps, { values, valueAt }),
+        values[0] ?? null,
+      ),
+    seesNull: true,
+    volatility: "immutable",
+  };
+}
+
+/** Refuses DEFAULT as the value of a part. @throws {DatabaseError} INVALID_QUERY */
+export function requireNoDefault({ name, part }: TargetColumn, value: Expr): void {
+  if (part === undefined || value.type !== "default") return;
+  throw new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot assign DEFAULT to part of column "${name}": only a whole column has a default`,
+    { position: value._location.start, hint: "write a value, such as NULL" },
+  );
+}
+
+/** A bound step. Positions and keys are indexes of arguments; a slice may lack a bound. */
+type BoundStep =
+  | { readonly kind: "field"; readonly at: number; readonly width: number }
+  | { readonly kind: "element" | "member"; readonly places: readonly number[] }
+  | { readonly kind: "slice"; readonly bounds: readonly BoundsPlace[] };
+
+interface BoundsPlace {
+  readonly from: number | "one" | undefined;
+  readonly to: number | undefined;
+}
+
+/** The way to a part, while its steps are bound. */
+interface PartPath {
+  /** The column, followed by the positions and keys in the steps. */
+  readonly args: BoundExpression[];
+  readonly steps: BoundStep[];
+  /** The column or field to which the next step belongs, for messages. */
+  name: string;
+  readonly context: ExpressionContext;
+}
+
+/** Binds the steps from a value of the given type, and returns the type of the part. */
+function addSteps(path: PartPath, whole: DataType, steps: readonly PartStep[]): DataType {
+  let type = whole;
+  let rest = steps;
+  for (let [step] = rest; step !== undefined; [step] = rest) {
+    if (step.type === "field step") {
+      type = addField(path, type, step);
+      rest = rest.slice(1);
+      continue;
+    }
+    const subscripts = leadingSubscripts(rest);
+    rest = rest.slice(subscripts.length);
+    type = addSubscripts(path, type, subscripts);
+    const isSlice = path.steps.at(-1)?.kind === "slice";
+    const [next] = rest;
+    if (!isSlice || next === undefined) continue;
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot assign to a field of a slice of ${path.name}: a slice is an array`,
+      { position: next._location.start, hint: "assign to one element at a time" },
+    );
+  }
+  return type;
+}
+
+function leadingSubscripts(steps: readonly PartStep[]): readonly Subscript[] {
+  const subscripts: Subscript[] = [];
+  for (const step of steps) {
+    if (step.type === "field step") break;
+    subscripts.push(step);
+  }
+  return subscripts;
+}
+
+function addField(path: PartPath, type: DataType, { name, _location }: FieldStep): DataType {
+  if (type.kind !== "row") {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot assign to field "${name}" of ${path.name}: its type is ${typeName(type)}, but must be a row type`,
+      { position: _location.start },
+    );
+  }
+  const at = type.fields.findIndex((each) => each.name === name);
+  const field = type.fields[at];
+  if (field === undefined) {
+    throw new DatabaseError(
+      "COLUMN_NOT_FOUND",
+      `Cannot find field "${name}" of ${path.name}: its fields are ${type.fields.map((each) => each.name).join(", ")}`,
+      { position: _location.start },
+    );
+  }
+  path.steps.push({ kind: "field", at, width: type.fields.length });
+  path.name = `field "${name}"`;
+  return field.type;
+}
+
+function addSubscripts(path: PartPath, type: DataType, subscripts: readonly Subscript[]): DataType {
+  if (type.kind === "json" && type.binary) return addMember(path, subscripts);
   if (type.kind !== "array") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot assign to part of column "${column.name}": its type is ${typeName(type)}, but ` +
+      `Cannot assign to part of ${path.name}: its type is ${typeName(type)}, but ` +
         "must be an array type or JSONB",
-      { position: column._location.start },
+      { position: subscripts[0]?._location.start },
     );
   }
-  const isSlice = subscripts.some((each) => each.type === "slice");
-  const value = bindExpression(node, context);
-  const to = isSlice ? type : type.element;
-  const given = castTo(value, { to, mode: "assignment", node });
-  return isSlice
-    ? assignedSlice(before, { subscripts, given }, context)
-    : assignedElement(before, { subscripts, given }, context);
-}
-
-interface AssignedPart {
-  readonly subscripts: readonly Subscript[];
-  readonly given: BoundExpression;
-}
-
-function assignedElement(
-  before: BoundExpression,
-  { given, subscripts }: AssignedPart,
-  context: ExpressionContext,
-): BoundExpression {
-  const positions = subscripts.flatMap(({ to }) => (to === undefined ? [] : position(to, context)));
-  return assignment(before.type, "assign element", {
-    args: [before, given, ...positions],
-    evaluate: ([array = null, value = null, ...at]) => withElement(array, at, value),
-  });
-}
-
-function assignedSlice(
-  before: BoundExpression,
-  { given, subscripts }: AssignedPart,
-  context: ExpressionContext,
-): BoundExpression {
-  const args = [before, given];
-  // Appends a bound of the slice to the arguments, and returns its index among them.
   const placeOf = (node: Expr | undefined): number | undefined =>
-    node === undefined ? undefined : args.push(position(node, context)) - 1;
-  const places = subscripts.map(({ from, to, type }) =>
-    type === "index"
-      ? { from: "one" as const, to: placeOf(to) }
-      : { from: placeOf(from), to: placeOf(to) },
+    node === undefined ? undefined : path.args.push(position(node, path.context)) - 1;
+  if (!subscripts.some((each) => each.type === "slice")) {
+    path.steps.push({ kind: "element", places: subscripts.flatMap(({ to }) => placeOf(to) ?? []) });
+    return type.element;
+  }
+  const bounds = subscripts.map(
+    (each): BoundsPlace =>
+      each.type === "index"
+        ? { from: "one", to: placeOf(each.to) }
+        : { from: placeOf(each.from), to: placeOf(each.to) },
   );
-  return assignment(before.type, "assign slice", {
-    args,
-    evaluate: (values) => {
-      const [array = null, value = null] = values;
-      const valueOf = (place: number | undefined) =>
-        place === undefined ? undefined : defined(values[place], "a bound must have an argument");
-      const bounds = places.map(
-        ({ from, to }): SliceBounds => ({
-          from: from === "one" ? 1 : valueOf(from),
-          to: valueOf(to),
-        }),
-      );
-      return withSlice(array, bounds, value);
-    },
-  });
+  path.steps.push({ kind: "slice", bounds });
+  return type;
 }
 
-/**
- * Binds an assignment to a part of a JSONB value. The path consists of strings and integers, and
- * the assigned value is JSONB.
- */
-function assignedMember(
-  before: BoundExpression,
-  { node, subscripts }: { readonly node: Expr; readonly subscripts: readonly Subscript[] },
-  context: ExpressionContext,
-): BoundExpression {
-  const steps = subscripts.map(({ to: step, type, _location }) => {
+/** Binds the path to a part of a JSONB value, which consists of strings and integers. */
+function addMember(path: PartPath, subscripts: readonly Subscript[]): DataType {
+  const places = subscripts.map(({ to: step, type, _location }) => {
     if (type === "slice" || step === undefined) {
       throw new DatabaseError(
         "TYPE_MISMATCH",
@@ -114,15 +185,13 @@ function assignedMember(
         },
       );
     }
-    const bound = bindExpression(step, context);
+    const bound = bindExpression(step, path.context);
     const isText = bound.type.kind === "text" || bound.type.kind === "unknown";
-    return castTo(bound, { to: isText ? TEXT : INT, mode: "implicit", node: step });
+    const key = castTo(bound, { to: isText ? TEXT : INT, mode: "implicit", node: step });
+    return path.args.push(key) - 1;
   });
-  const value = castTo(bindExpression(node, context), { to: JSONB, mode: "assignment", node });
-  return assignment(before.type, "assign member", {
-    args: [before, value, ...steps],
-    evaluate: ([json = null, given = null, ...path]) => withJsonPart(json, path, given),
-  });
+  path.steps.push({ kind: "member", places });
+  return JSONB;
 }
 
 function position(node: Expr, context: ExpressionContext): BoundExpression {
@@ -131,8 +200,46 @@ function position(node: Expr, context: ExpressionContext): BoundExpression {
   return castTo(index, { to: INT, mode, node });
 }
 
-type CallParts = Pick<Extract<BoundExpression, { kind: "call" }>, "args" | "evaluate">;
+interface PartValues {
+  /** The values of the arguments. */
+  readonly values: readonly Value[];
+  /** The index of the assigned value among them. */
+  readonly valueAt: number;
+}
 
-function assignment(type: DataType, name: string, parts: CallParts): BoundExpression {
-  return { kind: "call", type, name, seesNull: true, volatility: "immutable", ...parts };
+/** Returns a value with the part replaced to which the steps lead. */
+function withPart(
+  before: Value,
+  [step, ...others]: readonly BoundStep[],
+  given: PartValues,
+): Value {
+  const valueOf = (place: number): Value => given.values[place] ?? null;
+  if (step === undefined) return valueOf(given.valueAt);
+  switch (step.kind) {
+    case "field": {
+      const cells = before !== null && isRowValue(before) ? [...before.cells] : nulls(step.width);
+      cells[step.at] = withPart(cells[step.at] ?? null, others, given);
+      return { cells };
+    }
+    case "element": {
+      const positions = step.places.map(valueOf);
+      const element = others.length === 0 ? null : elementAt(before, positions);
+      return withElement(before, positions, withPart(element, others, given));
+    }
+    case "member":
+      return withJsonPart(before, step.places.map(valueOf), valueOf(given.valueAt));
+    case "slice": {
+      const bounds = step.bounds.map(
+        ({ from, to }): SliceBounds => ({
+          from: from === "one" ? 1 : from === undefined ? undefined : valueOf(from),
+          to: to === undefined ? undefined : valueOf(to),
+        }),
+      );
+      return withSlice(before, bounds, valueOf(given.valueAt));
+    }
+  }
+}
+
+function nulls(width: number): Value[] {
+  return Array.from({ length: width }, () => null);
 }

@@ -5,7 +5,8 @@
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { type ColumnEntry, shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
-import type { Expr, Name, QNameAliased, SetStatement } from "../../parse/ast/ast.ts";
+import type { DataType } from "../../../types/mod.ts";
+import type { Expr, Name, QNameAliased, SetStatement, TargetColumn } from "../../parse/ast/ast.ts";
 import type { ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
@@ -18,7 +19,7 @@ import { noteRows, storedRule } from "../query/row_rules.ts";
 import { queriesAround, type SelectDeps, type ViewRelation } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import { storedNumber } from "../stored_numbers.ts";
-import { withAssignedPart } from "./assigned_parts.ts";
+import { type PartAssignment, requireNoDefault, withAssignedParts } from "./assigned_parts.ts";
 import { boundView, type ViewOverTable, withValues, writtenView } from "./view_target.ts";
 
 /** A value that a change assigns to a column, or the word DEFAULT. */
@@ -267,61 +268,90 @@ export function bindSets(
   }: Pick<Target, "named" | "table" | "view"> & { columns: readonly BoundColumn[] },
   context: ExpressionContext,
 ): BoundSet[] {
-  checkTwice(assignedColumns(sets));
+  checkTwice(assignedColumns(targetsOfSets(sets)));
   const { statement } = context;
   const cellPlace: ExpressionContext = { ...context, allowsFiles: true };
-  const parts = new Map<number, BoundExpression>();
+  const parts = new Map<string, PartAssignment[]>();
+  const assignPart = (assignment: PartAssignment): void => {
+    const { column } = assignment;
+    requireAssignable(table, settablePosition({ named, table }, column), column);
+    const assignments = parts.get(column.name) ?? [];
+    assignments.push(assignment);
+    parts.set(column.name, assignments);
+  };
   const whole = sets.flatMap((set): BoundSet[] => {
     if (set.type === "set") {
-      const { value: node } = set;
-      const isKept =
-        set.subscripts === undefined && isKey(named, set.column) && node.type === "ref";
+      const { value: node, column } = set;
+      if (column.part !== undefined) {
+        requireNoDefault(column, node);
+        assignPart({ column, valueAs: (to) => bindAssigned(node, to, context) });
+        return [];
+      }
+      const isKept = isKey(named, column) && node.type === "ref";
       if (isKept) {
         const { columnId } = columnNamed(named, set.column, "write");
         if (isColumn(bindExpression(node, cellPlace), columnId, columns)) return [];
       }
       const position = settablePosition({ named, table }, set.column);
-      if (set.subscripts !== undefined) {
-        const before = parts.get(position) ?? targetColumn(context, set.column);
-        parts.set(position, withAssignedPart(before, set, context));
-        return [];
-      }
       if (node.type === "default") return [{ position, value: "default" }];
       const bound = bindExpression(node, cellPlace);
       return [{ position, value: assignedBySet(bound, { table, position, node, statement }) }];
     }
-    const positions = set.columns.map((column) => settablePosition({ named, table }, column));
-    const values = bindRowQuery(set.select, { width: positions.length, context });
-    return positions.map((position, i) => {
+    const { columns: assignedTo, select: node } = set;
+    const values = bindRowQuery(node, { width: assignedTo.length, context });
+    return assignedTo.flatMap((column, i): BoundSet[] => {
       const value = defined(values[i], "a row query must have a value for each column");
-      const target = { table, position, node: set.select, statement };
-      return { position, value: assignedBySet(value, target) };
+      if (column.part !== undefined) {
+        assignPart({ column, valueAs: (to) => castTo(value, { to, mode: "assignment", node }) });
+        return [];
+      }
+      const position = settablePosition({ named, table }, column);
+      return [{ position, value: assignedBySet(value, { table, position, node, statement }) }];
     });
   });
-  const ofParts = [...parts].map(([position, value]): BoundSet => {
-    const column = defined(table.columns[position], "an assigned column must exist").name;
-    return { position, value: castInColumn(value, { column, source: "set" }) };
+  const ofParts = [...parts.values()].flatMap((assignments): BoundSet[] => {
+    const [first] = assignments;
+    if (first === undefined) return [];
+    const before = targetColumn(context, first.column);
+    const value = withAssignedParts(before, assignments, context);
+    const position = positionOf(table, first.column, named);
+    const column = table.columns[position]?.name ?? "";
+    return [{ position, value: castInColumn(value, { column, source: "set" }) }];
   });
   const all = [...whole, ...ofParts];
   if (view === undefined) return all;
   const positions = all.map(({ position }) => position);
-  for (const node of assignedColumns(sets)) checkShownTwice({ named, table }, positions, node);
+  for (const node of targetsOfSets(sets)) checkShownTwice({ named, table }, positions, node);
   return all.map(({ position, value }) => ({
     position,
     value: value === "default" ? value : withValues(value, view.values),
   }));
 }
 
+function targetsOfSets(sets: readonly SetStatement[]): readonly TargetColumn[] {
+  return sets.flatMap((set) => (set.type === "set columns" ? set.columns : [set.column]));
+}
+
 /** Lists the assigned columns. A column that is assigned in parts is listed once. */
-function assignedColumns(sets: readonly SetStatement[]): Name[] {
-  const inParts = new Map<string, Name>();
-  const whole = sets.flatMap((set) => {
-    if (set.type === "set columns") return set.columns;
-    if (set.subscripts === undefined) return [set.column];
-    inParts.set(set.column.name, set.column);
-    return [];
-  });
-  return [...whole, ...inParts.values()];
+export function assignedColumns(targets: readonly TargetColumn[]): TargetColumn[] {
+  const inParts = new Map<string, TargetColumn>();
+  for (const column of targets) if (column.part !== undefined) inParts.set(column.name, column);
+  return [...targets.filter(({ part }) => part === undefined), ...inParts.values()];
+}
+
+/** Binds a value and casts it to the type of its target. */
+export function bindAssigned(
+  node: Expr,
+  to: DataType,
+  context: ExpressionContext,
+): BoundExpression {
+  return castTo(bindExpression(node, context), { to, mode: "assignment", node });
+}
+
+/** Refuses to assign to part of a generated column. @throws {DatabaseError} INVALID_OPERATION */
+export function requireAssignable(table: TableEntry, position: number, { _location }: Name): void {
+  const column = table.columns[position];
+  if (column?.generatedAlways === true) throw generatedAlways(table, column, _location.start);
 }
 
 /** Returns a column of the row being changed. The target is the first relation in scope. */
@@ -361,7 +391,10 @@ function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundE
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
-function settablePosition({ named, table }: Pick<Target, "named" | "table">, column: Name): number {
+function settablePosition(
+  { named, table }: Pick<Target, "named" | "table">,
+  column: TargetColumn,
+): number {
   const position = positionOf(table, column, named);
   const file = table.columns.find(({ type }) => type.kind === "file");
   if (file === undefined || !isKey(named, column)) return position;
@@ -394,7 +427,11 @@ export function placeIn(
  * @param named The table with the column names that the statement may use.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, SYSTEM_COLUMN
  */
-export function positionOf(table: TableEntry, name: Name, named: TableEntry = table): number {
+export function positionOf(
+  table: TableEntry,
+  name: TargetColumn,
+  named: TableEntry = table,
+): number {
   const { columnId } = columnNamed(named, name, "write");
   return table.columns.findIndex((column) => column.columnId === columnId);
 }
@@ -405,7 +442,7 @@ export function positionOf(table: TableEntry, name: Name, named: TableEntry = ta
  */
 export function columnNamed(
   table: TableEntry,
-  { name, _location }: Name,
+  { name, part, _location }: TargetColumn,
   action: "write" | "alter",
 ): ColumnEntry {
   const column = table.columns.find((entry) => entry.name === name);
@@ -420,8 +457,14 @@ export function columnNamed(
       { position },
     );
   }
+  const [step] = part ?? [];
+  const hint =
+    step?.type === "field step"
+      ? `if "${step.name}" is a column, write it without the name of its table`
+      : undefined;
   throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
     position,
+    ...(hint === undefined ? {} : { hint }),
   });
 }
 

@@ -6,7 +6,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type ColumnEntry, declaredKeyOf, type TableEntry } from "../../../catalog/mod.ts";
-import { isNumeric, TEXT } from "../../../types/mod.ts";
+import { type DataType, isNumeric, TEXT } from "../../../types/mod.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import type {
   AstNode,
@@ -19,6 +19,7 @@ import type {
   OnConflictAction,
   SelectStatement,
   SetColumn,
+  TargetColumn,
   ValuesStatement,
 } from "../../parse/ast/ast.ts";
 import { LiteralCell } from "../../parse/ast/ast.ts";
@@ -26,17 +27,21 @@ import { holdsQuery } from "../../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../../parse/ast/tree_parts.ts";
 import { literalPosition } from "../../parse/text/literal_list.ts";
 import { literalValuesToRows } from "../../parse/text/literal_nodes.ts";
-import type { ExpressionContext, StatementBinding } from "../binding.ts";
+import type { ExpressionContext } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
 import { selectFromQuery } from "../bound_nodes.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
 import { bindInSteps } from "../query/select_binder.ts";
 import { queriesAround } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import { hasSubquery } from "../walk.ts";
+import { requireNoDefault } from "./assigned_parts.ts";
 import { type BoundConflict, bindConflict } from "./conflict_binder.ts";
 import {
+  assignedColumns,
   type BoundCell,
+  bindAssigned,
   bindCell,
   bindTarget,
   checkShownTwice,
@@ -49,6 +54,7 @@ import {
   positionOf,
   type Target,
 } from "./dml_target.ts";
+import { type GivenCell, joinedParts } from "./inserted_parts.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
@@ -91,8 +97,10 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
-  const listed = insert.columns?.map((name) => positionOf(table, name, named));
-  checkTwice(insert.columns ?? []);
+  const { columns } = insert;
+  const listed = columns?.map((name) => positionOf(table, name, named));
+  const assignedOnce = columns && assignedColumns(columns);
+  checkTwice(assignedOnce ?? []);
   const given = insert.insert;
   if (given.type === "copy source") return bindCopy(insert, given, { target, deps });
   const source = yield* bindSource(given, deps);
@@ -107,13 +115,15 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
       { position: insert.insert._location.start, hint: "write one value for each column" },
     );
   }
-  checkShownTwice(target, targets, given);
+  const positions = assignedOnce?.map((name) => positionOf(table, name, named)) ?? targets;
+  checkShownTwice(target, positions, given);
   const { overriding } = insert;
-  const placed = source.into({ table, targets, overriding });
+  const filled: Filled = { table, targets, overriding, parts: partedColumns(columns) };
+  const placed = source.into(filled);
   return {
     kind: "insert",
     table,
-    targets: targetsOf(insert, { table, targets, overriding }),
+    targets: [...new Set(targetsOf(insert, filled))],
     source: "next" in placed ? yield* placed : placed,
     conflict:
       insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, deps),
@@ -256,6 +266,12 @@ interface Filled {
   readonly table: TableEntry;
   readonly targets: readonly number[];
   readonly overriding: InsertStatement["overriding"];
+  /** The listed columns, if any of them is assigned in parts. */
+  readonly parts: readonly TargetColumn[] | undefined;
+}
+
+function partedColumns(columns: readonly TargetColumn[] | undefined): Filled["parts"] {
+  return columns?.some(({ part }) => part !== undefined) === true ? columns : undefined;
 }
 
 /**
@@ -300,7 +316,9 @@ function* bindSource(
       return {
         width: insert.columnCount,
         into: (filled) => {
-          const isChanged = filled.targets.some((position) => isOverridden(filled, position));
+          const isChanged =
+            filled.parts !== undefined ||
+            filled.targets.some((position) => isOverridden(filled, position));
           if (isChanged || !areCastable(insert, filled)) {
             return bindCells(literalValuesToRows(insert), filled, deps);
           }
@@ -346,13 +364,9 @@ function asSelect({ _location, values }: ValuesStatement): SelectStatement {
 
 function* bindQuerySource(node: SelectStatement, deps: DmlDeps): Generator<void, UnplacedSource> {
   const query = yield* bindInSteps(node, { ...deps, isOutermost: false, keepsUntyped: true });
-  const { statement } = deps;
   return {
     width: query.outputs.length,
-    into: (filled) => ({
-      kind: "query",
-      query: castOutputs(query, { ...filled, statement, node }),
-    }),
+    into: (filled) => ({ kind: "query", query: castOutputs(query, filled, { deps, node }) }),
   };
 }
 
@@ -361,15 +375,8 @@ function* bindCells(
   filled: Filled,
   deps: DmlDeps,
 ): Generator<void, InsertSource> {
-  const { table, targets } = filled;
-  const context: ExpressionContext = {
-    statement: deps.statement,
-    scope: new Scope([]),
-    clause: "VALUES",
-    sink: undefined,
-    allowsFiles: true,
-    ...queriesAround(deps),
-  };
+  const { parts, table, targets } = filled;
+  const context = valuesContext(deps);
   const rows: BoundCell[][] = [];
   let hasQuery = false;
   for (const row of values) {
@@ -383,12 +390,15 @@ function* bindCells(
         },
       );
     }
-    const cells = row.map((cell, i): BoundCell => {
-      const position = targets[i] ?? 0;
+    const wholeOf = (cell: Expr, position: number): BoundCell => {
       if (isOverridden(filled, position)) return "default";
       const isAllowed = !isRefused(filled, table.columns[position]);
       return bindCell(cell, { table, position, context, isAllowed });
-    });
+    };
+    const cells =
+      parts === undefined
+        ? row.map((cell, i) => wholeOf(cell, targets[i] ?? 0))
+        : joinedParts(givenCells(row, filled, { wholeOf, context }), table, context);
     hasQuery ||= cells.some((cell) => cell !== "default" && hasSubquery(cell));
     rows.push(cells);
     if (rows.length % ROWS_PER_STEP !== 0) continue;
@@ -434,25 +444,62 @@ function requireWritable(literals: LiteralValuesStatement, filled: Filled): void
 
 function castOutputs(
   query: BoundSelect,
-  { node, statement, ...filled }: Filled & { statement: StatementBinding; node: Expr },
+  filled: Filled,
+  { deps, node }: { readonly deps: DmlDeps; readonly node: Expr },
 ): BoundSelect {
-  const { table, targets } = filled;
+  const { parts, table, targets } = filled;
+  const { statement } = deps;
   // The casts are applied above DISTINCT and ORDER BY, because below them they could change the
   // result.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;
-  const taken = source.outputs.flatMap((output, i) => {
+  const given = source.outputs.flatMap(({ expression }, i): GivenCell<BoundExpression>[] => {
     const position = targets[i] ?? 0;
-    return isOverridden(filled, position) ? [] : [{ ...output, column: table.columns[position] }];
+    if (isOverridden(filled, position)) return [];
+    const valueAs = (to: DataType): BoundExpression =>
+      castTo(expression, { to, mode: "assignment", node });
+    const whole = (): BoundExpression => {
+      const column = table.columns[position];
+      if (column === undefined) return expression;
+      if (isRefused(filled, column)) throw generatedAlways(table, column, node._location.start);
+      noteNumber(expression, column, statement);
+      return castInColumn(valueAs(column.type), { column: column.name, source: "query" });
+    };
+    return [{ column: parts?.[i], position, whole, valueAs }];
   });
-  const outputs = taken.map(({ column, expression, name }) => {
-    if (column !== undefined && isRefused(filled, column)) {
-      throw generatedAlways(table, column, node._location.start);
-    }
-    if (column === undefined) return { name, expression };
-    noteNumber(expression, column, statement);
-    const cast = castTo(expression, { to: column.type, mode: "assignment", node });
-    return { name, expression: castInColumn(cast, { column: column.name, source: "query" }) };
+  const outputs = joinedParts(given, table, valuesContext(deps));
+  return { ...source, outputs: outputs.map((expression) => ({ name: "", expression })) };
+}
+
+/** Returns the values of a row, each with the column or the part of a column that it fills. */
+function givenCells(
+  row: readonly Expr[],
+  { parts, targets }: Filled,
+  {
+    context,
+    wholeOf,
+  }: {
+    readonly context: ExpressionContext;
+    readonly wholeOf: (cell: Expr, position: number) => BoundCell;
+  },
+): GivenCell<BoundCell>[] {
+  return row.map((cell, i) => {
+    const position = targets[i] ?? 0;
+    const column = parts?.[i];
+    if (column !== undefined) requireNoDefault(column, cell);
+    const valueAs = (to: DataType): BoundExpression => bindAssigned(cell, to, context);
+    return { column, position, whole: () => wholeOf(cell, position), valueAs };
   });
-  return { ...source, outputs };
+}
+
+/** Returns the context of values, which can read no columns. */
+function valuesContext(deps: DmlDeps): ExpressionContext {
+  return {
+    statement: deps.statement,
+    scope: new Scope([]),
+    clause: "VALUES",
+    sink: undefined,
+    allowsFiles: true,
+    ...queriesAround(deps),
+  };
 }

@@ -23,9 +23,12 @@ import { bindCondition } from "../expression/expression_binder.ts";
 import { bindFrom } from "../query/from_binder.ts";
 import { type FromResult, product } from "../query/join_binder.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
+import { requireNoDefault } from "./assigned_parts.ts";
 import {
+  assignedColumns,
   type BoundCell,
   type BoundSet,
+  bindAssigned,
   bindCell,
   bindSets,
   bindTarget,
@@ -37,6 +40,7 @@ import {
   positionOf,
   type Target,
 } from "./dml_target.ts";
+import { type GivenCell, joinedParts } from "./inserted_parts.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 import { liveOnly, seqColumnOf } from "./update_binder.ts";
@@ -318,7 +322,7 @@ function bindInserted(
   table: TableEntry,
   context: ExpressionContext,
 ): readonly BoundSet[] {
-  checkTwice(columns ?? []);
+  checkTwice(columns === undefined ? [] : assignedColumns(columns));
   const positions =
     columns?.map((name) => positionOf(table, name)) ??
     shownColumnsOf(table)
@@ -332,9 +336,16 @@ function bindInserted(
       { position: _location.start, hint: "write one value for each column" },
     );
   }
-  return positions.map((position, i): BoundSet => {
+  const given = positions.map((position, i): GivenCell<BoundCell> => {
     const cell = defined(values[i], "there must be as many values as columns");
-    return { position, value: insertedCell(cell, { context, overriding, position, table }) };
+    const column = columns?.[i];
+    if (column !== undefined) requireNoDefault(column, cell);
+    const whole = (): BoundCell => insertedCell(cell, { context, overriding, position, table });
+    return { column, position, whole, valueAs: (to) => bindAssigned(cell, to, context) };
+  });
+  const cells = joinedParts(given, table, context);
+  return [...new Set(positions)].map((position, i): BoundSet => {
+    return { position, value: defined(cells[i], "each assigned column must have a value") };
   });
 }
 

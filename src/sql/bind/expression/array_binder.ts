@@ -26,6 +26,7 @@ import {
   typeName,
   type Value,
 } from "../../../types/mod.ts";
+import { elementAt } from "../../functions/base/array_shapes.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
@@ -103,19 +104,6 @@ function positionsOf(
   return subscripts.flatMap((each) =>
     each.type === "arrayIndex" ? [asPosition(bind(each.index, context), each.index)] : [],
   );
-}
-
-/**
- * Returns the element at the given positions. Returns NULL for positions outside the array, or if
- * their number differs from the number of dimensions.
- */
-function elementAt(array: Value, positions: readonly Value[]): Value {
-  let value = array;
-  for (const position of positions) {
-    if (!isArrayValue(value)) return null;
-    value = value[Number(position) - 1] ?? null;
-  }
-  return isArrayValue(value) ? null : value;
 }
 
 /** The type that a subscript of each geometric type returns. */

@@ -21,6 +21,19 @@ export function itemsOf(value: Value): ArrayValue {
   return value !== null && isArrayValue(value) ? value : [];
 }
 
+/**
+ * Returns the element at the given positions. Returns NULL for positions outside the array, or if
+ * their number differs from the number of dimensions.
+ */
+export function elementAt(array: Value, positions: readonly Value[]): Value {
+  let value = array;
+  for (const position of positions) {
+    if (!isArrayValue(value)) return null;
+    value = value[Number(position) - 1] ?? null;
+  }
+  return isArrayValue(value) ? null : value;
+}
+
 /** Returns the elements of an array, which must be one-dimensional. */
 export function flatItems(
   value: Value,

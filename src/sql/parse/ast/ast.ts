@@ -345,7 +345,7 @@ export interface FromGroup extends AstNode {
 export interface InsertStatement extends AstNode {
   readonly type: "insert";
   readonly into: QNameAliased;
-  readonly columns?: readonly Name[] | undefined;
+  readonly columns?: readonly TargetColumn[] | undefined;
   readonly insert:
     | SelectStatement
     | LiteralValuesStatement
@@ -490,10 +490,23 @@ export type SetStatement = SetColumn | SetColumns;
 export interface SetColumn extends AstNode {
   /** The discriminant of {@linkcode SetStatement} (extension). */
   readonly type: "set";
-  readonly column: Name;
-  /** The subscripts if only a part of the column is assigned, as in `SET a[1] = 2` (extension). */
-  readonly subscripts?: readonly Subscript[];
+  readonly column: TargetColumn;
   readonly value: Expr;
+}
+
+/** A column that a change assigns, or a part of one: `SET a[1] = 2`, `INSERT INTO t (r.x)`. */
+export interface TargetColumn extends Name {
+  /** The steps to the part; absent if the whole column is assigned (extension). */
+  readonly part?: readonly PartStep[];
+}
+
+/** A step from a value to a part of it: an element, a slice or a field. */
+export type PartStep = Subscript | FieldStep;
+
+/** A step to a field of a row: `.name` (extension). */
+export interface FieldStep extends AstNode {
+  readonly type: "field step";
+  readonly name: string;
 }
 
 /** A subscript: `[to]` or `[from:to]` (extension). */
@@ -506,7 +519,7 @@ export interface Subscript extends AstNode {
 /** An assignment to several columns from one query: `(a, b) = (SELECT …)` (extension). */
 export interface SetColumns extends AstNode {
   readonly type: "set columns";
-  readonly columns: readonly Name[];
+  readonly columns: readonly TargetColumn[];
   readonly select: SelectStatement;
 }
 
@@ -559,7 +572,7 @@ export type MergeAction =
 
 export interface MergeInsert extends AstNode {
   readonly type: "insert";
-  readonly columns?: readonly Name[] | undefined;
+  readonly columns?: readonly TargetColumn[] | undefined;
   readonly overriding?: InsertStatement["overriding"];
   /** The values of one inserted row; empty for DEFAULT VALUES. */
   readonly values: readonly Expr[];

@@ -18,14 +18,15 @@ import type {
   Name,
   OnConflictAction,
   OrderByStatement,
+  PartStep,
   QNameAliased,
   QueryStatement,
   SelectedColumn,
   SelectFromStatement,
   SelectFromUnion,
   SelectStatement,
-  SetColumn,
   SetStatement,
+  TargetColumn,
   UpdateStatement,
   WithBinding,
   WithStatement,
@@ -288,7 +289,7 @@ function insertText(statement: InsertStatement): string {
     return `${head} FROM STDIN${copyOptionsText(insert.options)}`;
   }
   const conflict = onConflict === undefined ? "" : conflictText(onConflict);
-  const head = `INSERT INTO ${targetText(statement.into)}${columnsText(statement.columns)}`;
+  const head = `INSERT INTO ${targetText(statement.into)}${targetColumnsText(statement.columns)}`;
   const { overriding } = statement;
   const over = overriding === undefined ? "" : ` OVERRIDING ${overriding.toUpperCase()} VALUE`;
   return `${head}${over} ${insertedText(insert)}${conflict}${returningText(statement.returning)}`;
@@ -379,8 +380,8 @@ function setsText(sets: readonly SetStatement[]): string {
   return sets
     .map((set) =>
       set.type === "set"
-        ? `${nameText(set.column.name)}${subscriptsText(set)} = ${expressionToSql(set.value)}`
-        : `${columnsText(set.columns).trimStart()} = (${queryText(set.select)})`,
+        ? `${targetColumnText(set.column)} = ${expressionToSql(set.value)}`
+        : `${targetColumnsText(set.columns).trimStart()} = (${queryText(set.select)})`,
     )
     .join(", ");
 }
@@ -389,12 +390,18 @@ function boundText(bound: Expr | undefined): string {
   return bound === undefined ? "" : expressionToSql(bound);
 }
 
-function subscriptsText({ subscripts = [] }: SetColumn): string {
-  return subscripts
-    .map(
-      ({ from, to, type }) => `[${type === "slice" ? `${boundText(from)}:` : ""}${boundText(to)}]`,
-    )
-    .join("");
+function targetColumnsText(columns: readonly TargetColumn[] | undefined): string {
+  return columns === undefined ? "" : ` (${columns.map(targetColumnText).join(", ")})`;
+}
+
+function targetColumnText({ name, part = [] }: TargetColumn): string {
+  return `${nameText(name)}${part.map(stepText).join("")}`;
+}
+
+function stepText(step: PartStep): string {
+  if (step.type === "field step") return `.${nameText(step.name)}`;
+  const { from, to, type } = step;
+  return `[${type === "slice" ? `${boundText(from)}:` : ""}${boundText(to)}]`;
 }
 
 function updateText({ table, sets, from, where, returning }: UpdateStatement): string {
@@ -433,7 +440,7 @@ function mergeActionText(action: MergeAction): string {
       if (values.length === 0) return "INSERT DEFAULT VALUES";
       const given = overriding === undefined ? "" : ` OVERRIDING ${overriding.toUpperCase()} VALUE`;
       const row = values.map(expressionToSql).join(", ");
-      return `INSERT${columnsText(columns)}${given} VALUES (${row})`;
+      return `INSERT${targetColumnsText(columns)}${given} VALUES (${row})`;
     }
   }
 }
