@@ -237,11 +237,11 @@ function windowQuery(sources: Sources): string {
 
 /** Window calls with results that do not depend on the order of equal rows. */
 const PARTITION_CALLS: readonly string[] = [
-  "row_number() OVER (PARTITION BY $ ORDER BY a.j DESC, a.id)",
+  "row_number() OVER (PARTITION BY $ ORDER BY a.j DESC, {ids})",
   "sum(a.j) OVER (PARTITION BY $)",
   "count(*) OVER (PARTITION BY $)",
-  "lag(a.u) OVER (PARTITION BY $ ORDER BY a.id)",
-  "max(a.m) OVER (PARTITION BY $ ORDER BY a.id ROWS 2 PRECEDING)",
+  "lag(a.u) OVER (PARTITION BY $ ORDER BY {ids})",
+  "max(a.m) OVER (PARTITION BY $ ORDER BY {ids} ROWS 2 PRECEDING)",
   "rank() OVER (PARTITION BY $, a.b ORDER BY a.j)",
 ];
 
@@ -263,9 +263,9 @@ function partitionQuery(sources: Sources): string {
   const from = joined(sources, INNER_JOINS, chance.below(3) === 0 ? 2 : 1);
   const key = chance.pick(["a.i", "a.j", "a.t"]);
   const some = (calls: readonly string[]): string =>
-    Array.from({ length: 1 + chance.below(2) }, () => chance.pick(calls).replace("$", key)).join(
-      ", ",
-    );
+    Array.from({ length: 1 + chance.below(2) }, () =>
+      chance.pick(calls).replace("$", key).replace("{ids}", from.ids.join(", ")),
+    ).join(", ");
   switch (chance.below(4)) {
     case 0:
       return `SELECT ${key}, ${some(KEPT_AGGREGATES)} FROM ${from.text}${where(from, chance)} GROUP BY ${key}`;

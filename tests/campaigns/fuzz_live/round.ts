@@ -67,13 +67,13 @@ const PING_MS_MAX = 16;
 /**
  * Whether a maintained result has a state after every single commit, and never has to be evaluated
  * again. Results of inner joins may combine several commits, because their rows have seqs of their
- * own. Recomputed parts, such as those of policies, have a time limit, and groups may have to be
- * read again.
+ * own. Recomputed parts, such as those of policies, have a time limit, and groups and windows of
+ * LIMIT may have to be read again.
  */
 function followsEachCommit(sql: string, plan: string): boolean {
-  const showsAbsence = /\b(?:GROUP BY|LEFT JOIN|UNION|INTERSECT|EXCEPT|DISTINCT)\b/;
+  const showsAbsence = /\b(?:GROUP BY|LEFT JOIN|UNION|INTERSECT|EXCEPT|DISTINCT(?! FROM))\b/;
   const runsAgain =
-    /\b(?:LATERAL|WITH|min|max|bool_and|bool_or|every|(?:ruled|vw)\d)\b|\(SELECT\b/i;
+    /\b(?:LATERAL|WITH|LIMIT|OFFSET|min|max|bool_and|bool_or|every|(?:ruled|vw)\d)\b|\(SELECT\b/i;
   return showsAbsence.test(sql) && !runsAgain.test(sql) && !plan.includes("computed again");
 }
 

@@ -66,6 +66,8 @@ export class Verdicts {
   readonly #judge: Judge;
   readonly #ledger = new CommitLedger();
   #burst: Burst = NO_BURST;
+  /** The seq that each follower had reached before the burst. */
+  #lastEndSeq = 0;
   /** The followers that ended because their SELECT fails. They start again once it succeeds. */
   readonly #waiting = new Set<Follower>();
   /** The end of the last burst for each follower whose state at that time was compared. */
@@ -106,6 +108,7 @@ export class Verdicts {
   /** Judges all states that have arrived during a burst. */
   async judge(followers: Iterable<Follower>, burst: Burst): Promise<void> {
     const { commits, isKilled, isRedefined, seq } = burst;
+    this.#lastEndSeq = this.#burst.seq;
     this.#burst = burst;
     if (isKilled || isRedefined) this.#ledger.lose();
     else this.#ledger.add(commits);
@@ -167,14 +170,17 @@ export class Verdicts {
   /** Returns the states that a follower has had since the last burst. */
   #toJudge(follower: Follower): readonly Judged[] {
     const { ack, asked, last, states } = follower;
-    const { left, seq } = this.#burst;
+    const { isRedefined, left, seq } = this.#burst;
     if (ack === undefined) return [];
-    const isSteady = !this.#burst.isRedefined && !left.has(asked.sql);
+    const isSteady = !isRedefined && !left.has(asked.sql);
     const isByCommit = isSteady && this.#options.byCommit.has(follower);
     const hasReached = follower.isRunning && follower.hasReached(seq);
-    const judged = states.map((state, index): Judged => {
+    const judged = states.flatMap((state, index): Judged[] => {
+      // A follower that began after the last burst has first rows from before the change.
+      // Their types may differ from those of the changed columns.
+      if (isRedefined && state.seq <= this.#lastEndSeq) return [];
       const isNewest = hasReached && index === states.length - 1;
-      return { ack, state, isNewest, isByCommit };
+      return [{ ack, state, isNewest, isByCommit }];
     });
     // A state is also the result at every later seq until the next one arrives.
     const hasChanged =
