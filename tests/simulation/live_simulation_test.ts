@@ -18,7 +18,7 @@ import { nextTurn } from "./live_simulation.ts";
 import { LocalWorld, simulateOverLocalStore, simulateOverModel } from "./live_worlds.ts";
 
 const SEED_FIRST = seedOf(1);
-const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 2, thorough: 20 }) : 1;
+const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 1, thorough: 20 }) : 1;
 const STEPS = 400;
 
 /** The time to live of rows, about a sixth of the time that passes in a run. */

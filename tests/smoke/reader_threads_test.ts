@@ -452,7 +452,7 @@ describe("clients that keep readers waiting do not block other clients", () => {
 });
 
 describe("the files that a reader has read are removed", () => {
-  test(
+  testThoroughly(
     "the files of a table that is dropped while a reader reads them are removed afterwards",
     async () => {
       await fill(server, "gone");

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { shareOf } from "../support/thoroughness.ts";
 
 const ROWS = 10_000;
 let engine: TestEngine;
@@ -24,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-describe.each(["in memory", "in a segment"])(
+describe.each(shareOf(["in memory", "in a segment"], { oneOf: 2 }))(
   "statements change many rows in batches of %s rows",
   (where) => {
     beforeAll(async () => {

@@ -28,11 +28,14 @@ test("marks in any order have the normal forms of the runtime", () => {
   }
 });
 
-test("100,000 marks on one letter are normalized and compared", async () => {
+/** The time for each mark must not grow with their number. */
+const MARKS = amountOf({ usual: 30_000, thorough: 100_000 });
+
+test("many thousands of marks on one letter are normalized and compared", async () => {
   await using engine = await TestEngine.open();
-  const letter = `a${"\u0301\u0323".repeat(50_000)}`;
+  const letter = `a${"\u0301\u0323".repeat(MARKS / 2)}`;
   for (const form of FORMS) {
-    expect(normalized(letter, form)).toHaveLength(form.endsWith("C") ? 100_000 : 100_001);
+    expect(normalized(letter, form)).toHaveLength(form.endsWith("C") ? MARKS : MARKS + 1);
   }
   await engine.run(`CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
     CREATE TABLE t (id INT PRIMARY KEY, a TEXT COLLATE "de-x-icu", b TEXT COLLATE nocase UNIQUE)`);

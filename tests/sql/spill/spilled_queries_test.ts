@@ -170,7 +170,7 @@ async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]
 }
 
 describe("a statement that exceeds its memory limit is spilled to disk", () => {
-  test.each(shareOf(ORDERED, { oneOf: 6 }))(
+  test.each(shareOf(ORDERED, { oneOf: 12 }))(
     "a spilled statement returns rows in the same order: %s",
     async (sql) => {
       expect(await spilledRows(sql)).toEqual(await rowsOf(large, sql));
@@ -178,7 +178,7 @@ describe("a statement that exceeds its memory limit is spilled to disk", () => {
     },
   );
 
-  test.each(shareOf(UNORDERED, { oneOf: 6 }))(
+  test.each(shareOf(UNORDERED, { oneOf: 12 }))(
     "a spilled statement returns the same rows: %s",
     async (sql) => {
       expect(sorted(await spilledRows(sql))).toEqual(sorted(await rowsOf(large, sql)));

@@ -6,10 +6,11 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
+import { shareOf } from "../../../support/thoroughness.ts";
 
 const TEXT = "'a common beginning ' || i";
 
-test.each<[type: string, keyOf: string]>([
+const KEYS: readonly (readonly [type: string, keyOf: string])[] = [
   ["TEXT", TEXT],
   ["TEXT", "md5(i::text)"],
   ["TEXT", "repeat('é', 5) || i % 100 || '-' || i"],
@@ -17,7 +18,9 @@ test.each<[type: string, keyOf: string]>([
   ["BIGINT", "9007199254740993 + i"],
   ["DOUBLE", "i / -16.0"],
   ["UUID", "md5(i::text)::uuid"],
-])("a duplicate %s, %s, is found", async (type, keyOf) => {
+];
+
+test.each(shareOf(KEYS, { oneOf: 3 }))("a duplicate %s, %s, is found", async (type, keyOf) => {
   await using engine = await TestEngine.open({ clock: systemClock });
   await engine.run(
     `CREATE TABLE t (id SERIAL PRIMARY KEY, k ${type} UNIQUE, n INT); CREATE UNIQUE INDEX t_n ON t (n, k)`,
