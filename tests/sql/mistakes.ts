@@ -564,8 +564,8 @@ const SIBLINGS: readonly Mistake[] = [
   ["UPDATE FROM demo.kv SET v = 'a'", "FROM demo.kv S", "write UPDATE t SET price = 1"],
   [
     "UPDATE demo.kv AS x SET x.v = 'a'",
-    ".v = 'a'",
-    "write only the column name after SET: SET price = 1",
+    "x.v = 'a'",
+    'if "v" is a column, write it without the name of its table',
   ],
   ["CREATE TABLE demo.t (id INT PRIMARY, v TEXT)", ", v TEXT)", "write PRIMARY KEY"],
   ["CREATE TABLE demo.t (id INT KEY, v TEXT)", "KEY, v TEXT)", "write PRIMARY KEY"],

@@ -224,7 +224,10 @@ function functionsDefinedBy(node: Statement): readonly QName[] {
     case "create function":
       return [node.name];
     case "alter function":
-      return [node.name, ...renamed(node.name, node.to)];
+      return [
+        node.name,
+        ...renamed(node.name, node.change.type === "rename" ? node.change.to : undefined),
+      ];
     case "drop function":
       return node.names;
     default:

@@ -35,10 +35,10 @@ import { alterDomain, createDomain } from "./domain_definitions.ts";
 import { authorizeDropTables, dropAll, dropTables, withDependents } from "./drop_table.ts";
 import { dropFunctions, dropViews } from "./drop_views.ts";
 import {
+  alterFunction,
   authorizeFunction,
   createFunction,
   isFunctionDefinition,
-  renameFunction,
 } from "./function_definitions.ts";
 import { authorizeIndexes, createIndex, dropIndexes, renameIndex } from "./index_definitions.ts";
 import { authorizePartition, definePartition, isPartitionDefinition } from "./moved_partitions.ts";
@@ -292,7 +292,7 @@ export class DefinitionStatements {
       case "create function":
         return createFunction(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "alter function":
-        return renameFunction(node, { principal, namespace }, this.#deps);
+        return alterFunction(node, { principal, namespace }, this.#deps);
       case "drop function":
         return dropFunctions(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create extension":

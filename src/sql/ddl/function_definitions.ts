@@ -38,9 +38,11 @@ import { dependentsOf } from "../names/views.ts";
 import type {
   AlterFunctionStatement,
   CreateFunctionStatement,
+  FunctionClauses,
   FunctionDefinition,
   FunctionName,
   FunctionParameterNode,
+  Name,
   SelectStatement,
   Statement,
 } from "../parse/ast/ast.ts";
@@ -455,14 +457,56 @@ function resultText({ isSet, parameters, returnsName }: Routine): string {
   return JSON.stringify([isSet, outputs.length === 0 ? returnsName : outputs]);
 }
 
-/** Binds ALTER FUNCTION … RENAME TO. Stored SQL that calls the function keeps the former name. */
-export function renameFunction(
-  { name: node, to }: AlterFunctionStatement,
+/**
+ * Binds ALTER FUNCTION against the current catalog.
+ * @throws {DatabaseError}
+ */
+export function alterFunction(
+  { change, name: node }: AlterFunctionStatement,
   call: ViewCall,
   deps: FunctionDeps,
 ): BoundDefinition {
-  const { catalog, clock, live } = deps;
   const found = findFunction(node, functionPlace(call, deps));
+  return change.type === "rename"
+    ? renameFunction(found, change.to, deps)
+    : changeClauses(found, { ...change, node }, deps);
+}
+
+function changeClauses(
+  found: FunctionEntry,
+  { isStrict, node, volatility }: FunctionClauses & { readonly node: FunctionName },
+  { catalog, clock, live, store }: FunctionDeps,
+): BoundDefinition {
+  const { namespace, routine } = found;
+  if (routine.isProcedure === true && (isStrict ?? volatility) !== undefined) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot alter procedure ${namespace}.${found.name}: only a function can be strict or have a volatility`,
+      { position: node._location.start },
+    );
+  }
+  return () => {
+    const changed: FunctionEntry = {
+      ...found,
+      routine: {
+        ...routine,
+        ...(isStrict === undefined ? {} : { isStrict }),
+        ...(volatility === undefined ? {} : { volatility }),
+      },
+      updatedAtMs: clock.nowMs(),
+    };
+    catalog.changeView({ ...changed, changedSeq: store.issueSeq() });
+    live().viewChanged();
+    return `Function ${namespace}.${found.name} altered`;
+  };
+}
+
+/** Renames a function. Stored SQL that calls the function keeps the former name. */
+function renameFunction(
+  found: FunctionEntry,
+  to: Name,
+  { catalog, clock, live }: FunctionDeps,
+): BoundDefinition {
   const { namespace, routine, viewId } = found;
   const position = to._location.start;
   checkObjectName("function", to.name, { position });

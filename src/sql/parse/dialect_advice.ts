@@ -174,10 +174,6 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^delete )▸ (?!f\w{2,4} )/, "write DELETE FROM t WHERE …"],
   [/(?=▸)(?<=^(insert into|delete from) )▸ table\b/, "omit TABLE"],
   [/(?=▸)(?<=^update )▸ from\b/, "write UPDATE t SET price = 1"],
-  [
-    /(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /,
-    "write only the column name after SET: SET price = 1",
-  ],
   // Advice on definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,

@@ -9,9 +9,10 @@ import type {
   CallStatement,
   CreateFunctionStatement,
   DropFunctionStatement,
+  FunctionChange,
+  FunctionClauses,
   FunctionName,
   FunctionParameterNode,
-  FunctionVolatility,
   ParameterMode,
   SelectStatement,
   Statement,
@@ -32,9 +33,7 @@ const ONE_QUERY = "a function is one query: run changes and several statements f
 type Body = Pick<CreateFunctionStatement, "program" | "query" | "source">;
 
 /** The clauses after the parameters, which may come in any order. */
-interface Clauses {
-  isStrict: boolean;
-  volatility: FunctionVolatility;
+interface Clauses extends Mutable<FunctionClauses> {
   language: "plpgsql" | "sql";
   /**
    * The body. A body written as a string is parsed only after all clauses, because its language
@@ -63,7 +62,7 @@ export function parseCreateFunction(
   const { columns, ...result } =
     isProcedure === true ? { isSet: false, columns: [] } : parseResult(cursor);
   const clauses = parseClauses(cursor);
-  const { body: written, isStrict, language, volatility } = clauses;
+  const { body: written, isStrict = false, language, volatility = "volatile" } = clauses;
   if (written === undefined) return cursor.unexpected("AS 'a query'");
   const body = bodyIn(cursor, written, { isProcedure, language });
   return {
@@ -179,12 +178,7 @@ function parseColumns(cursor: Cursor): FunctionParameterNode[] {
 }
 
 function parseClauses(cursor: Cursor): Clauses {
-  const clauses: Clauses = {
-    isStrict: false,
-    volatility: "volatile",
-    language: "sql",
-    body: undefined,
-  };
+  const clauses: Clauses = { language: "sql", body: undefined };
   while (cursor.kind !== Token.end && !cursor.is(";")) {
     if (!acceptBody(cursor, clauses) && !acceptClause(cursor, clauses)) {
       cursor.unexpected("AS 'a query'");
@@ -201,26 +195,43 @@ function acceptBody(cursor: Cursor, clauses: Clauses): boolean {
   return true;
 }
 
-/** Reads one clause. Clauses that only advise PostgreSQL's planner have no effect. */
 function acceptClause(cursor: Cursor, clauses: Clauses): boolean {
-  const volatility = cursor.acceptOneOf("immutable", "stable", "volatile");
-  if (volatility !== undefined) {
-    clauses.volatility = volatility;
-    return true;
-  }
   if (cursor.accept("language")) {
     clauses.language = parseLanguage(cursor);
     return true;
   }
-  if (cursor.accept("strict") || cursor.acceptAll("returns", "null", "on", "null", "input")) {
-    clauses.isStrict = true;
+  return acceptChangeable(cursor, clauses);
+}
+
+/**
+ * Reads a clause that ALTER FUNCTION can change, too. Clauses that only advise PostgreSQL's planner
+ * have no effect.
+ */
+function acceptChangeable(cursor: Cursor, clauses: Mutable<FunctionClauses>): boolean {
+  const { start } = cursor;
+  const volatility = cursor.acceptOneOf("immutable", "stable", "volatile");
+  if (volatility !== undefined) {
+    requireFirst(cursor, clauses.volatility, start);
+    clauses.volatility = volatility;
     return true;
   }
-  if (cursor.acceptAll("called", "on", "null", "input")) {
-    clauses.isStrict = false;
+  const isStrict = acceptStrictness(cursor);
+  if (isStrict === undefined) return acceptAdvice(cursor);
+  requireFirst(cursor, clauses.isStrict, start);
+  clauses.isStrict = isStrict;
+  return true;
+}
+
+/** Returns whether a clause makes a function strict; undefined if there is no such clause. */
+function acceptStrictness(cursor: Cursor): boolean | undefined {
+  if (cursor.accept("strict") || cursor.acceptAll("returns", "null", "on", "null", "input"))
     return true;
-  }
-  return acceptAdvice(cursor);
+  return cursor.acceptAll("called", "on", "null", "input") ? false : undefined;
+}
+
+/** Refuses a clause that contradicts or repeats an earlier one. */
+function requireFirst(cursor: Cursor, earlier: unknown, start: number): void {
+  if (earlier !== undefined) cursor.fail("a clause contradicts or repeats an earlier one", start);
 }
 
 function parseLanguage(cursor: Cursor): Clauses["language"] {
@@ -388,11 +399,26 @@ export function parseAlterFunction(
   const name = { ...parseFunctionNamed(cursor), kind };
   const owned = acceptOwner(cursor, start, { kind: "function", name });
   if (owned !== undefined) return owned;
-  if (!cursor.acceptAll("rename", "to")) {
-    cursor.refuse("ALTER FUNCTION other than RENAME TO and OWNER TO", "CREATE OR REPLACE FUNCTION");
+  const change = parseFunctionChange(cursor);
+  return { type: "alter function", name, change, _location: cursor.since(start) };
+}
+
+function parseFunctionChange(cursor: Cursor): FunctionChange {
+  if (cursor.acceptAll("rename", "to")) return { type: "rename", to: cursor.label(FUNCTION) };
+  if (cursor.is("set") && cursor.isAhead(1, "schema")) {
+    cursor.refuse(
+      "SET SCHEMA of a function",
+      "create the function in the other namespace, and drop this one",
+    );
   }
-  const to = cursor.label(FUNCTION);
-  return { type: "alter function", name, to, _location: cursor.since(start) };
+  const clauses: Mutable<FunctionClauses> = {};
+  do {
+    if (cursor.is("reset")) cursor.refuse("RESET of a function", "set the value before the call");
+    if (!acceptChangeable(cursor, clauses)) {
+      cursor.unexpected("RENAME TO, OWNER TO or a clause such as IMMUTABLE or STRICT");
+    }
+  } while (cursor.kind !== Token.end && !cursor.is(";") && !cursor.accept("restrict"));
+  return { type: "set clauses", ...clauses };
 }
 
 /** Parses the rest of a statement after `DROP FUNCTION`, `DROP PROCEDURE` or `DROP ROUTINE`. */

@@ -44,7 +44,10 @@ test.each([
   [`${HEAD} LANGUAGE sql AS ''`, "a function without a query"],
   ["CREATE FUNCTION app.x(a app.positive) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "app.positive"],
   ["CREATE FUNCTION app.x() RETURNS INT LANGUAGE sql AS 'SELECT 1::app.positive'", "app.positive"],
-  ["ALTER FUNCTION app.half(INT) SET SCHEMA public", "ALTER FUNCTION other than RENAME TO"],
+  ["ALTER FUNCTION app.half(INT) SET SCHEMA public", "SET SCHEMA of a function"],
+  ["ALTER FUNCTION app.half(INT) SET work_mem = 1", "SET of a function"],
+  ["ALTER FUNCTION app.half(INT) STABLE RESET ALL", "RESET of a function"],
+  ["ALTER FUNCTION app.half(INT) SECURITY DEFINER", "SECURITY DEFINER"],
   ["CREATE AGGREGATE app.x(INT) (sfunc = y, stype = INT)", "AGGREGATE"],
 ])("this is refused by name: %s", async (sql, name) => {
   const failure = await refusal(engine, sql);

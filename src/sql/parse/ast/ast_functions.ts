@@ -61,11 +61,21 @@ export interface FunctionName extends QName {
   readonly parameters?: readonly FunctionParameterNode[] | undefined;
 }
 
-/** The statement ALTER FUNCTION name RENAME TO to. */
+/** ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE. */
 export interface AlterFunctionStatement extends AstNode {
   readonly type: "alter function";
   readonly name: FunctionName;
-  readonly to: Name;
+  readonly change: FunctionChange;
+}
+
+export type FunctionChange =
+  | { readonly type: "rename"; readonly to: Name }
+  | ({ readonly type: "set clauses" } & FunctionClauses);
+
+/** The clauses of a function that ALTER FUNCTION can change; undefined if not written. */
+export interface FunctionClauses {
+  readonly isStrict?: boolean | undefined;
+  readonly volatility?: FunctionVolatility | undefined;
 }
 
 /** CALL, which calls a procedure. */

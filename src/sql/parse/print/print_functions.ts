@@ -3,6 +3,7 @@
  */
 import type {
   CreateFunctionStatement,
+  FunctionChange,
   FunctionDefinition,
   FunctionName,
   FunctionParameterNode,
@@ -15,7 +16,7 @@ export function functionText(statement: FunctionDefinition): string {
     case "create function":
       return createText(statement);
     case "alter function":
-      return `ALTER FUNCTION ${functionNameText(statement.name)} RENAME TO ${nameText(statement.to.name)}`;
+      return `ALTER FUNCTION ${functionNameText(statement.name)} ${changeText(statement.change)}`;
     case "drop function": {
       const { cascade, ifExists, names } = statement;
       const ie = ifExists === true ? "IF EXISTS " : "";
@@ -23,6 +24,17 @@ export function functionText(statement: FunctionDefinition): string {
       return `DROP FUNCTION ${ie}${names.map(functionNameText).join(", ")}${behaviour}`;
     }
   }
+}
+
+function changeText(change: FunctionChange): string {
+  if (change.type === "rename") return `RENAME TO ${nameText(change.to.name)}`;
+  const { isStrict, volatility } = change;
+  const words = [
+    ...(volatility === undefined ? [] : [volatility.toUpperCase()]),
+    ...(isStrict === undefined ? [] : [isStrict ? "STRICT" : "CALLED ON NULL INPUT"]),
+  ];
+  // A statement whose clauses all lack an effect needs a clause, too.
+  return words.length === 0 ? "SECURITY INVOKER" : words.join(" ");
 }
 
 function createText(statement: CreateFunctionStatement): string {
