@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ChangeMessage, ServerMessage, SubscribeOptions } from "../../src/protocol/mod.ts";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 
 const QUERY =
   "SELECT id, upper(title) AS u, stars FROM app.notes WHERE stars >= 3 AND title <> 'hide'";
@@ -80,7 +81,7 @@ async function positionOf(id: string): Promise<number> {
   return pong.positions[id] ?? 0;
 }
 
-describe.each(["json", "msgpack"] as const)(
+describe.each(shareOf(["json", "msgpack"] as const, { oneOf: 2 }))(
   "a live query over %s follows every change to its rows",
   (serialization) => {
     beforeAll(async () => {
