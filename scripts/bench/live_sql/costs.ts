@@ -5,7 +5,7 @@
  */
 
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
-import { percentile } from "../../support/statistics.ts";
+import { median, percentile } from "../../support/statistics.ts";
 import { cpuNsOf } from "../compare/process_time.ts";
 import { settled } from "../idle_memory/measure.ts";
 import { type Followers, followTidemark, type Subscribed } from "./tidemark_followers.ts";
@@ -139,28 +139,31 @@ interface FollowerBytes {
 }
 
 /**
- * Returns the memory of each follower, in bytes: how much the memory grows from a number of
- * followers to twice as many. Memory that does not depend on the number of followers cancels out,
- * such as compiled code and the gaps that earlier work has left in the heap. The gaps alone vary by
- * 20 MB. The server must preload `collectPath`.
+ * Returns the memory of each follower, in bytes, while their number doubles in several steps. The
+ * median step counts, because the runtime may return 20 MB of earlier work to the system during any
+ * of them. The server must preload `collectPath`.
  */
 export async function bytesOfFollower(
   server: ServerProcess,
   { count, queryOf }: { count: number; queryOf: (index: number) => Subscribed },
 ): Promise<FollowerBytes> {
-  const first = await follow(server, { count, queryOf });
-  const before = await settled(server, { settleMs: SETTLE_MS });
-  const others = await follow(server, { count, queryOf: (index) => queryOf(count + index) });
-  const after = await settled(server, { settleMs: SETTLE_MS });
-  first.close();
-  others.close();
-  return {
-    all: (after.pss - before.pss) / count,
-    objects: (after.heap.heapSize - before.heap.heapSize) / count,
-  };
+  const opened = [await follow(server, { count, queryOf })];
+  const part = count / MEMORY_STEPS;
+  const all: number[] = [];
+  let last = await settled(server, { settleMs: SETTLE_MS });
+  const firstObjects = last.heap.heapSize;
+  for (let first = count; first < 2 * count; first += part) {
+    opened.push(await follow(server, { count: part, queryOf: (index) => queryOf(first + index) }));
+    const next = await settled(server, { settleMs: SETTLE_MS });
+    all.push((next.pss - last.pss) / part);
+    last = next;
+  }
+  for (const followers of opened) followers.close();
+  return { all: median(all), objects: (last.heap.heapSize - firstObjects) / count };
 }
 
-/** How long it takes until the runtime has returned unused memory. */
+const MEMORY_STEPS = 5;
+
 const SETTLE_MS = 2000;
 
 /** Measures INSERTs into other tables while one large commit goes into a followed table. */
