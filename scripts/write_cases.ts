@@ -51,6 +51,7 @@ import { TEXT_SEARCH } from "./write_cases/text_search.ts";
 import { TRIGGERS } from "./write_cases/triggers.ts";
 import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
+import { XML } from "./write_cases/xml.ts";
 
 /**
  * The files in which a statement may be repeated, because the rows have changed in the meantime.
@@ -117,6 +118,7 @@ const files = [
   SQL_FUNCTIONS,
   TEXT_SEARCH,
   TRIGGERS,
+  XML,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();
 if (programs === undefined) throw new Error("Cannot ask PostgreSQL: it is not installed");

@@ -32,6 +32,7 @@ import {
   TIME,
   TIMESTAMP,
   UUID,
+  XML,
 } from "../../src/types/mod.ts";
 
 /** A type of each kind that an argument can have. */
@@ -58,6 +59,7 @@ const TYPES: readonly DataType[] = [
   { kind: "array", element: TEXT },
   { kind: "range", bound: INT },
   { kind: "multirange", bound: INT },
+  XML,
   ...GEOMETRIC_KINDS.map((kind): DataType => ({ kind })),
 ];
 

@@ -69,6 +69,8 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "22025": ["INVALID_VALUE"],
   "2201B": ["INVALID_VALUE"],
   "22030": ["INVALID_VALUE"],
+  // PostgreSQL reports a wrong XPath as an internal error.
+  XX000: ["INVALID_VALUE"],
 };
 
 /** Returns the error codes that a refusal with this SQLSTATE may have. */

@@ -177,7 +177,10 @@ function castToText(from: DataType, lengthMax: number | undefined, mode: CastMod
   const toText: Caster =
     from.kind === "inet"
       ? (value) => textFromInet("cidr", value as string)
-      : (value) => textFromValue(from, value);
+      : from.kind === "xml"
+        ? // As in PostgreSQL, the text keeps its XML declaration, which the output leaves out.
+          (value) => value
+        : (value) => textFromValue(from, value);
   if (limit === undefined) return toText;
   return (value) => limit(toText(value));
 }

@@ -58,6 +58,8 @@ export type DataType =
   | { readonly kind: "interval" }
   /** A path into JSON documents, as canonical text. */
   | { readonly kind: "jsonpath" }
+  /** An XML document, or the content of an element, as text. Its values have no order. */
+  | { readonly kind: "xml" }
   | { readonly kind: "enum"; readonly enumType: EnumType }
   /** A document's lexemes, and a condition on such lexemes. Both are stored as canonical text. */
   | { readonly kind: "tsvector" }
@@ -154,6 +156,7 @@ export const BYTES: DataType = { kind: "bytes" };
 export const FILE: DataType = { kind: "file" };
 export const INTERVAL: DataType = { kind: "interval" };
 export const JSONPATH: DataType = { kind: "jsonpath" };
+export const XML: DataType = { kind: "xml" };
 export const TSVECTOR: DataType = { kind: "tsvector" };
 export const TSQUERY: DataType = { kind: "tsquery" };
 export const POINT: GeometricType = { kind: "point" };
@@ -263,6 +266,7 @@ export function isStringKind(kind: TypeKind): boolean {
     case "uuid":
     case "file":
     case "jsonpath":
+    case "xml":
     case "tsvector":
     case "tsquery":
     case "timetz":
@@ -288,13 +292,13 @@ export function isGeometric(type: DataType): type is GeometricType {
 }
 
 /**
- * Whether values of a type can be sorted and grouped. Geometric values cannot: their operators `=`
- * and `<`, if any, compare areas or lengths with a tolerance.
+ * Whether values of a type can be sorted and grouped. XML has no operators `=` and `<`. Those of
+ * geometric types, if any, compare areas or lengths with a tolerance.
  */
 export function hasOrder(type: DataType): boolean {
   if (type.kind === "array") return hasOrder(type.element);
   if (type.kind === "row") return type.fields.every((field) => hasOrder(field.type));
-  return !isGeometric(type);
+  return type.kind !== "xml" && !isGeometric(type);
 }
 
 /** Whether values of a type are ranges or sets of ranges. */

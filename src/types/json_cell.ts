@@ -11,15 +11,7 @@ import { DatabaseError } from "../base/errors.ts";
 import { isArrayValue } from "./array_shape.ts";
 import { isLikelyMoment } from "./cast_time.ts";
 import type { DataType, TypeKind } from "./data_type.ts";
-import {
-  BIGINT,
-  BOOLEAN,
-  DOUBLE,
-  isRangeType,
-  typeName,
-  UNKNOWN,
-  UNKNOWN_JSON,
-} from "./data_type.ts";
+import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN, UNKNOWN_JSON } from "./data_type.ts";
 import { isFiniteDate, isFiniteTimestamp, textFromDate, textFromTimestamp } from "./datetime.ts";
 import { textFromDecimal } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
@@ -63,6 +55,7 @@ const WORDS: Readonly<
   file: "File",
   interval: "Text",
   jsonpath: "Text",
+  xml: "Text",
   enum: "Text",
   row: "Json",
   range: "Text",
@@ -114,22 +107,28 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
       return (value) => (value === null ? null : Array.from(value as Uint8Array));
     case "embedding":
       return (value) => (value === null ? null : Array.from(value as Float32Array, shortestFloat));
-    case "interval":
-    case "numeric":
-    case "timetz":
-    case "money":
-    case "inet":
-    case "cidr":
-    case "enum":
-      return textCellMaker(type);
     case "row":
       return (value) => (value === null ? null : jsonTextOf(type, value));
     case "array":
       return arrayCellMaker(cellMakerFor(type.element));
     default:
-      return isRangeType(type) ? textCellMaker(type) : identity;
+      return SENT_AS_TEXT.has(type.kind) ? textCellMaker(type) : identity;
   }
 }
+
+/** Types whose values in memory are not the strings that are sent. */
+const SENT_AS_TEXT: ReadonlySet<TypeKind> = new Set<TypeKind>([
+  "interval",
+  "numeric",
+  "timetz",
+  "money",
+  "inet",
+  "cidr",
+  "xml",
+  "enum",
+  "range",
+  "multirange",
+]);
 
 function textCellMaker(type: DataType): (value: Value) => unknown {
   return (value) => (value === null ? null : textFromValue(type, value));

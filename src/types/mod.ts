@@ -113,6 +113,7 @@ export {
   UNKNOWN_NULL,
   UUID,
   VARBIT,
+  XML,
 } from "./data_type.ts";
 export {
   checkDate,
@@ -446,4 +447,16 @@ export {
   vectorFromTexts,
   vectorFromValues,
 } from "./vector.ts";
+export {
+  checkedXml,
+  continuesXmlName,
+  isXml,
+  parseXml,
+  predefinedEntity,
+  startsXmlName,
+  type XmlForm,
+  type XmlSink,
+  xmlDeclarationOf,
+} from "./xml_parser.ts";
+export { escapedXmlAttribute, escapedXmlText, xmlProlog } from "./xml_text.ts";
 export { zonedTimeOf, zonedTimeValue } from "./zoned_time.ts";

@@ -50,6 +50,8 @@ import { cellsFromRowText, textFromRow } from "./row_text.ts";
 import { textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
 import { textFromTsVector, tsVectorFromText } from "./tsvector.ts";
 import type { Interval, RowValue, Value, Whole } from "./value.ts";
+import { checkedXml } from "./xml_parser.ts";
+import { textFromXml } from "./xml_text.ts";
 import { roundedZonedTime, textFromZonedTime, zonedTimeValue } from "./zoned_time.ts";
 
 /**
@@ -137,7 +139,7 @@ type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal
 function valueOfOneForm(
   type:
     | NumberType
-    | (DataType & { kind: "jsonpath" | "tsvector" | "tsquery" | "uuid" | "bytes" })
+    | (DataType & { kind: "jsonpath" | "xml" | "tsvector" | "tsquery" | "uuid" | "bytes" })
     | AddressType
     | GeometricType
     | (DataType & { kind: "bit" | "money" }),
@@ -157,6 +159,8 @@ function valueOfOneForm(
       return hardwareFromText(type.kind, text);
     case "jsonpath":
       return canonicalPath(text);
+    case "xml":
+      return checkedXml(text, "content");
     case "tsvector":
       return textFromTsVector(tsVectorFromText(checkedText(text)));
     case "tsquery":
@@ -269,6 +273,8 @@ function textFromPlain(type: DataType, value: Value): string {
     case "inet":
     case "cidr":
       return textFromInet(type.kind, value as string);
+    case "xml":
+      return textFromXml(value as string);
     case "range":
     case "multirange":
       return textFromRange(type, value, (bound) => textFromValue(type.bound, bound));

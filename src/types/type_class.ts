@@ -28,6 +28,7 @@ export type TypeClass =
   | "multirange"
   | GeometricKind
   | "jsonpath"
+  | "xml"
   | "row"
   | "tsvector"
   | "tsquery"
@@ -69,8 +70,8 @@ export type TypeOrder =
   | "numeric"
   | "boolean"
   /**
-   * Text, ordered by UTF-8 bytes. Geometric values have no order in SQL, but use this one where
-   * storage and live queries have to tell values apart.
+   * Text, ordered by UTF-8 bytes. Geometric values and XML have no order in SQL, but use this one
+   * where storage and live queries have to tell values apart.
    */
   | "text"
   /** Text, ordered by an ICU collation. */
@@ -114,6 +115,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   file: "json",
   interval: "interval",
   jsonpath: "text",
+  xml: "text",
   enum: "double",
   tsvector: "search",
   tsquery: "search",

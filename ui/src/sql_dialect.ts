@@ -19,13 +19,14 @@ export const KEYWORDS: string =
   "row rows schema schemas select session session_user set shared show similar some start " +
   "storage stream subscribe symmetric system_time table tables tblproperties then ties to " +
   "trailing transaction trim unbounded union unknown update use user using values verbose view " +
-  "when where window with within without";
+  "when where window with within without " +
+  "xmlattributes xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";
 
 export const TYPES: string =
   "bigint bigserial binary bit blob bool boolean box bytea bytes char cidr circle clob date datemultirange daterange datetime dec decimal double " +
   "embedding file float float4 float8 inet int int2 int4 int4multirange int4range int8 int8multirange int8range integer interval json jsonb jsonpath line lseg macaddr macaddr8 mediumint " +
   "money numeric nummultirange numrange nvarchar path point polygon precision real serial smallint smallserial string text time timestamp " +
-  "timestamptz timetz tinyint tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector uuid varbinary varbit varchar vector";
+  "timestamptz timetz tinyint tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector uuid varbinary varbit varchar vector xml";
 
 export const FUNCTIONS: string =
   "abs age any_value approx_count_distinct approx_percentile array_agg array_append " +
@@ -45,7 +46,7 @@ export const FUNCTIONS: string =
   "sha512 sign snowflake_id split_part sqrt starts_with stddev string_agg string_to_array " +
   "strpos substr substring sum to_char to_date to_hex to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector " +
   "translate trunc ts_rank typeof ulid unnest upper uuid_v4 uuid_v7 variance vector_dims vector_norm " +
-  "version width_bucket";
+  "version width_bucket xmlagg xmlcomment xmlconcat xml_is_well_formed xpath xpath_exists";
 
 export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   keywords: `${KEYWORDS} true false null`,

@@ -149,7 +149,7 @@ const TYPES = entries([
   ["n", "the text without the N"],
   ["number", "DECIMAL(10, 2), or BIGINT for whole numbers"],
   ["smallmoney", "DECIMAL(19, 4)"],
-  ["varchar2 nvarchar2 ntext tinytext mediumtext longtext citext long xml", "TEXT"],
+  ["varchar2 nvarchar2 ntext tinytext mediumtext longtext citext long", "TEXT"],
   ["tinyblob mediumblob longblob image raw rowversion", "BYTES"],
   ["datetime2 smalldatetime", "TIMESTAMP"],
   ["datetimeoffset", "TIMESTAMP WITH TIME ZONE"],

@@ -454,6 +454,7 @@ export function requireKeyType(
       return;
     case "json":
     case "jsonpath":
+    case "xml":
     case "tsvector":
     case "tsquery":
     case "embedding":

@@ -55,6 +55,8 @@ import { TEXT_SYNTAX_FUNCTIONS } from "./text/text_syntax.ts";
 import { DATETIME_FUNCTIONS } from "./time/datetime.ts";
 import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
+import { XML_FUNCTIONS } from "./xml/xml_functions.ts";
+import { XML_PATH_FUNCTIONS } from "./xml/xml_paths.ts";
 
 const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...ADVISORY_FUNCTIONS,
@@ -90,6 +92,8 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...TRIGRAM_FUNCTIONS,
   ...BIT_FUNCTIONS,
   ...VECTOR_FUNCTIONS,
+  ...XML_FUNCTIONS,
+  ...XML_PATH_FUNCTIONS,
 ]);
 
 /** Indexes functions by name. Several groups may define overloads of the same name. */

@@ -61,11 +61,19 @@ export function parseSet(cursor: Cursor, start: number): Statement {
     cursor.refuse(`SET ${cursor.word.toUpperCase()}`, INSTEAD_OF_SET.get(cursor.word));
   }
   if (cursor.acceptAll("time", "zone")) return parseSetTimezone(cursor, start);
+  if (cursor.acceptAll("xml", "option")) return parseSetXmlOption(cursor, start);
   const variable = parseVariable(cursor);
   if (!isOwnRole) cursor.expectOneOf("=", "to");
   if (variable.name === "search_path") return useNamespace(cursor, start);
   const set = parseSetValue(cursor);
   return { type: "set", variable, scope, set, _location: cursor.since(start) };
+}
+
+/** Parses the rest of SET XML OPTION, which the SQL standard writes with neither `=` nor TO. */
+function parseSetXmlOption(cursor: Cursor, start: number): Statement {
+  const variable = { name: "xmloption", _location: cursor.since(start) };
+  const set = parseSetValue(cursor);
+  return { type: "set", variable, scope: undefined, set, _location: cursor.since(start) };
 }
 
 /**

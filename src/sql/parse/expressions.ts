@@ -178,6 +178,7 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
   if (cursor.isAhead(hasForm ? 1 : 0, "normalized")) {
     return parseNormalized(cursor, start, { operand, isNot, hasForm });
   }
+  if (cursor.accept("document")) return parseIsDocument(cursor, start, { operand, isNot });
   switch (cursor.expectOneOf("null", "true", "false", "unknown")) {
     case "null":
       return unary(cursor, start, isNot ? "IS NOT NULL" : "IS NULL", operand);
@@ -188,6 +189,20 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
     case "unknown":
       return unary(cursor, start, isNot ? "IS NOT UNKNOWN" : "IS UNKNOWN", operand);
   }
+}
+
+// Makes `x IS [NOT] DOCUMENT`, which is represented as a call of an XML form.
+function parseIsDocument(
+  cursor: Cursor,
+  start: number,
+  { isNot, operand }: { isNot: boolean; operand: Expr },
+): Expr {
+  const _location = cursor.since(start);
+  const name = { name: "is_document", _location };
+  const xml = { kind: "is document" } as const;
+  cursor.setDepth(cursor.depth + 1);
+  const test: Expr = { type: "call", function: name, args: [operand], xml, _location };
+  return isNot ? unary(cursor, start, "NOT", test) : test;
 }
 
 // Parses `x IS [NOT] [form] NORMALIZED`, which is represented as a call of is_normalized.

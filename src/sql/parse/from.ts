@@ -25,6 +25,7 @@ import { parseCollatedType } from "./collations.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 import { startsQuery } from "./primary.ts";
 import { Token } from "./text/lexer.ts";
+import { parseXmlTable } from "./xml.ts";
 
 /** Parses the comma-separated items of FROM into one list. */
 export function parseFromList(cursor: Cursor): From[] {
@@ -138,7 +139,7 @@ function parseSource(cursor: Cursor): From[] {
       ? parseSubquery(cursor, start)
       : isRowsFrom(cursor)
         ? parseRowsFrom(cursor, start)
-        : parseTableFunction(cursor, start, parseFunctionName(cursor));
+        : parseTableFunction(cursor, start);
     item.lateral = true;
     return [item];
   }
@@ -146,7 +147,7 @@ function parseSource(cursor: Cursor): From[] {
   if (isRowsFrom(cursor)) return [parseRowsFrom(cursor, start)];
   const dot = cursor.isAhead(1, ".") ? 2 : 0;
   if (cursor.isAhead(dot + 1, "(") && cursor.isFunctionName()) {
-    return [parseTableFunction(cursor, start, parseFunctionName(cursor))];
+    return [parseTableFunction(cursor, start)];
   }
   return [parseTable(cursor)];
 }
@@ -336,9 +337,9 @@ function acceptOrdinality(cursor: Cursor): true | undefined {
   return cursor.acceptAll("with", "ordinality") ? true : undefined;
 }
 
-function parseTableFunction(cursor: Cursor, start: number, name: QName): Mutable<FromCall> {
+function parseTableFunction(cursor: Cursor, start: number): Mutable<FromCall> {
   countSource(cursor);
-  const call = parseCall(cursor, start, name);
+  const call = parseXmlTable(cursor) ?? parseCall(cursor, start, parseFunctionName(cursor));
   const withOrdinality = acceptOrdinality(cursor);
   const aliasStart = cursor.token;
   const hasAs = cursor.accept("as");

@@ -20,6 +20,7 @@ import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_type
 import { Token } from "./text/lexer.ts";
 import { listOfLiterals } from "./text/literal_nodes.ts";
 import { bitDigits, bytesHex, type Fail, integerText, numericText } from "./text/literals.ts";
+import { parseXmlForm } from "./xml.ts";
 
 /** Parses an operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {
@@ -191,7 +192,11 @@ function parameterIndex(cursor: Cursor, start: number, source: string): number {
 // a call.
 function parseWord(cursor: Cursor): Expr {
   if (cursor.word !== "") {
-    const value = parseValueWord(cursor) ?? parseForm(cursor) ?? parseKeywordForm(cursor);
+    const value =
+      parseValueWord(cursor) ??
+      parseForm(cursor) ??
+      parseXmlForm(cursor) ??
+      parseKeywordForm(cursor);
     if (value !== undefined) return value;
   }
   if (cursor.isFunctionName() && isTypedLiteral(cursor)) return parseTypedLiteral(cursor);

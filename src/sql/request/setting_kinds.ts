@@ -172,7 +172,12 @@ const KINDS: readonly SettingKind[] = [
     "Has no effect: backslashes are escapes only in E'…' strings",
     "on",
   ),
-  word("xmloption", ["content", "document"], "Has no effect: XML is not supported"),
+  only(
+    "xmloption",
+    ["content"],
+    "Text cast to XML may be any content; XMLPARSE (DOCUMENT …) requires a document",
+  ),
+  only("xmlbinary", ["base64"], "Bytes within XML are shown in base64"),
   word(
     "client_min_messages",
     [

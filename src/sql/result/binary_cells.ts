@@ -51,6 +51,7 @@ const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["smallint", 21],
   ["int", 23],
   ["json", 114],
+  ["xml", 142],
   ["float", 700],
   ["double", 701],
   ["date", 1082],

@@ -27,7 +27,7 @@ const OMISSIONS: ReadonlySet<string> = new Set([
 const DOCUMENTED_LIMITS = [
   /is not between 1 and 38|beyond the range of the type|must fit in 32 bits/,
   // The types that PostgreSQL has and Tidemark lacks, as listed in docs/not-yet.md.
-  /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|oid|reg\w+|txid_snapshot|pg_\w+|xid8?|cid|tid|xml|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
+  /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|oid|reg\w+|txid_snapshot|pg_\w+|xid8?|cid|tid|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
   /Cannot find column "(?:tableoid|ctid|oid|[cx]m(?:in|ax))"/,
 ];
 
@@ -72,8 +72,8 @@ const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
 const OMITTED_SUBJECTS = [
   // Matches ranges and multiranges.
   /\b(?:int4|int8|num|date|ts|tstz|text|float\w*|int\w*)_?(?:multi)?range\w*\s*\(|::\w*range\b/i,
-  // Matches large objects, XML, log positions, and cursors used as values.
-  /\blo_\w+\s*\(|\bxml\w+\s*\(|\bpg_lsn\s*\(|\brefcursor\b|\bcursor_to_xml\w*/i,
+  // Matches large objects, tables as XML, log positions, and cursors used as values.
+  /\blo_\w+\s*\(|\b(?:table|query|schema|database)_to_xml\w*|\bpg_lsn\s*\(|\brefcursor\b|\bcursor_to_xml\w*/i,
   // Matches catalog views about foreign data and functions.
   /\binformation_schema\.(?:foreign|user_mapping|routine|parameters|column_column)\w*/i,
   // Matches psql variables that psql's own commands set.

@@ -12,6 +12,7 @@ import {
   TIME,
   TIMESTAMP,
   UUID,
+  XML,
 } from "../../../src/types/mod.ts";
 import {
   type Case,
@@ -430,9 +431,23 @@ const GEOMETRY_CASES: readonly Case[] = [
   ["slope", [shape("point", "0,0"), shape("point", "2,1")], "0.5"],
 ];
 
+const markup = (text: string): Given => of(XML, text);
+
+const XML_CASES: readonly Case[] = [
+  ["xml_is_well_formed", [untyped("<a/>b")], "true", "boolean"],
+  ["xml_is_well_formed_content", [untyped("<a>")], "false"],
+  ["xml_is_well_formed_document", [untyped("<a/>b")], "false"],
+  ["xmlcomment", [untyped(" a ")], "<!-- a -->", "xml"],
+  ["xmlconcat", [markup("<a/>"), nullOf(XML), markup("b")], "<a/>b", "xml"],
+  ["xmlexists", [untyped("//b"), markup("<a/>")], "false", "boolean"],
+  ["xpath", [untyped("/a/@x"), markup('<a x="&lt;"/>')], "{&lt;}", "xml[]"],
+  ["xpath_exists", [untyped("/a"), markup("<a/>")], "true", "boolean"],
+];
+
 export const CASES: readonly Case[] = [
   ...CASES_OF_TEXT,
   ...GEOMETRY_CASES,
+  ...XML_CASES,
   ...RANGE_CASES,
   ...NETWORK_CASES,
   ...MATH,

@@ -97,6 +97,7 @@ const SEEING_NULL = new Set([
   "concat",
   "concat_ws",
   "format",
+  "xmlconcat",
   "quote_nullable",
   "coalesce",
   "nullif",

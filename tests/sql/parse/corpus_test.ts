@@ -117,6 +117,10 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     of: /\bIS (?:NOT )?(?:NF\w+ )?NORMALIZED\b|\bcollation for\b/,
     because: "it is printed as the function that it is, which PostgreSQL has in pg_catalog",
   },
+  {
+    of: /\b(?:PRESERVE|STRIP) WHITESPACE\b/,
+    because: "XML keeps its whitespace either way, so the words are not kept",
+  },
 ];
 
 /** Statements that the library parses incorrectly; `library_oracle_test.ts` explains how. */
@@ -149,6 +153,10 @@ const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }
     because: "the fields of an interval are an alias",
   },
   { of: /\bROW\(/, because: "it is the call of a function" },
+  {
+    of: /\bxml(?:parse|serialize)\(/i,
+    because: "DOCUMENT and CONTENT are the type of a literal",
+  },
   { of: /\bU&['"]/i, because: "it is a column u and an operator" },
   { of: /-[\d.]+::\w+::/, because: "the number that it negates is below one cast only" },
 ];

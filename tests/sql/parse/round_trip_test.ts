@@ -69,6 +69,23 @@ test.each([
   ["a = b is null", "a = b IS NULL"],
   ["a like b escape '!'", "a LIKE b ESCAPE '!'"],
   ["x'0AFF'", "X'0aff'"],
+  [
+    'xmlelement(name "A b", xmlattributes(a, b as c), 1, d)',
+    'XMLELEMENT(NAME "A b", XMLATTRIBUTES(a, b AS c), 1, d)',
+  ],
+  ["xmlelement(name a)", "XMLELEMENT(NAME a)"],
+  ['xmlforest(a, b + 1 as "C")', 'XMLFOREST(a, b + 1 AS "C")'],
+  ["xmlpi(name p, 'x')", "XMLPI(NAME p, 'x')"],
+  ["xmlparse(document a preserve whitespace)", "XMLPARSE(DOCUMENT a)"],
+  ["xmlserialize(content a as varchar(3))", "XMLSERIALIZE(CONTENT a AS VARCHAR(3))"],
+  ["xmlroot(a, version no value)", "XMLROOT(a, VERSION NO VALUE)"],
+  [
+    "xmlroot(a, version '1.1', standalone no value)",
+    "XMLROOT(a, VERSION '1.1', STANDALONE NO VALUE)",
+  ],
+  ["xmlexists('//a' passing by ref (a = b) by value)", "XMLEXISTS('//a' PASSING (a = b))"],
+  ["a is not document", "NOT (a IS DOCUMENT)"],
+  ["(a is document) = b", "(a IS DOCUMENT) = b"],
 ])("expressionToSql, %s is printed as %s", (text, expected) => {
   const tree = parseExpression(text);
   expect(expressionToSql(tree)).toBe(expected);

@@ -491,6 +491,12 @@ export class StatementGenerator {
       () => "FILE('part')",
       () => "CURRENT_USER()",
       () => "normalize(a, NFC)",
+      () => `XMLELEMENT(NAME a, XMLATTRIBUTES(b, ${this.#leaf()} AS c), ${this.expression()})`,
+      () => `XMLFOREST(${this.expression()} AS a, b)`,
+      () => `XMLEXISTS(${this.#leaf()} PASSING ${this.#leaf()})`,
+      () => `XMLROOT(XMLPARSE(CONTENT ${this.#leaf()}), VERSION NO VALUE, STANDALONE YES)`,
+      () => `XMLSERIALIZE(DOCUMENT ${this.#leaf()} AS TEXT)`,
+      () => `(${this.#leaf()} IS NOT DOCUMENT)`,
       () => "CURRENT_TIMESTAMP(3)",
     ];
   }

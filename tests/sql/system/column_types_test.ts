@@ -41,6 +41,7 @@ const TYPES: readonly (readonly [type: string, shown: string])[] = [
   ["point", "point point"],
   ["polygon", "polygon polygon"],
   ["box[]", "ARRAY _box"],
+  ["xml", "xml xml"],
   ["integer[]", "ARRAY _int4"],
   ["varchar(3)[]", "ARRAY _varchar"],
   ["timestamptz[]", "ARRAY _timestamptz"],

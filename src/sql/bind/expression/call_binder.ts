@@ -51,11 +51,12 @@ import { operatorOfCall } from "./operator_calls.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
 import { bindVariadic } from "./variadic_calls.ts";
+import { bindXmlForm } from "./xml_forms.ts";
 
 export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {
   const { name, schema } = call.function;
-  const routine = bindRoutineCall(call, context, bind);
-  if (routine !== undefined) return routine;
+  const own = bindOutsideLibrary(call, context, bind);
+  if (own !== undefined) return own;
   if (schema !== undefined && schema !== SYSTEM_SCHEMA)
     throw unknownFunction(`${schema}.${name}`, [], call);
   if (call.argNames !== undefined) checkNames(call, namedForm(name) ?? namedTableForm(name));
@@ -103,6 +104,15 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     );
   }
   return bindScalar(call, context, bind);
+}
+
+/** Binds a form of SQL/XML or a user-defined function; undefined for any other call. */
+function bindOutsideLibrary(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression | undefined {
+  return bindXmlForm(call, { bind, context }) ?? bindRoutineCall(call, context, bind);
 }
 
 /** Binds a call to a user-defined function; undefined for any other call. */

@@ -28,6 +28,7 @@ import {
   TSQUERY,
   TSVECTOR,
   UUID,
+  XML,
 } from "../../../types/mod.ts";
 import { functionExists } from "../../functions/registry.ts";
 import type { ExprCall } from "../../parse/ast/ast.ts";
@@ -61,6 +62,7 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["jsonb", JSONB],
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
+  ["xml", XML],
 ]);
 
 /** Types that may be called as functions of a date and a time. */

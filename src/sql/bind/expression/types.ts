@@ -43,6 +43,7 @@ import {
   typeName,
   UUID,
   VARBIT,
+  XML,
 } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 import { insteadOfType } from "../other_names.ts";
@@ -88,6 +89,7 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["file", FILE],
   ["interval", INTERVAL],
   ["jsonpath", JSONPATH],
+  ["xml", XML],
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
   ...GEOMETRIC_KINDS.map((kind): [string, DataType] => [kind, { kind }]),

@@ -54,6 +54,7 @@ import { fieldsOfValue, isColumn, valueOfRow } from "../expression/row_values.ts
 import { resolveType } from "../expression/types.ts";
 import { routineRows } from "./routine_calls.ts";
 import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
+import { bindXmlTable } from "./xml_table.ts";
 
 /** The function that yields the changes to a table. It is bound by `changes_binder.ts`. */
 export const CHANGES = "changes";
@@ -108,6 +109,7 @@ function bindOneCall(
   { bind, context }: { bind: Bind; context: ExpressionContext },
 ): Pick<BoundCallItem, "columns" | "functions"> {
   const { name, schema } = item.function;
+  if (item.xml?.kind === "table") return bindXmlTable(item, item.xml, { bind, context });
   const routines = routinesOf(item, context);
   if (routines !== undefined) return boundRoutine(item, alias, { routines, bind, context });
   if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {

@@ -15,6 +15,7 @@ import {
   valueOfRanges,
 } from "../../../types/mod.ts";
 import { canonicalPart, jsonKeyOf } from "../json/json_build.ts";
+import { xmlConcatenated } from "../xml/xml_build.ts";
 import { JsonbObjectState } from "./aggregate_objects.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
@@ -160,6 +161,14 @@ export function arrayState(type: DataType): AggregateState {
   return new CollectState<Value>(
     ([value = null]) => value,
     (items) => (type.kind === "array" ? gatheredArray([...items]) : [...items]),
+  );
+}
+
+/** Creates the state of xmlagg, which puts XML values one after the other. */
+export function xmlState(): AggregateState {
+  return new CollectState<string>(
+    ([value = null]) => (value === null ? undefined : (value as string)),
+    xmlConcatenated,
   );
 }
 

@@ -23,6 +23,7 @@ import {
   MONEY,
   NUMERIC,
   TEXT,
+  XML,
 } from "../../../types/mod.ts";
 import { intersectionOf } from "../operator/operator_range.ts";
 import { ApproximatePercentileState, DistinctState } from "./aggregate_approximate.ts";
@@ -39,6 +40,7 @@ import {
   jsonObjectState,
   rangesState,
   stringState,
+  xmlState,
 } from "./aggregate_collections.ts";
 import { MedianState, ModeState, PercentileState } from "./aggregate_percentiles.ts";
 import type { AggregateForm, AggregateState, BatchGroups } from "./aggregate_state.ts";
@@ -263,6 +265,13 @@ const RESOLVERS = new Map<string, Resolver>([
         create: () => arrayState(type),
       };
     }, TEXT),
+  ],
+  [
+    "xmlagg",
+    ofOne((type) => {
+      if (type.kind !== "xml") return undefined;
+      return { result: XML, keepsOrder: true, gathers: true, create: xmlState };
+    }, XML),
   ],
   ["json_agg", resolveJsonArray(false)],
   ["jsonb_agg", resolveJsonArray(true)],

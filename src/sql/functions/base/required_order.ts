@@ -15,7 +15,10 @@ export function requireOrder(type: DataType, use: string, position?: number): vo
     `Cannot use values of type ${typeName(type)} in ${use}: they have no order and no exact equality`,
     {
       position,
-      hint: "use a number, such as p[0] or p <-> point '(0,0)', or the text, p::text",
+      hint:
+        type.kind === "xml"
+          ? "use the text, p::text"
+          : "use a number, such as p[0] or p <-> point '(0,0)', or the text, p::text",
     },
   );
 }

@@ -37,6 +37,7 @@ export type * from "./ast_tokens.ts";
 export type * from "./ast_topics.ts";
 export type * from "./ast_triggers.ts";
 export type * from "./ast_types.ts";
+export type * from "./ast_xml.ts";
 
 /**
  * The maximum depth of an expression tree. SQL that nests deeper is INVALID_SQL, so tree walks

@@ -11,6 +11,7 @@ import type {
   QName,
   SelectStatement,
 } from "./ast.ts";
+import type { XmlSyntax } from "./ast_xml.ts";
 
 /**
  * Any expression. A parenthesised query is also an expression, represented by the query's node.
@@ -418,6 +419,8 @@ export interface ExprCall extends AstNode {
   /** The sort keys of WITHIN GROUP after the first one (extension). */
   readonly withinGroupThen?: readonly OrderByStatement[] | undefined;
   readonly over?: CallOver | undefined;
+  /** How the arguments of a form of SQL/XML are written (extension). */
+  readonly xml?: XmlSyntax | undefined;
 }
 
 /** A window: `OVER (…)`, `OVER w` or the definition in `WINDOW w AS (…)`. */

@@ -21,6 +21,7 @@ import type {
   UnaryOperator,
 } from "../ast/ast.ts";
 import { isFunctionWord, isNameWord, keywordOf } from "../text/keywords.ts";
+import { xmlText } from "./print_xml.ts";
 
 /** Prints a query without parentheses. */
 export type QueryPrinter = (query: SelectStatement) => string;
@@ -367,6 +368,14 @@ export function callText(call: ExprCall, query: QueryPrinter): string {
   const text = (inner: Expr): string => expressionText(inner, query);
   const { name, schema } = call.function;
   const [first, second] = call.args;
+  if (call.xml !== undefined) {
+    return xmlText(call.xml, call.args, {
+      name: nameText,
+      type: dataTypeText,
+      expression: text,
+      operand: (inner) => operand(inner, POWER_PREDICATE + 1, query),
+    });
+  }
   if (schema === undefined && first !== undefined) {
     if (QUANTIFIERS.has(name)) {
       return `${name.toUpperCase()} ${powerOf(first) < POWER_PRIMARY || !isAnyQuery(first) ? `(${text(first)})` : text(first)}`;
