@@ -67,6 +67,27 @@ const UPDATES: readonly string[] = [
   "UPDATE seen SET numbers[2] = numbers[1] + 1, spot.tags[1] = 't' WHERE nr = 40 RETURNING nr, numbers, spot::text",
 ];
 
+const SHAPES: readonly string[] = [
+  "CREATE TABLE shapes (id INT PRIMARY KEY, p POINT, l LINE, s LSEG, b BOX, c CIRCLE, ps POINT[])",
+  "INSERT INTO shapes VALUES (1, '(1,2)', '{1,2,3}', '[(1,2),(3,4)]', '(3,4),(1,2)', '<(1,2),3>', ARRAY[point '(1,2)', point '(3,4)'])",
+  "INSERT INTO shapes (id, p[0]) VALUES (2, 5) RETURNING p",
+  "UPDATE shapes SET p[0] = 10, p[1] = p[0] - 0.5 WHERE id = 1 RETURNING p",
+  "UPDATE shapes SET l[2] = 7.25 WHERE id = 1 RETURNING l",
+  "UPDATE shapes SET s[1] = '(9,9)', b[0] = point '(8,9)' WHERE id = 1 RETURNING s, b",
+  "UPDATE shapes SET ps[2] = '(0,0)' WHERE id = 1 RETURNING ps",
+  "UPDATE shapes SET p[1] = NULL RETURNING id, p",
+  "UPDATE shapes SET p[2] = 1 WHERE id = 1",
+  "UPDATE shapes SET p[-1] = 1 WHERE id = 1",
+  "UPDATE shapes SET p[2] = 1 WHERE id = 2 RETURNING p",
+  "UPDATE shapes SET p[NULL] = 1 WHERE id = 1",
+  "UPDATE shapes SET s[2] = '(1,1)' WHERE id = 1",
+  "UPDATE shapes SET p[0][1] = 1 WHERE id = 1",
+  "UPDATE shapes SET c[0] = 1 WHERE id = 1",
+  "UPDATE shapes SET p[0] = 'x' WHERE id = 1",
+  "UPDATE shapes SET p[0] = 'Infinity', p[1] = 1e300 WHERE id = 1 RETURNING p",
+  "SELECT p[0], p[1], s[0], s[1], b[0], b[1], l[0], ps[1] FROM shapes ORDER BY id",
+];
+
 export const COLUMN_PARTS: CaseFile = {
   name: "column_parts",
   about: "changes that assign elements, slices and fields of columns",
@@ -76,5 +97,6 @@ export const COLUMN_PARTS: CaseFile = {
     "CREATE TABLE trips (id INT PRIMARY KEY, nums INT[] DEFAULT '{99}', at stop, stops stop[], doc JSONB)",
     ...INSERTS,
     ...UPDATES,
+    ...SHAPES,
   ],
 };

@@ -210,7 +210,7 @@ export {
   slope,
   subtract,
 } from "./geometry_numbers.ts";
-export { checkedLine, lineOfPoints } from "./geometry_text.ts";
+export { checkedLine, lineOfPoints, shapeFromText } from "./geometry_text.ts";
 export {
   hardwareBytes,
   hardwareValue,

@@ -3,13 +3,17 @@
  * `INSERT INTO t (a[1], r.x) …`.
  *
  * A part is reached in steps: the subscripts of an array, a field of a row, the keys of a JSONB
- * value. Several assignments to parts of the same column are applied one after another within one
- * call, which produces a single new value for the column.
+ * value, the position of a number or point in a geometric value. Several assignments to parts of
+ * the same column are applied one after another within one call, which produces a single new value
+ * for the column.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type DataType,
+  type GeometricKind,
+  type GeometricType,
   INT,
+  isGeometric,
   isRowValue,
   JSONB,
   TEXT,
@@ -18,6 +22,11 @@ import {
 } from "../../../types/mod.ts";
 import { type SliceBounds, withElement, withSlice } from "../../functions/array_assign.ts";
 import { elementAt } from "../../functions/base/array_shapes.ts";
+import {
+  coordinateAt,
+  coordinateType,
+  withCoordinate,
+} from "../../functions/geometry/coordinates.ts";
 import { withJsonPart } from "../../functions/json/json_assign.ts";
 import type { Expr, FieldStep, PartStep, Subscript, TargetColumn } from "../../parse/ast/ast.ts";
 import type { ExpressionContext } from "../binding.ts";
@@ -73,6 +82,7 @@ export function requireNoDefault({ name, part }: TargetColumn, value: Expr): voi
 type BoundStep =
   | { readonly kind: "field"; readonly at: number; readonly width: number }
   | { readonly kind: "element" | "member"; readonly places: readonly number[] }
+  | { readonly kind: "coordinate"; readonly shape: GeometricKind; readonly place: number }
   | { readonly kind: "slice"; readonly bounds: readonly BoundsPlace[] };
 
 interface BoundsPlace {
@@ -148,11 +158,12 @@ function addField(path: PartPath, type: DataType, { name, _location }: FieldStep
 
 function addSubscripts(path: PartPath, type: DataType, subscripts: readonly Subscript[]): DataType {
   if (type.kind === "json" && type.binary) return addMember(path, subscripts);
+  if (isGeometric(type)) return addCoordinate(path, type, subscripts);
   if (type.kind !== "array") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot assign to part of ${path.name}: its type is ${typeName(type)}, but ` +
-        "must be an array type or JSONB",
+        "must be an array type, JSONB, or a geometric type with subscripts",
       { position: subscripts[0]?._location.start },
     );
   }
@@ -170,6 +181,27 @@ function addSubscripts(path: PartPath, type: DataType, subscripts: readonly Subs
   );
   path.steps.push({ kind: "slice", bounds });
   return type;
+}
+
+/** Binds the position of a part in a geometric value. */
+function addCoordinate(
+  path: PartPath,
+  type: GeometricType,
+  [subscript, second]: readonly Subscript[],
+): DataType {
+  const part = coordinateType(type);
+  const node = subscript?.type === "index" ? subscript.to : undefined;
+  if (part === undefined || node === undefined || second !== undefined) {
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot assign to part of ${path.name}: its type is ${typeName(type)}, ` +
+        (part === undefined ? "which has no subscripts" : "which takes a single subscript"),
+      { position: (second ?? subscript)?._location.start },
+    );
+  }
+  const place = path.args.push(position(node, path.context)) - 1;
+  path.steps.push({ kind: "coordinate", shape: type.kind, place });
+  return part;
 }
 
 /** Binds the path to a part of a JSONB value, which consists of strings and integers. */
@@ -226,6 +258,11 @@ function withPart(
       const element = others.length === 0 ? null : elementAt(before, positions);
       return withElement(before, positions, withPart(element, others, given));
     }
+    case "coordinate":
+      return withCoordinate(step.shape, before, {
+        part: withPart(coordinateOf(step, before, given), others, given),
+        position: valueOf(step.place),
+      });
     case "member":
       return withJsonPart(before, step.places.map(valueOf), valueOf(given.valueAt));
     case "slice": {
@@ -238,6 +275,19 @@ function withPart(
       return withSlice(before, bounds, valueOf(given.valueAt));
     }
   }
+}
+
+/** Returns the part of a shape to which a step leads; NULL if there is none. */
+function coordinateOf(
+  { place, shape }: Extract<BoundStep, { kind: "coordinate" }>,
+  before: Value,
+  { values }: PartValues,
+): Value {
+  const type = coordinateType({ kind: shape });
+  const at = values[place] ?? null;
+  return type === undefined || before === null || at === null
+    ? null
+    : coordinateAt(type, before, Number(at));
 }
 
 function nulls(width: number): Value[] {

@@ -11,22 +11,17 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
-  type DataType,
   DIMENSIONS_MAX,
-  DOUBLE,
   INT,
   isArrayValue,
   isGeometric,
   isInteger,
   JSONB,
-  numbersOfShape,
-  POINT,
-  shapeValue,
   TEXT,
   typeName,
-  type Value,
 } from "../../../types/mod.ts";
 import { elementAt } from "../../functions/base/array_shapes.ts";
+import { coordinateAt, coordinateType } from "../../functions/geometry/coordinates.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
@@ -106,14 +101,6 @@ function positionsOf(
   );
 }
 
-/** The type that a subscript of each geometric type returns. */
-const COORDINATES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
-  ["point", DOUBLE],
-  ["line", DOUBLE],
-  ["lseg", POINT],
-  ["box", POINT],
-]);
-
 /**
  * Binds a subscript of a geometric value, which selects a coordinate, a coefficient or a point.
  * Parts count from 0.
@@ -123,7 +110,7 @@ function bindCoordinate(
   subscripts: readonly SubscriptExpr[],
   place: BoundPlace,
 ): BoundExpression {
-  const type = COORDINATES.get(shape.type.kind);
+  const type = coordinateType(shape.type);
   const slice = subscripts.find((each) => each.type === "arraySlice");
   if (type === undefined || slice !== undefined) {
     const node = slice ?? subscripts[0];
@@ -149,13 +136,6 @@ function bindCoordinate(
     seesNull: false,
     volatility: "immutable",
   };
-}
-
-function coordinateAt(type: DataType, value: Value, position: number): Value {
-  const numbers = numbersOfShape(value);
-  if (type.kind === "double") return numbers[position] ?? null;
-  const [x, y] = [numbers[2 * position], numbers[2 * position + 1]];
-  return x === undefined || y === undefined ? null : shapeValue("point", { x, y });
 }
 
 interface BoundRange {
