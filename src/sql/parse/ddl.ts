@@ -18,6 +18,7 @@ import type {
   DropNamespaceStatement,
   DropTableStatement,
   DropViewStatement,
+  ExecutePreparedStatement,
   LikedPart,
   Name,
   QName,
@@ -111,7 +112,7 @@ export function parseCreateTable(
   cursor: Cursor,
   start: number,
   { kind, ...persistence }: TablePersistence & { readonly kind: TableKindWord | undefined },
-): CreateTableStatement | CreateTableAsStatement {
+): CreateTableStatement | CreateTableAsStatement | ExecutePreparedStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname("a table");
   const hasNames = cursor.is("(") && (cursor.isAhead(2, ",") || cursor.isAhead(2, ")"));

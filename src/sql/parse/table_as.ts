@@ -5,12 +5,14 @@
 import type {
   CreateTableAsStatement,
   CreateTableStatement,
+  ExecutePreparedStatement,
   SelectFromStatement,
   SelectStatement,
   Statement,
 } from "./ast/ast.ts";
 import { isSelectNode } from "./ast/query_nodes.ts";
 import type { Cursor } from "./cursor.ts";
+import { parseExecute } from "./prepare.ts";
 import { parseQuery } from "./select.ts";
 
 /** The parts of CREATE TABLE that precede AS. */
@@ -20,15 +22,17 @@ type BeforeAs = Pick<
 > &
   Pick<CreateTableAsStatement, "columnNames">;
 
-/** Parses `AS query [WITH [NO] DATA]`. */
+/** Parses `AS { query | EXECUTE name } [WITH [NO] DATA]`. */
 export function parseTableAs(
   cursor: Cursor,
   start: number,
   before: BeforeAs,
-): CreateTableAsStatement {
+): CreateTableAsStatement | ExecutePreparedStatement {
   cursor.expect("as");
   if (cursor.is("execute")) {
-    cursor.refuse("CREATE TABLE … AS EXECUTE", "write the query itself after AS");
+    const execute = parseExecute(cursor, start);
+    const table = { ...before, withData: acceptData(cursor) };
+    return { ...execute, table, _location: cursor.since(start) };
   }
   const query = parseQuery(cursor);
   const withData = acceptData(cursor);

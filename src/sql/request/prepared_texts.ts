@@ -16,6 +16,7 @@ import type {
   QueryStatement,
   Statement,
 } from "../parse/ast/ast.ts";
+import { changesRows, isSelectNode } from "../parse/ast/query_nodes.ts";
 import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
 
 /**
@@ -49,7 +50,7 @@ export function withPrepared(
         if (found === undefined) throw notPrepared(name, statementIndex);
         length += found._location.end - found._location.start;
         if (length > lengthMax) throw tooLong(name, { lengthMax, statementIndex });
-        return executed(found, node, statementIndex);
+        return filling(node, executed(found, node, statementIndex), statementIndex);
       }
       default:
         return node;
@@ -113,6 +114,26 @@ function executed(
   const copy = relocated(statement, _location);
   for (const part of partsOf(copy)) putValues(part, values);
   return copy;
+}
+
+/**
+ * Returns the statement, or CREATE TABLE … AS with it if the EXECUTE fills a table.
+ * @throws {DatabaseError} INVALID_OPERATION
+ */
+function filling(
+  { _location, name, table }: ExecutePreparedStatement,
+  statement: QueryStatement,
+  statementIndex: number,
+): Statement {
+  if (table === undefined) return statement;
+  if (isSelectNode(statement) && !changesRows(statement)) {
+    return { type: "create table as", ...table, query: statement, _location };
+  }
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot fill a table with the rows of "${name.name}": it is not a query`,
+    { position: name._location.start, statementIndex },
+  );
 }
 
 /**

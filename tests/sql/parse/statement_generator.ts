@@ -322,6 +322,8 @@ export class StatementGenerator {
       "PREPARE p (int, text) AS SELECT $1, $2",
       "EXECUTE p (-1, 'a'::text, NULL)",
       "EXECUTE p",
+      "CREATE TABLE t AS EXECUTE p",
+      "CREATE TEMPORARY TABLE t (a, b) AS EXECUTE p (1) WITH NO DATA",
       "DEALLOCATE PREPARE p",
       "DEALLOCATE ALL",
       `DESCRIBE ${table} HISTORY`,

@@ -54,6 +54,24 @@ test("CREATE TABLE AS uses the names, types and rows of its query", async () => 
   }
 });
 
+test("CREATE TABLE AS EXECUTE fills a table with the rows of a prepared query", async () => {
+  const results = await engine.run(
+    `PREPARE few (INT, TEXT) AS SELECT id, t || $2 AS word FROM app.source WHERE id < $1;
+     CREATE TABLE app.executed AS EXECUTE few (3, '!');
+     CREATE TABLE app.unfilled (nr) AS EXECUTE few (3, '?') WITH NO DATA;
+     CREATE TABLE IF NOT EXISTS app.executed AS EXECUTE few (9, '?')`,
+  );
+  expect(results[1]).toMatchObject({
+    message: "Table app.executed created with 2 row(s)",
+    rowCount: 2,
+  });
+  expect(await engine.rows("SELECT id, word FROM app.executed ORDER BY id")).toEqual([
+    [1, "a!"],
+    [2, "b!"],
+  ]);
+  expect(await engine.rows("SELECT nr, word FROM app.unfilled")).toEqual([]);
+});
+
 test("CREATE TABLE AS accepts names, options, WITH NO DATA, IF NOT EXISTS and parameters", async () => {
   await engine.run(
     "CREATE USER TABLE IF NOT EXISTS app.named (a, b) WITH (FLUSH_POLICY = 'rows:10') AS VALUES (1, 'x', TRUE) WITH DATA",
@@ -123,7 +141,10 @@ test("a failure leaves no table", async () => {
     "CREATE TABLE missing.none AS SELECT 1 AS a": "NAMESPACE_NOT_FOUND",
     "CREATE TABLE app.none AS SELECT 1 / (id - 2) AS a FROM app.source": "DIVISION_BY_ZERO",
     "CREATE TABLE app.none (a INT) AS SELECT 1": "UNSUPPORTED_FEATURE",
-    "CREATE TABLE app.none AS EXECUTE p": "UNSUPPORTED_FEATURE",
+    "CREATE TABLE app.none AS EXECUTE p": "OBJECT_NOT_FOUND",
+    "PREPARE p AS DELETE FROM app.source; CREATE TABLE app.none AS EXECUTE p": "INVALID_OPERATION",
+    "PREPARE p AS SELECT $1 AS a; CREATE TABLE app.none AS EXECUTE p": "INVALID_PARAMETER",
+    "PREPARE p AS SELECT 1 / 0 AS a; CREATE TABLE app.none AS EXECUTE p": "DIVISION_BY_ZERO",
   };
   for (const [sql, text] of Object.entries(refused)) {
     expect([sql, await failureText(sql)]).toEqual([sql, expect.stringContaining(text)]);

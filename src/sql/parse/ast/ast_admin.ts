@@ -15,7 +15,7 @@ import type {
   SelectStatement,
   Statement,
 } from "./ast.ts";
-import type { OptionEntry, UserName } from "./ast_definitions.ts";
+import type { CreateTableAsStatement, OptionEntry, UserName } from "./ast_definitions.ts";
 import type { FunctionName } from "./ast_functions.ts";
 
 /** All statements that are neither queries nor definitions. */
@@ -84,11 +84,13 @@ export interface PrepareStatement extends AstNode {
   readonly parameterCount: number;
 }
 
-/** The statement `EXECUTE name [(constant, …)]`. */
+/** The statement `EXECUTE name [(constant, …)]`, alone or after `CREATE TABLE … AS`. */
 export interface ExecutePreparedStatement extends AstNode {
   readonly type: "execute prepared";
   readonly name: Name;
   readonly args: readonly Expr[];
+  /** The table that takes the rows of the query; absent if EXECUTE stands alone. */
+  readonly table?: Omit<CreateTableAsStatement, "_location" | "query" | "type"> | undefined;
 }
 
 export interface DeclareCursorStatement extends AstNode {

@@ -28,7 +28,7 @@ import type {
 } from "../ast/ast.ts";
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
 import { type CursorStatement, cursorText } from "./print_cursors.ts";
-import { definitionText } from "./print_definitions.ts";
+import { definitionText, tableFilledText } from "./print_definitions.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { functionNameText } from "./print_functions.ts";
 import { optionsText } from "./print_options.ts";
@@ -163,8 +163,10 @@ function preparedText(statement: PreparedStatement): string {
   }
   const name = nameText(statement.name.name);
   if (statement.type === "execute prepared") {
-    const { args } = statement;
-    return `EXECUTE ${name}${args.length === 0 ? "" : ` (${args.map(expressionToSql).join(", ")})`}`;
+    const { args, table } = statement;
+    const values = args.length === 0 ? "" : ` (${args.map(expressionToSql).join(", ")})`;
+    const execute = `EXECUTE ${name}${values}`;
+    return table === undefined ? execute : tableFilledText(table, execute);
   }
   const { statement: inner, types } = statement;
   const list = types.length === 0 ? "" : ` (${types.map(dataTypeText).join(", ")})`;

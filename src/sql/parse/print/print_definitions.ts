@@ -142,13 +142,21 @@ export function definitionText(statement: DefinitionStatement): string {
 }
 
 function tableAsText(statement: CreateTableAsStatement): string {
-  const { columnNames, ifNotExists, name, options, query, withData } = statement;
+  return tableFilledText(statement, queryText(statement.query));
+}
+
+/** Prints CREATE TABLE AS with the text of what fills the table. */
+export function tableFilledText(
+  statement: Omit<CreateTableAsStatement, "_location" | "query" | "type">,
+  rows: string,
+): string {
+  const { columnNames, ifNotExists, name, options, withData } = statement;
   const ine = flag(ifNotExists, "IF NOT EXISTS ");
   const columns = columnNames === undefined ? "" : ` (${nameList(columnNames)})`;
   const table = `${ine}${qnameText(name)}${columns}${withOptions(options)}${onCommitText(statement)}`;
   const end = withData ? "" : " WITH NO DATA";
   const kind = tableText(statement.kind, statement.materialized !== undefined);
-  return `CREATE ${persistenceText(statement)}${kind} ${table} AS ${queryText(query)}${end}`;
+  return `CREATE ${persistenceText(statement)}${kind} ${table} AS ${rows}${end}`;
 }
 
 function droppedKindText(statement: DropTableStatement | DropViewStatement): string {
