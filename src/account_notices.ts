@@ -1,6 +1,6 @@
 /**
- * Passes messages to users, such as password reset links, to a program of the operator that sends
- * them. Each message is one request, signed in the same way as the webhooks of topics. In
+ * Passes messages to users, such as password reset links, to a program, run by the operator, that
+ * sends them. Each message is a single request, signed like a topic's webhook requests. In
  * development, where there is no such program, the messages are written to the log.
  *
  * No request waits for a delivery, because the response time would reveal whether an account
@@ -55,8 +55,8 @@ export class AccountNotices {
     const { notice_url: url } = config.auth;
     if (url === undefined) return;
     this.#url = new URL(url);
-    // The operator named this host in the configuration, so it need not be listed in
-    // `webhook_hosts`, too.
+    // The operator named this host in the configuration, so it need not also be listed in
+    // `webhook_hosts`.
     const hosts = new OutboundHosts([...config.security.webhook_hosts, hostOf(this.#url)]);
     this.#post = posting({ clock, hosts });
   }

@@ -1,16 +1,16 @@
 /**
  * Creates one-time links that are sent by mail, either to set a new password after the old one was
- * forgotten or to prove that an address belongs to its user. A program of the operator delivers the
- * links.
+ * forgotten or to prove that an address belongs to its user. The operator's own program delivers
+ * the links.
  *
  *     reset_link ──notice with a token──► mail ──► reset by the token ──► new password, all
  *                                                                         sessions ended
  *     signup, verify_link ──notice───────► mail ──► verify by the token ──► address verified
  *     email ──notice to the new address──► mail ──► verify by the token ──► address changed
  *
- * A token in a link is signed like the tokens of sessions and contains the user's token version, so
- * any new password invalidates the token. A change of the address also invalidates the token,
- * because the token was issued for the old address. The server stores no state for a token.
+ * A token in a link is signed like a session token and contains the user's token version, so any
+ * new password invalidates the token. A change of the address also invalidates the token, because
+ * the token was issued for the old address. The server stores no state for a token.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -71,7 +71,8 @@ const NOTICES_MAX = 3;
 const NOTICES_WINDOW_MS = 3_600_000;
 
 /**
- * The maximum number of accounts whose messages are counted. The counters take up a few megabytes.
+ * The maximum number of accounts for which messages are counted. The counters take up a few
+ * megabytes.
  */
 const COUNTED_MAX = 20_000;
 
@@ -151,7 +152,7 @@ export class AccountLinks {
 
   /**
    * Sends a link to a caller's new address. The caller has to repeat the password. The account
-   * keeps its old address until the link is followed. If the new address belongs to another
+   * keeps its old address until somebody follows the link. If the new address belongs to another
    * account, the response is the same, and the owner of that account gets a message.
    */
   async sendChangeLink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {

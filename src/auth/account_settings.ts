@@ -1,7 +1,7 @@
 /**
- * Defines the operations on accounts that people may perform without an administrator. Every
- * operation is disabled unless the configuration enables it. The error for a disabled operation
- * names the configuration key that would enable it.
+ * Defines the account operations that people may perform without an administrator. Every operation
+ * is disabled unless the configuration enables it. The error for a disabled operation names the
+ * configuration key that would enable it.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -11,8 +11,8 @@ export interface AccountSettings {
   /** The configuration key `auth.guests`. */
   readonly hasGuests: boolean;
   /**
-   * The configuration key `auth.guest_days`: a guest account that has not been used for this many
-   * days is dropped.
+   * The configuration key `auth.guest_days`: the number of days without use after which a guest
+   * account is dropped.
    */
   readonly guestDays: number;
   /** The configuration key `auth.own_password`. */
@@ -23,7 +23,10 @@ export interface AccountSettings {
   readonly hasPasswordReset: boolean;
   /** The configuration key `auth.email_login`: whether a verified address is a login name. */
   readonly isEmailLogin: boolean;
-  /** The configuration key `limits.signups_per_hour`, which includes guests; 0 means no limit. */
+  /**
+   * The configuration key `limits.signups_per_hour`, which also limits new guest accounts; 0 means
+   * no limit.
+   */
   readonly signUpsPerHour: number;
 }
 

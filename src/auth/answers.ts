@@ -12,12 +12,12 @@ export interface Caller {
    */
   readonly isLocal: boolean;
   /**
-   * Whether the `Host` header names this server. After DNS rebinding, for example, it does not.
-   * The default is true.
+   * Whether the `Host` header names this server. It does not after DNS rebinding, for example.
+   * Defaults to true.
    */
   readonly isHostAllowed?: boolean;
   /**
-   * Whether the request URL seems to contain a token. Tokens in URLs are ignored. The default is
+   * Whether the request URL seems to contain a token. Tokens in URLs are ignored. Defaults to
    * false.
    */
   readonly hasTokenInUrl?: boolean;

@@ -1,5 +1,5 @@
 /**
- * Defines audit events: logins, and all changes to rights and accounts. No event contains a
+ * Defines audit events: logins and all changes to rights and accounts. No event contains a
  * password, a token or any other secret.
  */
 import type { Caller } from "./answers.ts";

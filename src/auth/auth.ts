@@ -49,7 +49,7 @@ export interface AuthSettings {
   readonly accessLifetimeSeconds: number;
   readonly refreshLifetimeSeconds: number;
   readonly allowRemoteSetup: boolean;
-  /** Whether setup requires the code that the server prints when it starts. */
+  /** Whether setup requires the code that the server prints at startup. */
   readonly hasSetupCode: boolean;
   /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
@@ -69,16 +69,16 @@ export interface AuthOptions {
   random: Random;
   log: Log;
   settings: AuthSettings;
-  /** Receives the audit events of logins and of other actions that no SQL statement performs. */
+  /** Receives the audit events for logins and for other actions that no SQL statement performs. */
   onAudit: OnAudit;
   /** Receives messages to users, which a program of the operator delivers. */
   onNotice: OnNotice;
 }
 
 /**
- * Password hashes and syncs of the log share the runtime's thread pool, which has one thread per
- * core. One thread is kept free of hashes, because otherwise a login would delay every commit: on
- * a 2-core machine, two concurrent hashes raised the median fdatasync time from 0.14 ms to 22 ms,
+ * Password hashing and log syncs share the runtime's thread pool, which has one thread per core.
+ * One thread never computes hashes, because otherwise a login could delay every commit: on a
+ * 2-core machine, two concurrent hashes raised the median fdatasync time from 0.14 ms to 22 ms,
  * whereas a single hash did not affect it.
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
@@ -187,8 +187,7 @@ export class Auth {
   }
 
   /**
-   * The code that setup requires, which is printed when the server starts; undefined if no code is
-   * required.
+   * The code that setup requires, which is printed at startup; undefined if no code is required.
    */
   get setupCode(): string | undefined {
     return this.#setup.code;
@@ -246,7 +245,8 @@ export class Auth {
   }
 
   /**
-   * Ends the session of a token, or all sessions of its user. An invalid token is not an error.
+   * Ends the session to which a token belongs, or all sessions of its user. An invalid token is
+   * not an error.
    */
   logout(
     token: string | undefined,
@@ -336,21 +336,21 @@ export class Auth {
   }
 
   /**
-   * Returns the last time that the user used a token, accurate to a second; undefined if the user
-   * never has.
+   * Returns when the user last used a token, accurate to a second; undefined if the user has never
+   * used one.
    */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
   }
 
-  /** Returns the last time that a service token was used; undefined if it never was. */
+  /** Returns when a service token was last used; undefined if it has never been used. */
   lastUseMs(token: ServiceTokenEntry): number | undefined {
     return this.#lastSeen.tokenTimeMsOf(token);
   }
 
   /**
-   * Writes the times when users were last seen to the catalog. Returns whether there are more
-   * times to write.
+   * Writes to the catalog when each user was last seen. Returns whether there are more times to
+   * write.
    */
   keepSeen(): boolean {
     return this.#lastSeen.keep();
@@ -504,7 +504,7 @@ export class Auth {
   }
 
   /**
-   * Registers a listener, which is called for every revoked session in the same tick. Returns a
+   * Registers a listener, which is called in the same tick for every revoked session. Returns a
    * function that removes the listener.
    */
   onRevoked(listener: OnRevoked): () => void {
@@ -512,7 +512,7 @@ export class Auth {
   }
 
   /**
-   * Registers a listener, which is called for every dropped user in the same tick, once the user's
+   * Registers a listener, which is called in the same tick for every dropped user, once the user's
    * sessions have ended. Returns a function that removes the listener.
    */
   onDropped(listener: OnDropped): () => void {
@@ -520,7 +520,7 @@ export class Auth {
   }
 }
 
-/** Creates the objects that deal with external issuers and their users. */
+/** Creates the objects that handle external issuers and their users. */
 function externalParts(
   { accounts, oidc }: AuthSettings,
   shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit"> &

@@ -69,17 +69,16 @@ const FILE_URL_SECONDS_MAX = 7 * 86_400;
 const EXTERNAL_FILE_URL_SECONDS = 3600;
 
 /**
- * The cached result of checking a token. The account and the revocations are checked again after
- * any change to an account or a revocation. A login changes an account, so it invalidates all
- * entries.
+ * The cached result of a token check. The account and the revocations are checked again after any
+ * change to an account or a revocation. A login changes an account, so it invalidates all entries.
  */
 interface RecentUse {
   readonly principal: Principal;
   /** Returns whether the session and the account still exist, regardless of the token's expiry. */
   readonly isStanding: () => boolean;
   /**
-   * The catalog's version of the accounts. While this version is unchanged, a token can become
-   * invalid only by expiring.
+   * The catalog's version number for accounts. While it is unchanged, a token can become invalid
+   * only by expiring.
    */
   readonly accessVersion: number;
   /** When the use of the token was last recorded, in Unix milliseconds. */
@@ -88,17 +87,15 @@ interface RecentUse {
 
 type UsedToken = TokenClaims | ServiceTokenEntry | ExternalToken;
 
-/**
- * The minimum interval between two updates of the time when a user was last seen, in milliseconds.
- */
+/** The minimum interval, in milliseconds, between two updates of a user's last-seen time. */
 const SEEN_EXACT_MS = 1000;
 
 export class Bearers {
   readonly #options: BearersOptions;
   readonly #recent = new WeakMap<UsedToken, RecentUse>();
   /**
-   * For each principal, the use of a token for which it was created, even if there have been newer
-   * uses.
+   * For each principal, the token use for which the principal was created, even if the token has
+   * been used again since.
    */
   readonly #useOf = new WeakMap<Principal, RecentUse>();
 
@@ -264,8 +261,8 @@ export class Bearers {
         fileUrlKey: fileUrlKey(
           secret,
           { kind: "login", userId, sessionId, tokenVersion, role, ...kept },
-          // A URL must not outlive the record that its session has ended. That record is removed
-          // once the session's newest tokens have expired.
+          // A URL must not outlive the record of its session's end, which is removed once the
+          // session's newest tokens have expired.
           { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
         ),
       },
@@ -344,7 +341,8 @@ export class Bearers {
   }
 
   /**
-   * Returns the user of a token, creating the account if necessary and allowed.
+   * Returns the user to whom a token belongs, creating the account if that is necessary and
+   * allowed.
    * @throws {AuthError}
    */
   #userOfExternal(token: ExternalToken, caller: Caller): UserEntry | undefined {
@@ -359,7 +357,8 @@ export class Bearers {
   }
 
   /**
-   * Returns the user of a token, even if the token has expired; undefined if the session has ended.
+   * Returns the user to whom a token belongs, even if the token has expired; undefined if the
+   * session has ended.
    */
   #standingUserOf({ identity, sessionId }: ExternalToken): UserEntry | undefined {
     const { catalog, providerUsers } = this.#options;

@@ -9,7 +9,8 @@
  *                  └──keys, signature──► stored ──► find(token)
  *
  * Invariants:
- * - A token is found only if its issuer signed it for this server. The caller checks its times.
+ * - `find` returns a token only if its issuer signed it for this server. The caller checks the
+ *   token's times.
  * - A token is verified again after its issuer's keys have been fetched again, so it becomes
  *   invalid together with its key.
  * - Tokens are stored by their full text, so a token with a different signature is a different
@@ -127,8 +128,8 @@ function acceptedToken(
   const isAcceptable =
     payload["iss"] === provider.issuer &&
     (audience === undefined || isFor(payload, audience)) &&
-    // A token bound to a key of its holder is refused, because this server does not check proof of
-    // possession of that key.
+    // A token bound to a key of its holder is refused, because this server does not verify that
+    // the sender holds the key.
     payload["cnf"] === undefined &&
     // A token with an `events` claim reports a logout or an account change; it is not a bearer
     // token.
@@ -158,7 +159,7 @@ function issuerIn(token: string): string | undefined {
   try {
     return decodeJwt(token).iss;
   } catch {
-    // Text that is not a token has no issuer. The caller refuses the text.
+    // A string that is not a token has no issuer. The caller refuses the string.
     return undefined;
   }
 }

@@ -77,7 +77,7 @@ export function signedFileUrl(
 
 /**
  * Returns the name that is signed, in place of a file id, for the download of an export. No file
- * has such an id.
+ * has this name as its id.
  */
 export function exportAccessName(exportId: string): string {
   return `export ${exportId}`;
@@ -135,7 +135,7 @@ function sessionFrom(text: string): FileUrlSession | undefined {
   try {
     parts = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // This server did not sign a string that is not JSON. The caller refuses the string.
+    // A string that is not JSON was not signed by this server. The caller refuses the string.
     return undefined;
   }
   if (!Array.isArray(parts)) return undefined;

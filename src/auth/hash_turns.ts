@@ -32,8 +32,8 @@ interface Waiting {
 type Lane = Map<string, Waiting[]>;
 
 /**
- * The maximum number of waiting hashes. They keep one core busy for about twelve seconds, which is
- * as long as any caller should have to wait.
+ * The maximum number of waiting hashes. Computing this many keeps one core busy for about twelve
+ * seconds, the longest that any caller should have to wait.
  */
 const WAITING_MAX = 400;
 
@@ -102,7 +102,8 @@ export class HashTurns {
 }
 
 /**
- * Removes the first waiting hash of the next sender in rotation, and moves that sender to the end.
+ * Removes the first waiting hash of the next sender in the rotation, and moves that sender to the
+ * end.
  */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {

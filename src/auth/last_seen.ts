@@ -17,8 +17,8 @@ export interface LastSeenOptions {
 }
 
 /**
- * The maximum number of users whose times are written in a single transaction, which runs within
- * one tick.
+ * The maximum number of users whose times are written in a single transaction. Each transaction
+ * runs within one tick.
  */
 const TOLD_AT_ONCE_MAX = 1000;
 
@@ -48,7 +48,7 @@ export class LastSeen {
    */
   tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
     const usedMs = this.#tokenTimes.get(name);
-    // An earlier time belongs to a previous token with the same name.
+    // An earlier use belongs to a previous token with the same name.
     return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
@@ -58,7 +58,7 @@ export class LastSeen {
    */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
-    // An earlier time belongs to a previous account with the same name.
+    // An earlier use belongs to a previous account with the same name.
     return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
   }
 

@@ -46,7 +46,7 @@ const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;
 
-/** The maximum number of entries of each kind. They take up to about 20 MB. */
+/** The maximum number of entries of each kind. They take up about 20 MB at most. */
 const ENTRIES_MAX = 100_000;
 
 /** The recent failed logins with a user name. */
@@ -85,8 +85,8 @@ export class LoginGuard {
   readonly #lockMs: number;
   readonly #pairs = new Map<string, Failures>();
   /**
-   * The times of the failed logins for a name or a known device, the newest last. No more times are
-   * kept than are needed to lock the name or the device.
+   * The times of the failed logins for a name or a known device, the newest last. Only as many
+   * times are kept as it takes to lock the name or the device.
    */
   readonly #times = new Map<string, number[]>();
   /** For each user, the senders from which that user has logged in. */
@@ -100,8 +100,8 @@ export class LoginGuard {
   }
 
   /**
-   * Identifies the origin of a login.
-   * @param sessionId The session in the token that the device presents from an earlier login.
+   * Returns the attempt to log in with a name from an address.
+   * @param sessionId The session of the earlier login whose token the device presents.
    */
   attempt(name: string, address: string, sessionId?: string): Attempt {
     if (sessionId !== undefined) return { name, from: `session ${sessionId}`, isKnown: true };

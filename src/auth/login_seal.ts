@@ -21,7 +21,7 @@ export interface BegunLogin extends LoginSecrets {
   readonly untilMs: number;
 }
 
-/** The longest that a login through a provider may take, from beginning to end. */
+/** The longest that a login through a provider may take from beginning to end, in seconds. */
 export const LOGIN_SECONDS = 600;
 
 export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {

@@ -2,8 +2,8 @@
  * Logs users in: checks the name and the password, and starts a session.
  *
  * A wrong name and a wrong password lead to the same response after the same time. Every outcome
- * is audited, unless the attempt is refused before a password is compared because there were too
- * many attempts from its address or with its name. Such an attempt reveals nothing.
+ * is audited, with one exception: an attempt that is refused, before its password is compared,
+ * because of too many attempts from its address or with its name. Such an attempt reveals nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";

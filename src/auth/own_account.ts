@@ -73,9 +73,9 @@ export class OwnAccount {
   }
 
   /**
-   * Drops the caller's own account. The account's rows are erased after the same period as after
-   * DROP USER. A guest needs no proof of identity, a user with a password has to repeat it, and
-   * any other user must have recently logged in through a provider.
+   * Drops the caller's own account. The account's rows are erased after the same delay as for DROP
+   * USER. A guest needs no proof of identity, a user with a password has to repeat it, and any
+   * other user must have recently logged in through a provider.
    *
    * @throws {AuthError}
    */
@@ -113,8 +113,8 @@ export class OwnAccount {
   #requireNewLogin(principal: Principal, body: unknown): void {
     const { clock, providerLogins } = this.#options;
     const { sessionId } = principal;
-    // A provider may renew a bearer token without involving the user, so the age of such a token
-    // does not show when the user logged in.
+    // A provider may renew a bearer token without involving the user, so the token's age does not
+    // show when the user logged in.
     const loginMs = isExternalSession(sessionId) ? undefined : beginningMsOf(sessionId);
     if (loginMs !== undefined && clock.nowMs() - loginMs < NEW_LOGIN_MS) return;
     if (bodyFields(body)["code"] === undefined) {

@@ -4,8 +4,8 @@
  *
  * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1). Computing one takes about
  * 30 ms of a core's time, off the event loop, so only a few hashes run at a time. The number of
- * waiting hashes is limited, and their senders are served in rotation, so a flood of logins slows
- * down only logins from the same sender.
+ * waiting hashes is limited, and senders are served in rotation, so a flood of logins slows down
+ * only logins from the same sender.
  */
 import { assert } from "../base/assert.ts";
 import { AuthError } from "./auth_error.ts";
@@ -13,7 +13,9 @@ import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /** The minimum length in code points. The maximum length is also in code points. */
+  /**
+   * The minimum length of a password, in code points. The maximum length is also in code points.
+   */
   readonly lengthMin: number;
   readonly lengthMax: number;
   /**
@@ -90,7 +92,7 @@ export class PasswordHasher {
   }
 
   /**
-   * Hashes a password, as soon as few enough hashes are being computed.
+   * Hashes a password once few enough other hashes are being computed.
    * @throws {AuthError} rate_limited if too many are already waiting.
    */
   hash(given: string, turn: HashTurn): Promise<string> {
@@ -105,7 +107,7 @@ export class PasswordHasher {
   }
 
   /**
-   * Compares a password with a hash. Without a hash, the comparison takes just as long.
+   * Compares a password with a hash. If there is no hash, the call takes just as long.
    *
    * @param hash Undefined for a user who does not exist or has no password.
    * @throws {AuthError} rate_limited if too many are already waiting.

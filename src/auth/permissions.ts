@@ -3,10 +3,10 @@
  * matrix, and the matrix for EXECUTE AS. The SQL layer calls these functions each time a statement
  * runs, and no other code decides whether a statement is allowed.
  *
- * - Anything that no row of a matrix allows is refused.
- * - For objects in a namespace, the namespace's owner has the rights in the rows marked `owner`.
- *   Inside EXECUTE AS, ownership does not apply: the caller has the identity of the target user
- *   with the role `user`.
+ * - Access that no row of a matrix allows is refused.
+ * - The owner of a namespace has the rights in the rows marked `owner` to all objects in the
+ *   namespace. Inside EXECUTE AS, ownership does not apply: the caller has the identity of the
+ *   target user with the role `user`.
  * - Rows of USER and STREAM tables are separated by owner number elsewhere: all users may read and
  *   write their *own* rows.
  * - In a RESTRICTED table, policies decide about each row for the roles `user` and `service`. If a
@@ -240,7 +240,7 @@ interface RuledCatalog {
   readonly namespace: (name: string) => NamespaceEntry | undefined;
 }
 
-/** Returns whether policies decide which rows of a table a caller may use. */
+/** Returns whether policies decide which rows of a table a caller may access. */
 export function isRuledFor(
   principal: Principal,
   table: TableEntry,
@@ -403,8 +403,8 @@ export function requireDrop(
  * Requires that the caller's token covers everything that depends on the object being changed or
  * dropped. With CASCADE, a role that may drop an object may drop its dependents in every
  * namespace, but a token is limited to its namespaces. The error does not name objects in other
- * namespaces. This check must therefore run before the errors for definitions without CASCADE,
- * which do name the dependents.
+ * namespaces. This check must therefore run before the check that refuses a change without
+ * CASCADE, whose error names the dependents.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -445,8 +445,8 @@ export interface TableRight extends ErrorDetails {
 /**
  * Applies the matrix for EXECUTE AS.
  *
- * @param target The target user. Its role is undefined for an id without an account, which is
- *   treated as the role `user`.
+ * @param target The target user. The role is undefined for an id without an account; the id then
+ *   has the role `user`.
  */
 export function mayExecuteAs(
   actor: { readonly userId: string; readonly role: Role },
@@ -563,8 +563,8 @@ const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
 };
 
 /**
- * Returns the lowest role that may write and alter a table in a namespace that the caller does not
- * own.
+ * Returns the lowest role that may write to a table, and alter it, in a namespace that the caller
+ * does not own.
  */
 function writerOf(table: TableEntry): Role {
   const level = accessLevelOf(table);

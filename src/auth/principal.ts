@@ -52,7 +52,7 @@ export interface Principal {
   readonly claims?: Readonly<Record<string, string>> | undefined;
   /** The id of the login session, which can be revoked; empty for internal callers. */
   readonly sessionId: string;
-  /** When the token expires, in Unix milliseconds; absent if it never expires. */
+  /** When the token expires, in Unix milliseconds; absent if it does not expire. */
   readonly tokenEndMs?: number;
   /**
    * The limits of a service token, which also apply inside EXECUTE AS; absent if the caller's token

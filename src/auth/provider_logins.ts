@@ -79,7 +79,7 @@ export interface LoginReturn {
   readonly callbackUrl: string;
 }
 
-/** The redirect and the cookies with which the server responds to a step of a login. */
+/** The server's response to a step of a login: a redirect and cookies. */
 export interface LoginStep {
   readonly location: string;
   /** The value of the login cookie, if a login has started. */
@@ -115,7 +115,7 @@ interface OneTimeCode {
 const CODE_MS = 60_000;
 
 /**
- * The maximum number of unused codes. They take up a few megabytes. When there are more, the
+ * The maximum number of unused codes. This many take up a few megabytes. Beyond the limit, the
  * oldest code is dropped.
  */
 const CODES_MAX = 10_000;
@@ -209,8 +209,8 @@ export class ProviderLogins {
 
   /**
    * Links the caller's own account to the person identified by a code. Because the link is another
-   * way into the account, a user with a password has to repeat it. Any other user, except a guest,
-   * has to give the code of a login that is already linked.
+   * way into the account, a user with a password has to enter it again. Any other user, except a
+   * guest, has to give the code of a login whose link already exists.
    *
    * @throws {AuthError}
    */
@@ -239,7 +239,7 @@ export class ProviderLogins {
     return { message: `The account is linked to ${identity.provider.settings?.label ?? "it"}` };
   }
 
-  /** Returns the links of the caller's own account. */
+  /** Returns the provider links of the caller's own account. */
   links({ userId }: Principal): AccountLinksBody {
     const user = this.#options.catalog.accounts.user(userId);
     const links = user === undefined ? [] : linksOf(user);
@@ -251,7 +251,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Removes a link of the caller's own account, and ends the sessions that began with it.
+   * Removes a link from the caller's own account, and ends the sessions that were started through
+   * it.
    *
    * @throws {AuthError}
    */

@@ -42,7 +42,8 @@ interface EndedByToken {
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /**
- * The maximum length that OpenID Connect defines for subjects. It is applied to every text claim.
+ * The maximum length that OpenID Connect defines for a subject. Here, it applies to every text
+ * claim.
  */
 const TEXT_LENGTH_MAX = 255;
 

@@ -24,14 +24,14 @@ export interface ProviderSession {
 }
 
 /**
- * The number of characters in a key. They encode 96 bits of a hash, too many for anyone to find
- * two texts with the same key.
+ * The number of characters in a key. They encode 96 bits of a hash, so nobody can find two texts
+ * with the same key.
  */
 const KEY_CHARS = 16;
 
 /**
- * How long a provider's token is accepted after it was issued, at most. The end of a session is
- * remembered for at least this long, so that no token can outlive the end of its session.
+ * The maximum time, in seconds, for which a provider's token is accepted after it was issued. The
+ * end of a session is remembered for at least this long, so that no token can outlive its session.
  */
 const TOKEN_SECONDS_MAX = 30 * 86_400;
 
@@ -39,7 +39,7 @@ const TOKEN_SECONDS_MAX = 30 * 86_400;
 const ENDED = "provider ";
 
 /**
- * Returns the last part of the id of a session that belongs to a person.
+ * Returns the last part of the session id for a person's session.
  *
  * @param beganAtMs When the session began, in Unix milliseconds.
  */
@@ -108,7 +108,7 @@ export function endProviderSessions(
 function keysOf({ link, session, subject }: ProviderSession): string[] {
   if (session === undefined) return subject === undefined ? [] : [personKey(link, subject)];
   const keys = [sessionKey({ link, subject, session })];
-  // A session whose ID token contained no session id ends with every logout of its person.
+  // A session whose ID token contained no session id ends with any logout of its person.
   if (subject !== undefined) keys.push(sessionKey({ link, subject, session: undefined }));
   return keys;
 }

@@ -132,7 +132,7 @@ export class ProviderUsers {
     return changed;
   }
 
-  /** Removes a link from an account, and ends the sessions that began with it. */
+  /** Removes a link from an account, and ends the sessions that were started through it. */
   unlink(user: UserEntry, link: AccountLink, caller: Caller): void {
     const { catalog } = this.#options;
     const text = linkText(link.provider, link.subject);

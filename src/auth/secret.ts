@@ -9,8 +9,8 @@
  *                     0    32  the secret
  *                    32 4 u32 CRC-32 of the secret, little-endian; absent in an older form
  *
- * The checksum detects whether the stored secret has changed on disk, which would silently end
- * every session.
+ * The checksum detects a change to the stored secret on disk. Such a change would otherwise
+ * silently end every session.
  */
 
 import { crc32 } from "../base/checksum.ts";
@@ -25,7 +25,7 @@ const SECRET_BYTES_MIN = 32;
 /** The size of the file, in bytes. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** A problem with the secret, given the address on which the server listens. */
+/** A problem with the secret on the address on which the server listens. */
 export interface SecretFault {
   /** Whether the problem must prevent the server from starting. */
   readonly isFatal: boolean;
@@ -141,7 +141,10 @@ function withChecksum(secret: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Writes the file atomically. Like every file of a `Disk`, it can be read only by its owner. */
+/**
+ * Writes the file atomically. Like every file created through a `Disk`, it is readable only by its
+ * owner.
+ */
 function writeSecret(
   disk: Disk,
   { dataPath, path, secret }: { dataPath: string; path: string; secret: Uint8Array },

@@ -21,8 +21,8 @@ const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 
 /**
- * Random bytes greater than or equal to this value are discarded, because they would make the
- * first digits more likely.
+ * Random bytes greater than or equal to this value are discarded. Otherwise, the first digits
+ * would be more likely than the others.
  */
 const FAIR_BYTES = 256 - (256 % DIGITS.length);
 

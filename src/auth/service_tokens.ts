@@ -1,6 +1,6 @@
 /**
- * Manages service tokens: long-lived tokens for programs. Each token acts as one user; if it has
- * scopes, it has fewer rights than the user.
+ * Manages service tokens: long-lived tokens for programs. Each token acts on behalf of one user; a
+ * token with scopes has fewer rights than the user.
  *
  * The catalog stores only the hash of a token, so its secret is known only to the caller who
  * created it. A token stops working on DROP TOKEN, on DROP USER or when it expires. A new password
@@ -200,8 +200,8 @@ export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenS
 }
 
 /**
- * Refuses service tokens, because a program with such a token is not the person to whom the account
- * belongs.
+ * Refuses service tokens, because a program with such a token is not the person who owns the
+ * account.
  */
 export function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;

@@ -67,7 +67,7 @@ export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVer
 
 export class Sessions {
   readonly #options: SessionsOptions;
-  /** When this process retired each refresh token, on the monotonic clock, in ascending order. */
+  /** When this process retired each refresh token, on the monotonic clock, oldest first. */
   readonly #retiredMs = new Map<string, number>();
 
   constructor(options: SessionsOptions) {
@@ -109,8 +109,8 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for new tokens of the same session, and retires the parent token,
-   * from which the given token was obtained.
+   * Exchanges a refresh token for new tokens of the same session, and retires the token's parent,
+   * for which it was issued.
    *
    * @throws {AuthError} unauthorized
    */
@@ -129,9 +129,9 @@ export class Sessions {
   }
 
   /**
-   * Returns whether the use of a token indicates theft: the token was retired, or another
-   * successor of its parent was used first, longer ago than parallel refreshes in one browser
-   * would explain.
+   * Returns whether the use of a token indicates theft. It does if either the token was retired or
+   * another successor of its parent was used first, and this happened longer ago than parallel
+   * refreshes in one browser would explain.
    */
   #isStolen({ parentId, tokenId }: TokenClaims): boolean {
     const { catalog } = this.#options;
@@ -177,7 +177,7 @@ export class Sessions {
   }
 
   /**
-   * Ends a session, which may also be that of a token signed by an external issuer.
+   * Ends a session, including the session of a token signed by an external issuer.
    *
    * @param user The user; undefined if the session has already ended.
    */
@@ -233,8 +233,8 @@ export class Sessions {
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     if (parentId === undefined || catalog.revocations.isRevoked(parentId)) return;
-    // The revocation is kept until the new token expires. The parent was issued earlier, so it has
-    // expired by then.
+    // The revocation is kept until the new token expires. The parent was issued earlier, so it
+    // will have expired by then.
     catalog.revocations.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
       successorId: tokenId,
     });

@@ -64,7 +64,7 @@ export const EMAIL_LENGTH_MAX = 320;
 export class Setup {
   readonly #options: SetupOptions;
   #last: Promise<unknown> = Promise.resolve();
-  /** The setup code of this process. A new code is created at each start. */
+  /** The setup code of this process. Each start of the server creates a new code. */
   readonly #code: string | undefined;
 
   constructor(options: SetupOptions) {
@@ -252,7 +252,10 @@ function newCode(random: Random): string {
   return Array.from({ length: CODE_GROUPS }, group).join("-");
 }
 
-/** Compares two codes, ignoring case and any spaces and hyphens, because people leave them out. */
+/**
+ * Compares two codes, ignoring case, spaces and hyphens, because people type codes in different
+ * ways.
+ */
 function isSameCode(given: string, code: string): boolean {
   const [left, right] = [given, code].map((text) => {
     const letters = text.toUpperCase().replace(/[\s-]/g, "");

@@ -41,7 +41,8 @@ export class SignUpRate {
   }
 
   /**
-   * Consumes one attempt. For callers on this machine, only the limit for all addresses applies.
+   * Consumes one attempt. Callers on this machine are subject only to the limit for all addresses
+   * together.
    * @throws {AuthError} rate_limited
    */
   take({ address, isLocal }: Pick<Caller, "address" | "isLocal">): void {

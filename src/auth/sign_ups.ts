@@ -217,7 +217,8 @@ export class SignUps {
       ...(name === undefined ? {} : { loginName: name }),
       ...chosen,
     });
-    // The new password increased the token version, so the guest has to log in again as a user.
+    // Setting the password increased the token version, so the guest has to log in again as a
+    // user.
     sessionEnds.endUser(userId);
     return userId;
   }

@@ -182,8 +182,8 @@ export class Tokens {
 
 /**
  * Returns the address that a user's tokens may contain; null if the address is not proven.
- * Policies compare this claim with addresses in rows. If an address merely entered at sign-up
- * sufficed, it would give access to the rows of the address's real owner.
+ * Policies compare this claim with addresses in rows. If an address that was merely entered at
+ * sign-up were enough, anyone could gain access to the rows of the address's real owner.
  */
 export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | null {
   return isEmailUnproven === true ? null : (email ?? null);

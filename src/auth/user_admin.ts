@@ -34,8 +34,8 @@ export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /**
    * JSON text with the string members `provider` and `subject`, or only `provider`. Without a
-   * subject, the account belongs to the first user of the provider whose `user_claim` claim equals
-   * the user id.
+   * subject, the account will belong to the first user of the provider whose `user_claim` claim
+   * equals the user id.
    */
   | { readonly kind: "oauth"; readonly link: string }
   /** A user who cannot log in. */
@@ -172,8 +172,8 @@ export class UserAdmin {
       password === undefined ? undefined : await this.#hash(userId, password, principal);
     const user = this.#authoriseAlter(principal, request);
     const { tokenVersion } = user;
-    // Without this check, a stolen token could still be used to set the password after a change
-    // that invalidated the token.
+    // Without this check, a stolen token could still set a password after a change that
+    // invalidated the token.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
@@ -299,7 +299,7 @@ export class UserAdmin {
     return authType === "password" ? next : { ...next, authType: "oauth" };
   }
 
-  /** Ends the sessions that began with links that the account no longer has. */
+  /** Ends the sessions that were started through links that the account no longer has. */
   #endSessionsOf(before: UserEntry, after: UserEntry): void {
     const left = new Set(linksIn(after.authData));
     for (const { provider, subject } of linksOf(before)) {

@@ -14,9 +14,9 @@
  *   because its disk is not mounted, log files wait, and a message explains what to do. At
  *   startup, the directory is created, and a message says that earlier backups cannot be rolled
  *   forward.
- * - The waiting log files may take up to four times `wal_max_bytes`. Beyond that, the oldest files
- *   are dropped. The loss is logged as an error and counted in /metrics, and restores across the
- *   gap are refused.
+ * - The waiting log files may take up as much as four times `wal_max_bytes`. Beyond that, the
+ *   oldest files are dropped. The loss is logged as an error and counted in /metrics, and restores
+ *   across the gap are refused.
  */
 
 import type { OnBug } from "../base/bugs.ts";
@@ -110,8 +110,8 @@ export class Archiver {
   readonly root: string;
   #store: LocalStore | undefined;
   /**
-   * The number of the last file archived or dropped. All files before it have been archived or
-   * dropped, too. Undefined until it has been read.
+   * The number of the last file that was archived or dropped, as were all files before it.
+   * Undefined until it has been read.
    */
   #done: number | undefined;
   #isConnected = false;
@@ -220,7 +220,7 @@ export class Archiver {
       const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
       throw new DatabaseError("STORAGE_UNAVAILABLE", what);
     }
-    // The process that wrote the list may have ended before the list's name was durable.
+    // The process that wrote the list may have ended before the list's file name was durable.
     disk.syncDirectory(this.root);
     this.#done = Math.max(last, this.#done ?? 0);
     this.#isConnected = true;
@@ -273,8 +273,8 @@ export class Archiver {
   }
 
   /**
-   * Reads the list of a log file that may not be archived yet, unless another database wrote the
-   * list. The list then contains the changes that are still in the journal.
+   * Reads the list of a log file. The file itself may not have been archived yet; in that case,
+   * the list contains the changes that are still in the journal.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
    */
@@ -284,7 +284,7 @@ export class Archiver {
     try {
       found = readUnit(disk, this.root, number);
     } catch (error) {
-      // Treating the list as foreign is safe: it means that an unreadable list is never
+      // Treating the list as foreign is safe, because an unreadable list is then never
       // overwritten.
       if (!(error instanceof CorruptionError)) throw error;
       throw this.#foreign(number);
@@ -314,7 +314,10 @@ export class Archiver {
     }
   }
 
-  /** Warns about catalog changes lost while there was no archive or a different archive. */
+  /**
+   * Warns about catalog changes lost because the archive was missing or a different one was in
+   * use.
+   */
   #warnOfBeginning(): void {
     const { journal } = this.#options.catalog;
     const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;

@@ -19,7 +19,7 @@ const ARCHIVE_FORMAT = 1;
 
 const LIST_NAME = /^(\d{10})\.json$/;
 
-/** A log file in an archive, and the list that describes it. */
+/** A log file in an archive, with the list that describes it. */
 export interface ArchiveUnit {
   readonly incarnation: string;
   readonly file: number;

@@ -58,7 +58,7 @@ export interface BackupSource {
   readonly minFreeBytes: number;
 }
 
-/** The hint for a file that may become readable again. */
+/** The hint for a file that may be readable again later. */
 const UNREADABLE_HINT =
   "check the disk and restart the server, which tries again; if the file is gone, stop the server and run tidemark repair, which gives up those rows, or drop the table";
 
@@ -114,7 +114,7 @@ export async function backUp(
 }
 
 /**
- * Creates the target directory, or requires that it is empty.
+ * Creates the target directory. If it already exists, it must be empty.
  * @throws {DatabaseError} INVALID_OPTION
  * @throws {DiskError}
  */
@@ -227,8 +227,8 @@ class Backup {
   }
 
   /**
-   * Lists the files protected from removal. This takes several ticks, because there may be as many
-   * as 100,000 files.
+   * Lists the protected files. This takes several ticks, because there may be as many as 100,000
+   * files.
    */
   async #sources(): Promise<CopySource[]> {
     const { catalog, disk, paths } = this.#source;
@@ -236,7 +236,8 @@ class Backup {
     const below = (path: string): string => path.slice(paths.root.length + 1);
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
     const sources: CopySource[] = [
-      // The catalog is copied first, because SQLite's log grows until that is done.
+      // The catalog is copied first, because SQLite's log keeps growing until the copy is
+      // complete.
       { path: CATALOG_FILE, bytes: this.#catalogBytes },
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];

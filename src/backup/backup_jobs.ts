@@ -55,7 +55,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly archivePath: string | undefined;
   /**
    * Rolls a copy of a backup forward to a point in time, in another thread. If absent, this thread
-   * does the work, which makes for long ticks.
+   * does the work, which causes long ticks.
    */
   readonly bringInThread?: PointBringer | undefined;
   /** The absolute paths of the directories under which backups are allowed. */

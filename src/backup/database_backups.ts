@@ -1,5 +1,5 @@
 /**
- * Connects a database with its backups when it opens: finishes a pending restore, starts archiving
+ * Connects a database to its backups when it opens: finishes a pending restore, starts archiving
  * the log, and provides the jobs for backups and restores.
  */
 import type { OnBug } from "../base/bugs.ts";
@@ -46,7 +46,7 @@ export interface BackupParts {
 /** The number of random bytes in the name of an incarnation, enough to make every name unique. */
 const INCARNATION_BYTES = 16;
 
-/** The factor by which the log may exceed its usual size while the archive is unreachable. */
+/** How many times larger than usual the log may become while the archive is unreachable. */
 const ARCHIVE_WAITS = 4;
 
 /**

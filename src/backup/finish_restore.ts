@@ -91,7 +91,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   return { seq, order, before };
 }
 
-/** Runs a step unless its mark file shows that it has already been completed. */
+/** Runs a step unless its marker file shows that it has already been completed. */
 function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
   if (disk.exists(`${root}/${mark}`)) return;
   step();
@@ -115,7 +115,7 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
 }
 
 /**
- * Logs which storages now have segments in the data directory. This explains why the directory has
+ * Logs which storages' segments are now in the data directory. This explains why the directory has
  * grown.
  */
 function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {

@@ -14,7 +14,7 @@ export interface FreeSpaceRequest {
 }
 
 /**
- * Requires that a copy leaves enough disk space free.
+ * Requires that enough disk space remains free after a copy.
  * @param path The target of the copy.
  * @throws {DatabaseError} DISK_FULL
  */

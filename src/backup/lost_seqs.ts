@@ -9,7 +9,7 @@ const SETTING = "lost_seqs";
 
 /**
  * The maximum number of gaps. Beyond it, the two oldest gaps are merged, and clients can no longer
- * resume from positions between them either.
+ * resume from positions between these gaps either.
  */
 const GAPS_MAX = 1000;
 

@@ -62,7 +62,7 @@ export interface StageListener {
    * directory.
    */
   onMissing(paths: readonly string[]): void;
-  /** Returns whether the copying has to stop because the caller cancelled it. */
+  /** Returns whether the copying must stop because the caller has cancelled it. */
   isCancelled(): boolean;
 }
 
@@ -92,7 +92,7 @@ export interface RestoreOrder {
   readonly source: string;
 }
 
-/** Files in a prepared restore that mark completed steps. */
+/** Marker files in a prepared restore. Each marks a completed step. */
 export const CHECKED_MARK = "CHECKED";
 export const MOVING_MARK = "MOVING";
 

@@ -65,7 +65,8 @@ export interface PointParts extends PointRequest {
 }
 
 /**
- * A request and the copy of the backup, in the form in which a thread receives them for `bringTo`.
+ * A restore request and the copy of the backup, in a form that can be sent to the thread that runs
+ * `bringTo`.
  */
 export interface PointWork {
   readonly request: PointRequest;
@@ -166,7 +167,7 @@ class PointRun {
     listener.onStep(what);
   }
 
-  /** Returns where the backup ends, and the seq up to which it is complete. */
+  /** Returns the end of the backup, and the seq up to which it is complete. */
   async #lookAtCatalog(): Promise<{ readonly begin: PointBegin; readonly baseSeq: number }> {
     const { seq } = this.#list;
     return await this.#withCatalog((catalog) => {
@@ -236,8 +237,8 @@ class PointRun {
     await this.#withCatalog(async (catalog) => {
       // The copy contains all segments. Tables return to their storages once the copy is in place.
       catalog.manifest.leaveStorages();
-      // These are the highest limits that a configuration allows, because all tables are flushed
-      // explicitly below.
+      // These are the highest values that a configuration allows, so nothing is flushed
+      // automatically: all tables are flushed explicitly below.
       const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
       const defaults = { flush, historyMs: 8760 * HOUR_MS };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
@@ -305,13 +306,13 @@ class PointRun {
   }
 
   /**
-   * Moves files uploaded since the backup here from the directory being replaced.
+   * Moves the files uploaded since the backup from the directory being replaced into the copy.
    *
    * @returns The files that are missing in that directory, too.
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
-    // The list may still contain files of a table that was dropped before the point.
+    // The list may still contain files of a table dropped before the point.
     const entries = await this.#withCatalog((catalog) =>
       catalog.files.all().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
     );

@@ -30,7 +30,7 @@ export type PointText =
 /** A parsed point: a time, or a position in the sequence of commits. */
 export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 
-/** The part of a server's log that has not been archived yet. */
+/** The part of a server's log that is not in the archive yet. */
 export interface LogTail {
   readonly incarnation: string | undefined;
   /** The log files to replay, ascending and without gaps. */
@@ -38,8 +38,8 @@ export interface LogTail {
   readonly journal: readonly JournalEntry[];
   readonly journalEnd: number;
   /**
-   * The files contain every commit up to this seq; undefined if the end is known only after the
-   * files are read.
+   * The seq up to which the files contain every commit; undefined if it is known only once the
+   * files have been read.
    */
   readonly endSeq: number | undefined;
   /** The directory with the uploaded files that are not in the backup. */
@@ -209,7 +209,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
       break;
     }
   }
-  // If the server is stopped, only the contents of the files show how far they reach.
+  // If the server is stopped, only reading the files shows how far they reach.
   if (reached < seq) throw pointUncovered(request, reached, endReason);
   return sources;
 }

@@ -26,7 +26,7 @@ export interface RestoreTimesOptions {
   readonly archivePath: string | undefined;
   /** The catalog in the directory being replaced, if it could be read. */
   readonly replaced: CatalogDatabase | undefined;
-  /** A directory for a copy of the backup's catalog. It must not exist yet. */
+  /** A directory for a copy of the backup's catalog, which must not exist yet. */
   readonly scratch: string;
 }
 

@@ -1,14 +1,14 @@
 /**
  * Decides when to collect garbage while long-lived objects arrive among many short-lived ones, for
- * example while the clients of many connections log in. By itself, the collector waits until the
- * heap has doubled. By then, each page of the heap contains a few long-lived objects. Objects are
- * never moved, so no page can be returned to the system. With a collection every few hundred
+ * example while the clients of many connections log in. Left to itself, the collector waits until
+ * the heap has doubled. By then, each page of the heap contains a few long-lived objects. Objects
+ * are never moved, so no page can be returned to the system. With a collection every few hundred
  * arrivals, later objects fill the gaps between earlier ones: 5,000 idle subscriptions take 0.5 to
  * 0.8 KB each instead of 2.0.
  *
  * A collection takes about a millisecond per megabyte, mostly in parallel with the program. The
- * larger the heap, the more arrivals it takes to trigger a collection: each arrival pays for about
- * 25 µs of collection.
+ * larger the heap, the more arrivals it takes to trigger a collection: each arrival accounts for
+ * about 25 µs of collection.
  */
 import { memoryUsage } from "./memory_usage.ts";
 

@@ -7,7 +7,9 @@
  * passing assertion creates no string. They state the invariant: "a row must have an owner".
  */
 
-/** A violated invariant, which is a bug. `bugs.ts` decides how much work it ends. */
+/**
+ * A violation of an invariant, which is a bug. `bugs.ts` decides how much work ends as a result.
+ */
 export class AssertionError extends Error {
   constructor(message: string) {
     super(message);

@@ -45,7 +45,7 @@ export function asOneChange<T>(change: () => T): T {
   }
 }
 
-/** Records a bug and lets other work continue; see {@linkcode Bugs.contain}. */
+/** Records a bug and lets other work continue. See {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
 /** Wraps a clock so that a bug in a timer callback does not end the process. */

@@ -9,9 +9,9 @@
  * - If a file is opened with O_DSYNC, Linux makes each write durable before the write returns. The
  *   event loop neither copies the bytes nor waits, and only one other thread has to be woken. An
  *   error may come from the write or from the sync. An error that reports a full disk is
- *   attributed to the write: a caller that overwrites the range and syncs it knows its contents
- *   again. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync
- *   follows.
+ *   attributed to the write, because a caller that overwrites the range and syncs it knows its
+ *   contents again. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a
+ *   sync follows.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
  *   median and ten times as long at the 99th percentile.
  * - Every file and directory it creates is accessible only to its owner, whatever the umask,
@@ -61,7 +61,7 @@ const MAP_BYTES_MAX: number = 2 ** 32;
 const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
 /**
- * How many descriptors must be free before a thread is started. In observations, a thread used
+ * How many descriptors must be free for each thread that is started. Threads were observed to use
  * only three.
  */
 const THREAD_DESCRIPTORS = 16;
@@ -267,7 +267,7 @@ export function hasDescriptorsForThreads(count: number): boolean {
   try {
     gauge ??= descriptorGauge(bunDisk);
   } catch (error) {
-    // Safe: the count could not be read because no descriptor was free, and a thread would also
+    // Ignoring the error is safe: it means that no descriptor was free, and a thread would also
     // need one.
     if (error instanceof DiskError) return false;
     throw error;
@@ -287,7 +287,7 @@ function canOpen(needed: number): boolean {
     while (opened.length < needed) opened.push(openSync(process.execPath, "r"));
     return true;
   } catch {
-    // Safe: a thread that opened files would encounter the same error.
+    // Returning false is safe: a thread that opened files would encounter the same error.
     return false;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);

@@ -6,10 +6,10 @@ import type { ByteWriter } from "./byte_writer.ts";
 import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { CorruptionError } from "./errors.ts";
 
-/** Where the bytes come from, for the error if they are damaged. */
+/** The origin of the bytes, for the error message if they are damaged. */
 export interface ByteSource {
   readonly path: string;
-  /** The offset of the first byte in the file; 0 by default. */
+  /** The offset of the first byte in the file; defaults to 0. */
   readonly fileOffset?: number;
 }
 

@@ -7,7 +7,7 @@ import { assert } from "./assert.ts";
 import { putU53, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { Growth } from "./growth.ts";
 
-/** Shared buffers between these sizes grow by more than a factor of two at a time. */
+/** Shared buffers whose sizes are within this range more than double when they grow. */
 const SPACIOUS_BYTES_MIN: number = 256 * 1024;
 const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
 const SPACIOUS_FACTOR = 8;
@@ -27,7 +27,7 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  /** The length that the output can reach before a part of the buffer has to be moved. */
+  /** The length that the output can reach before part of the buffer has to be moved. */
   #capacityUpTo: number;
   /** Manages the growth of a shared buffer; undefined if the buffer is not shared. */
   readonly #growth: Growth<Buffer> | undefined;
@@ -279,8 +279,8 @@ function sharedBuffer(byteCount: number): Buffer {
 }
 
 /**
- * The system does not allocate shared memory until it is first written to, so a large buffer
- * initially takes up no memory.
+ * The system does not allocate shared memory until it is first written to, so a large buffer takes
+ * up no memory at first.
  */
 function nextCapacity(byteCount: number): number {
   const isSpacious = byteCount >= SPACIOUS_BYTES_MIN && byteCount < SPACIOUS_BYTES_MAX;

@@ -12,7 +12,10 @@ export interface Hash64 {
   readonly high: number;
 }
 
-/** Returns the CRC-32 (IEEE) as an unsigned number. `seed` is the CRC of the preceding bytes. */
+/**
+ * Returns the CRC-32 (IEEE) of the bytes as an unsigned number. `seed` is the CRC of the preceding
+ * bytes.
+ */
 export function crc32(bytes: Uint8Array, seed = 0): number {
   return Bun.hash.crc32(bytes, seed) >>> 0;
 }

@@ -30,7 +30,8 @@ export interface Clock {
 }
 
 /**
- * Converts a time on the monotonic clock to wall-clock time, as the wall clock is currently set.
+ * Converts a time on the monotonic clock to wall-clock time, based on the current setting of the
+ * wall clock.
  */
 export function wallMsAt(clock: Pick<Clock, "monotonicMs" | "nowMs">, monotonicMs: number): number {
   return Math.round(clock.nowMs() - clock.monotonicMs() + monotonicMs);

@@ -15,7 +15,7 @@ export const PROGRAM_NAME = "tidemark";
 
 /** Receives the lines that a command prints. */
 export interface CommandOutput {
-  /** The name of the program in these lines; the default is the name of the single executable. */
+  /** The program name in these lines; defaults to the name of the single executable. */
   readonly program?: string;
   /** Prints a line of the command's result. */
   readonly say: (line: string) => void;

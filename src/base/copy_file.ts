@@ -19,7 +19,7 @@ export interface CopyOptions {
   /** Lets other work run. The promise resolves when copying may continue. */
   readonly pause: () => Promise<void>;
   /**
-   * Called after each copied piece. An error that it throws aborts the copy.
+   * Called after each piece is copied. If it throws an error, the copy is aborted.
    *
    * @throws {DatabaseError}
    */
@@ -34,7 +34,7 @@ export interface Copied {
 
 /**
  * Copies a file in pieces, so that other work can run in between.
- * @param to A file that does not exist yet.
+ * @param to The target file, which must not exist yet.
  * @throws {DiskError}
  * @throws Errors of `onCopied`.
  */
@@ -61,7 +61,7 @@ export class FileCopy {
 
   /**
    * Creates the target. The source is opened later.
-   * @param to A file that does not exist yet.
+   * @param to The target file, which must not exist yet.
    * @throws {DiskError}
    */
   constructor(from: string, to: string, options: CopyOptions) {
@@ -76,7 +76,7 @@ export class FileCopy {
   }
 
   /**
-   * Copies the remaining whole pieces below an offset.
+   * Copies the remaining pieces that lie entirely below an offset.
    *
    * @throws {DiskError} @throws Errors of `onCopied`.
    */

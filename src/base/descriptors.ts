@@ -32,7 +32,8 @@ function openCount(disk: Pick<Disk, "list">, max: number): number {
     // One of the entries is the descriptor used to list the directory.
     return disk.list(OPEN).length - 1;
   } catch (error) {
-    // Safe: counting requires a descriptor, so this failure means that none is free.
+    // Returning 0 is safe: counting requires a descriptor, so this failure means that none is
+    // free.
     if (error instanceof DiskError && hasNoDescriptor(error.code)) return max;
     throw error;
   }

@@ -41,7 +41,7 @@ export interface DiskFile {
   close(): void;
 }
 
-/** The bytes of a published file, either mapped or read. */
+/** The bytes of a published file, which has been either mapped or read into memory. */
 export interface MappedFile {
   /**
    * The file's bytes, not a copy. The caller must not write to them. Once they are released, their

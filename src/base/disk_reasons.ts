@@ -1,5 +1,5 @@
 /**
- * Explains the system's error codes, and how to solve each problem, to operators who see a code
+ * Explains the system's error codes, and how to solve each problem, to an operator who sees a code
  * such as "EROFS" for the first time.
  */
 

@@ -8,9 +8,9 @@ import { withoutMiddle } from "./short_text.ts";
 export type { ErrorCode };
 
 /**
- * The maximum length of a message or hint, in UTF-16 code units. A message may quote a name that
- * is as long as a request, and such a message must not be returned and logged in full. Messages
- * are shortened in the middle, because the beginning describes the failure and the end gives the
+ * The maximum length of a message or hint, in UTF-16 code units. A message may quote a name as
+ * long as an entire request, and must then not be returned or logged in full. Messages are
+ * shortened in the middle, because the beginning describes the failure and the end gives the
  * reason.
  */
 const TEXT_LENGTH_MAX = 2000;
@@ -41,8 +41,8 @@ export interface ErrorChanges extends ErrorDetails {
 }
 
 /**
- * A failure that is to be expected in operation. Its message names the object, column, value or
- * limit, and never contains a secret. A message or hint that is too long is shortened in the
+ * A failure that must be expected in normal operation. Its message names the object, column, value
+ * or limit, and never contains a secret. A message or hint that is too long is shortened in the
  * middle.
  */
 export class DatabaseError extends Error {

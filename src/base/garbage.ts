@@ -14,10 +14,10 @@ import type { Clock } from "./clock.ts";
 import { arrayBytes, memoryUsage } from "./memory_usage.ts";
 
 /**
- * Up to these sizes, garbage is collected immediately. Collecting `OBJECT_BYTES_MAX` bytes of
+ * The sizes up to which garbage is collected immediately. Collecting `OBJECT_BYTES_MAX` bytes of
  * objects takes about 20 ms, which is not noticeable. Typed arrays are not scanned, but a
- * collection returns their memory to the system immediately, which takes at most 25 ms for
- * `RETURNED_BYTES_MAX` bytes; returning 1.5 GB took 200 ms.
+ * collection immediately returns their memory to the system, which takes at most 25 ms for
+ * `RETURNED_BYTES_MAX` bytes. Returning 1.5 GB took 200 ms.
  */
 const OBJECT_BYTES_MAX = 96 * 2 ** 20;
 const RETURNED_BYTES_MAX = 256 * 2 ** 20;
@@ -61,7 +61,10 @@ function collectDue(): void {
   collectSoon();
 }
 
-/** After this long without work, a collection delays no client. */
+/**
+ * How long a thread must have been idle, in milliseconds, before a collection can be expected to
+ * delay no client.
+ */
 const IDLE_MS = 1000;
 
 /**
@@ -115,7 +118,7 @@ let leastArrayBytes = 0;
  * have collected it.
  */
 export function collectArrays(grownBytes: number): void {
-  // The arrays are measured, because the reported size of the entire heap lags behind theirs.
+  // The arrays are measured because the reported heap size lags behind their size.
   const bytes = arrayBytes();
   leastArrayBytes = Math.min(leastArrayBytes, bytes);
   if (bytes - leastArrayBytes < grownBytes) return;

@@ -21,8 +21,8 @@ const CAPACITY_MIN = 8;
 const LARGE_CAPACITY_MIN = 65_536;
 
 /**
- * How full a large array is when a move begins, and how full it may be by the time the move is
- * complete, as shares of its capacity.
+ * Shares of a large array's capacity: how full the array is when a move begins, and how full it
+ * may be by the time the move is complete.
  */
 const MOVE_START = 0.75;
 const MOVE_END = 0.97;
@@ -30,7 +30,10 @@ const MOVE_END = 0.97;
 /** How many values are appended between copying one piece and the next. */
 const LOOK_EVERY = 4096;
 
-/** Manages the growth of one large array, or of any number of small ones, which need no state. */
+/**
+ * Manages the growth of either one large array or any number of small ones. Small arrays need no
+ * state, because they are copied all at once.
+ */
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;
@@ -90,7 +93,7 @@ export class Growth<T extends NumberArray> {
     if (this.#into !== undefined && at < this.#copied) this.#into[at] = value;
   }
 
-  /** Records that the values from `at` onwards have changed or been removed. */
+  /** Records that the values starting at `at` have changed or been removed. */
   noteChangedFrom(at: number): void {
     this.#copied = Math.min(this.#copied, at);
   }

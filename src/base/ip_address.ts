@@ -58,7 +58,7 @@ export function rangeFromText(text: string): IpRange | undefined {
   const bits = address.includes(":") ? 128 : 32;
   if (bitsText === undefined) return { address, prefixBits: bits };
   if (!/^\d{1,3}$/.test(bitsText)) return undefined;
-  // If the range is written with an IPv4-mapped address, its bit count refers to the IPv6 form.
+  // If the range is written as an IPv4-mapped address, its bit count refers to the IPv6 form.
   const isMapped = bits === 32 && addressText.includes(":");
   const prefixBits = Number(bitsText) - (isMapped ? MAPPED_BITS : 0);
   return prefixBits < 0 || prefixBits > bits ? undefined : { address, prefixBits };

@@ -17,7 +17,8 @@ export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // Safe: a different C library has a different name, and callers can do without it.
+      // Returning undefined is safe: a different C library has a different name, and callers can
+      // do without it.
     }
   }
   return undefined;

@@ -73,8 +73,8 @@ export const FIRST_SLICE_MS_MAX = 5;
 
 /**
  * The longest that each later part of a statement, or of background work, may occupy the event
- * loop, in milliseconds. Another client's request waits for about five such parts by the time it
- * is complete: before it is read, run, written, synced and sent.
+ * loop, in milliseconds. Another client's request waits for about five such parts in total: before
+ * it is read, run, written, synced and sent.
  */
 export const FURTHER_SLICE_MS_MAX = 1;
 
@@ -122,8 +122,8 @@ export const LISTED_MAX = 4096;
 
 /**
  * The maximum number of names, literals, operators and calls in a statement. The rows of VALUES
- * are not counted, because they are bound in steps. For this many, binding, planning and compiling
- * take a tenth of a second each.
+ * are not counted, because they are bound in steps. With this many, binding, planning and
+ * compiling take a tenth of a second each.
  */
 export const STATEMENT_PARTS_MAX = 100_000;
 

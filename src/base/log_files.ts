@@ -28,7 +28,7 @@ import type { Clock } from "./clock.ts";
 /** Describes lost log lines. */
 export interface LogLoss {
   readonly lineCount: number;
-  /** When lines began to be lost, or may have begun to be, in Unix milliseconds. */
+  /** When lines began to be lost, or may have begun to be lost, in Unix milliseconds. */
   readonly sinceMs: number;
 }
 
@@ -80,8 +80,8 @@ export class LogFiles {
   }
 
   /**
-   * Appends the last lines that the process writes. Unlike {@linkcode append}, it attempts to
-   * write them even while writing fails.
+   * Appends the last lines that the process writes. Unlike {@linkcode append}, it tries to write
+   * them even while writing is failing.
    */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);

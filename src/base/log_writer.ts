@@ -25,7 +25,7 @@ export interface LogWriterOptions {
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Writes to the console; by default, to the console of this process. */
+  /** Writes text to the console; defaults to the console of this process. */
   readonly tell?: (text: string) => void;
 }
 

@@ -58,8 +58,8 @@ function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
     if (group === undefined) return [];
     return directoriesOf(group, { root, point }).flatMap((directory) =>
       GROUP_FILES[version].flatMap((name) => {
-        // In version 2, "max" means no limit; in version 1, the largest possible number of pages
-        // does.
+        // In version 2, "max" means that there is no limit; in version 1, the largest possible
+        // number of pages means the same.
         const text = textOf(disk, `${directory}/${name}`).trim();
         return /^\d+$/.test(text)
           ? [{ bytes: Number(text), source: `${name} of ${directory}` }]
@@ -98,7 +98,7 @@ function groupMounts(text: string): GroupMount[] {
 }
 
 /**
- * Decodes a path in which spaces and similar characters are written as a backslash and three octal
+ * Decodes a path in which spaces and similar characters are encoded as a backslash and three octal
  * digits.
  */
 function unescaped(path: string): string {
@@ -138,7 +138,8 @@ function textOf(disk: MemoryLimitOptions["disk"], path: string): string {
   try {
     return new TextDecoder().decode(disk.readFile(path));
   } catch (error) {
-    // Safe: a limit that cannot be read is treated as absent, and the other limits still apply.
+    // Returning an empty string is safe: a limit that cannot be read is treated as absent, and the
+    // other limits still apply.
     if (error instanceof DiskError) return "";
     throw error;
   }

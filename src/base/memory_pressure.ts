@@ -1,11 +1,11 @@
 /**
  * Detects when the process approaches its memory limit, makes it release memory that it does not
- * need, and reports when it is so close to the limit that no new work should begin.
+ * need, and reports when it is so close to the limit that no new work should start.
  *
  *     ample ──above 70 %──► short: memory is released repeatedly ──below──► ample
  *                             └──above 85 %──► tight: work waits ──below 80 %──► short
  *
- * - File pages are not counted, because the system reclaims them by itself.
+ * - File pages are not counted, because the system reclaims them when necessary.
  * - Releasing memory blocks the event loop for 20 to 100 ms, because all garbage is collected. If
  *   little is freed because the memory is in use, the pause before the next attempt doubles, up to
  *   a maximum.
@@ -48,7 +48,7 @@ const QUICK_SHARE = 0.5;
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 16_000;
 
-/** Less than this share of the memory counts as little, whether it is freed or added. */
+/** A smaller share of the memory than this counts as little, whether it is freed or newly used. */
 const LITTLE_SHARE = 0.05;
 
 export class MemoryPressure {
@@ -57,7 +57,7 @@ export class MemoryPressure {
   #pauseMs = PAUSE_MS_MIN;
   /** The earliest time at which memory may be released again. */
   #nextMs = 0;
-  /** The smallest memory use since memory was last released. */
+  /** The lowest memory use since memory was last released, in bytes. */
   #leastBytes = 0;
   #givenBackCount = 0;
   #isWatched: boolean;
@@ -69,7 +69,7 @@ export class MemoryPressure {
     this.#isWatched = options.isWatched ?? false;
   }
 
-  /** Whether so little memory is left that no new work should begin. */
+  /** Whether so little memory is left that no new work should start. */
   get isTight(): boolean {
     return this.#isTight;
   }

@@ -3,14 +3,14 @@
  * free.
  *
  * The runtime opens a file in order to determine the resident memory. If no descriptor is free, it
- * throws an error without a code. The previous figures are then the best available.
+ * throws an error without a code. In that case, the previous figures are the best available.
  */
 
 /**
  * The total size of the mapped files that the runtime counts as arrays of this thread. Mapped
  * files consist of file pages, which the system reclaims by itself. The runtime counts a mapped
- * file until its array has been collected, even if the file was unmapped before, and so does this
- * figure.
+ * file until its array has been collected, even if the file was unmapped before, and this figure
+ * does the same.
  */
 let mappedBytes = 0;
 
@@ -49,7 +49,8 @@ function readOr<T>(read: () => T, known: T): T {
   try {
     return read();
   } catch (error) {
-    // Safe: the figure is merely out of date until a descriptor is free again.
+    // Ignoring the error is safe: the figure is merely out of date until a descriptor is free
+    // again.
     if (!(error instanceof Error) || error.name !== "SystemError") throw error;
     return known;
   }

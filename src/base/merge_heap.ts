@@ -39,7 +39,7 @@ export class MergeHeap<Head> {
     heads[at] = head;
   }
 
-  /** Restores the order of the heap after its first input has advanced to its next item. */
+  /** Restores the heap order after the first input has advanced to its next item. */
   restoreFirst(): void {
     const [head] = this.#heads;
     if (head !== undefined && this.#heads.length > 1) this.#sink(head);

@@ -5,7 +5,7 @@
 /** The maximum number of edits by which two names may differ. */
 const EDITS_MAX = 2;
 
-/** Names up to this length may differ by only one edit. */
+/** Names no longer than this may differ by only one edit. */
 const SHORT_NAME_MAX = 5;
 
 /**
@@ -42,8 +42,8 @@ function editsOf(name: string): number {
 }
 
 /**
- * Returns the Levenshtein distance, computed row by row; swapping two adjacent letters also counts
- * as one edit.
+ * Returns the Levenshtein distance, computed row by row. Swapping two adjacent letters counts as a
+ * single edit.
  */
 function editsBetween(left: string, right: string): number {
   let before: number[] = [];

@@ -4,8 +4,8 @@
  * - The list may contain host names, `*.` followed by the end of a host name, addresses, and
  *   ranges of addresses.
  * - The addresses of a listed name come from the DNS, which others may control. An address that is
- *   not public must therefore be listed itself, whichever name resolves to it. Listing the name
- *   `localhost` also lists the addresses of this machine.
+ *   not public must therefore be listed itself, whichever name resolves to it. Listing `localhost`
+ *   also permits the loopback addresses.
  */
 import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from "./ip_address.ts";
 

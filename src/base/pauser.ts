@@ -1,11 +1,11 @@
 /**
- * Splits the work of an async function into time slices: when a slice is over, the function yields
- * before its next step. Each step is a bounded piece of work.
+ * Splits the work of an async function into time slices: once a slice is used up, the function
+ * yields before its next step. Each step is a bounded piece of work.
  */
 import type { Clock } from "./clock.ts";
 import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
 
-/** The maximum number of steps before other work gets to run. */
+/** The maximum number of steps before other work gets a chance to run. */
 const STEPS_PER_SLICE = 8;
 
 export interface PauserOptions {

@@ -3,7 +3,7 @@
  *
  * The runtime does not report how much of its heap is garbage: the size of live objects is known
  * only for a moment after each collection. The minimum over the last minute is close to that size,
- * because a heap that is in use is collected more often than once a minute.
+ * because the heap of a busy process is collected more than once a minute.
  */
 import { heapSize } from "bun:jsc";
 import type { Disk } from "./disk.ts";
@@ -14,8 +14,8 @@ import { arrayBytes, memoryUsage, residentBytes } from "./memory_usage.ts";
 export interface ProcessMemory {
   readonly residentBytes: number;
   /**
-   * The size of the file pages, which belong to the program and to mapped files. The system
-   * reclaims file pages when it needs memory. Undefined if the system does not report it.
+   * The size of the file pages, which hold the program and the mapped files. The system reclaims
+   * them when it needs memory. Undefined if the system does not report this size.
    */
   readonly fileBytes: number | undefined;
   /** The size of this thread's object heap, including unreachable objects and gaps. */
@@ -31,7 +31,9 @@ export interface ProcessMemory {
   readonly liveBytes: number;
 }
 
-/** If more than this share of the limit is in use, the memory in use is determined exactly. */
+/**
+ * If more than this share of the limit is in use, the exact amount of used memory is determined.
+ */
 const EXACT_SHARE = 1 / 2;
 
 /** The number of samples kept. With one sample every ten seconds, they cover a minute. */
@@ -85,7 +87,8 @@ export class ProcessMemoryGauge {
       const kib = Number(/^RssFile:\s+(\d+) kB/m.exec(status)?.[1]);
       return Number.isNaN(kib) ? undefined : kib * 1024;
     } catch (error) {
-      // Safe: other systems have no such file, and it cannot be read while no descriptor is free.
+      // Returning undefined is safe: other systems have no such file, and it cannot be read while
+      // no descriptor is free.
       if (error instanceof DiskError) return undefined;
       throw error;
     }

@@ -1,8 +1,8 @@
 /**
  * Releases the program's code pages that only its startup needed. Startup touches half of the
- * runtime's 80 MB of code; after the release, an idle server that runs from source occupies 55 MiB
- * instead of 79 (2026-11-29). If a released page is needed again, the system reads it from the
- * file.
+ * runtime's 80 MB of code. Releasing the pages reduces the memory use of an idle server that runs
+ * from source from 79 to 55 MiB (2026-11-29). If a released page is needed again, the system reads
+ * it from the file.
  *
  * Only code pages may be released in this way, because their contents are unchanged in the file.
  * Data pages may have been modified in memory.
@@ -50,7 +50,8 @@ function mapsOf(disk: ProgramPagesOptions["disk"]): string {
   try {
     return new TextDecoder().decode(disk.readFile("/proc/self/maps"));
   } catch (error) {
-    // Safe: if the file is missing or cannot be opened, the pages simply stay in memory.
+    // Returning an empty string is safe: if the file is missing or cannot be opened, the pages
+    // simply stay in memory.
     if (error instanceof DiskError) return "";
     throw error;
   }

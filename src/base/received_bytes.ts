@@ -1,7 +1,7 @@
 /**
  * Determines how many bytes this process has received on each of its TCP connections, as counted
  * by Linux. The runtime does not report the fragments of an unfinished WebSocket message, so only
- * the system's count reveals them.
+ * the system's count shows that they are arriving.
  *
  *     struct sockaddr_in    family u16 = 2,  port u16 (network order), address 4 bytes
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
@@ -87,8 +87,8 @@ function descriptorsEnd(): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Safe: reading requires a descriptor itself. Once one is free again, the next call finds the
-    // connections.
+    // Ignoring the error is safe: reading itself requires a descriptor. Once one is free again,
+    // the next call finds the connections.
     if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }

@@ -25,7 +25,7 @@ export class RecentLog implements Log {
     this.#clock = clock;
   }
 
-  /** The lines kept, oldest first. Lines of level debug are not kept. */
+  /** The kept lines, oldest first. Debug lines are not kept. */
   get lines(): readonly LogLine[] {
     return this.#lines.slice(-LINES_MAX);
   }

@@ -1,7 +1,7 @@
 /**
  * Limits log lines that would otherwise be written for every request while a fault persists, for
- * example while the process has no free file descriptor. For each message, the log gets one line
- * per interval, with a count.
+ * example while the process has no free file descriptor. For each message, one line per interval
+ * is logged, with a count.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields } from "./log.ts";

@@ -5,8 +5,8 @@
 
 /**
  * Returns the sender to whom an address belongs, for limits per client.
- * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other text is a sender of its
- *   own.
+ * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other string is treated as a
+ *   separate sender.
  */
 export function senderOf(address: string): string {
   if (!address.includes(":")) return address;

@@ -36,13 +36,13 @@ export {
 } from "./seq_layout.ts";
 
 /**
- * The smallest step back of the clock that begins a new era. Time servers cause smaller steps, and
- * bursts of ids borrow milliseconds from the future.
+ * The smallest backward step of the clock that begins a new era. Smaller steps come from time
+ * servers, and from bursts of ids that borrow milliseconds from the future.
  */
 const JITTER_MS = 1000;
 
 /**
- * The smallest difference between the progress of the two clocks that is treated as a jump. A
+ * The smallest difference between the advances of the two clocks that is treated as a jump. A
  * smaller difference is drift or a correction.
  */
 const JUMP_MS_MIN = 1000;
@@ -63,7 +63,7 @@ export interface SeqGeneratorOptions {
   last: Seq;
   /** Maps ids to clock times; absent if the caller needs no times. */
   times?: SeqTimes;
-  /** Called if the clock was set back by more than a small correction. */
+  /** Called if the clock has been set back by more than a small correction. */
   onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
 }
 
@@ -84,7 +84,7 @@ export class SeqGenerator {
   #counter: number;
   #last: Seq;
   #highMs: number;
-  /** The last reading of the clock, and the millisecond that ids had reached at that reading. */
+  /** The last reading of the clock, and the millisecond that the ids had reached by then. */
   #seenMs = -Infinity;
   #idMs = 0;
   /** The last readings of both clocks, and the recent forward jumps of the wall clock. */
@@ -184,7 +184,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the clock's time, without the effect of small corrections. No later id has an earlier
+   * Returns the clock's time, with small corrections smoothed out. No later id has an earlier
    * time.
    */
   nowMs(): number {
@@ -192,7 +192,7 @@ export class SeqGenerator {
     this.#noteJump(wallMs);
     const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // A time outside the range of ids is not adopted, because issuing an id then fails.
+      // A time outside the range of ids is ignored here: issuing an id will fail.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -204,7 +204,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the newest seq for which it and all earlier seqs are at least `ageMs` old; 0 if there
+   * Returns the newest seq such that it and all earlier seqs are at least `ageMs` old; 0 if there
    * is none.
    */
   agedSeq(ageMs: number): number {
@@ -244,7 +244,7 @@ export class SeqGenerator {
 
   /** Returns the lowest millisecond that an id may have at a given clock time. */
   #idMsAt(clockMs: number): number {
-    // A time outside the range of ids is not adopted.
+    // A time outside the range of ids is ignored.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);
@@ -256,8 +256,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Begins an era if the distance between ids and the clock has changed, because ids have begun or
-   * ceased to run ahead.
+   * Begins an era if the distance between the ids and the clock has changed because ids have
+   * started or stopped running ahead.
    */
   #beginEraAt(clockMs: number, times: SeqTimes): void {
     const isSetBack = clockMs < this.#highMs - JITTER_MS;

@@ -1,5 +1,5 @@
 /**
- * Maps seqs to wall-clock times where the milliseconds in a seq differ from the clock.
+ * Maps seqs to wall-clock times where the milliseconds in a seq do not match the clock.
  *
  * Ids never go back, but the clock may: once it has been ahead, even for a moment, ids run ahead
  * of it from then on. They advance with the clock at a constant distance. Whenever this distance
@@ -10,11 +10,11 @@
  * There is one era per jump of the clock, so the list stays short. The list is stored and copied
  * together with the definitions, so that rows do not have to store their times.
  *
- * Rows expire by a single bound on the seq, even if the clock goes back. A row committed before an
- * era began is at least as old as the era, because the clock does not jump within an era. A row
- * dated in the future therefore expires together with the rows after it, and no row expires early
- * because the clock was behind for a while. An expired row stays expired even if the clock is set
- * back later.
+ * A single bound on the seq determines which rows have expired, even if the clock goes back. A row
+ * committed before an era began is at least as old as the era, because the clock does not jump
+ * within an era. A row dated in the future therefore expires together with the rows after it, and
+ * no row expires early because the clock was behind for a while. An expired row stays expired even
+ * if the clock is set back later.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
@@ -38,8 +38,8 @@ export interface SeqTimesOptions {
 }
 
 /**
- * The maximum number of eras. When there are more, the oldest one is dropped, and its seqs are
- * dated according to the era before it.
+ * The maximum number of eras. When there are more, the oldest one is dropped, and its seqs get the
+ * times that the preceding era implies.
  */
 const ERAS_MAX = 1000;
 
@@ -97,7 +97,7 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the newest seq for which it and all earlier seqs are at least `ageMs` old; 0 if there
+   * Returns the newest seq such that it and all earlier seqs are at least `ageMs` old; 0 if there
    * is none.
    */
   agedSeq(ageMs: number, nowMs: number): number {
@@ -139,8 +139,8 @@ export class SeqTimes {
 }
 
 /**
- * Moves the start of an era that has issued no ids to the first id of the next era. Only its times
- * are still needed, to decide when older ids expire.
+ * Moves the start of an era that has issued no ids to the first id of the next era. Only the era's
+ * times are still needed, to decide when older ids expire.
  */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;

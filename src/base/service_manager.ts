@@ -23,8 +23,8 @@ const NO_SIGNAL = 0x4000;
 /**
  * Sends a state such as `READY=1` to the service manager.
  *
- * @returns Why the service manager did not receive the state; undefined if it did, or if there is
- *   no service manager.
+ * @returns The reason why the service manager did not receive the state; undefined if it did, or
+ *   if there is no service manager.
  */
 export function tellServiceManager(
   lines: readonly string[],

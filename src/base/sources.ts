@@ -2,8 +2,8 @@
  * Locates the program's sources at run time: the modules that threads run, and the files that a
  * server running from source bundles when they are first requested.
  *
- * The program can run in one of three forms. In each of them, a thread's module is next to the
- * module that starts the thread, except that a bundle has no folders.
+ * The program can run in one of three forms. In each form, a thread's module is next to the module
+ * that starts the thread. A bundle has no folders, however.
  *
  *     src/…                       separate modules, for tests and tools
  *     dist/server/<checksum>/     a bundle of these modules (scripts/prepare.mjs)

@@ -8,7 +8,7 @@
  * Parses a JSON object in which every name is unique. Nested objects are not checked, because no
  * decision depends on their names.
  *
- * @returns Undefined if the bytes are not such an object, or not UTF-8.
+ * @returns Undefined if the bytes are not UTF-8, or do not form an object with unique names.
  */
 export function objectWithUniqueNames(
   bytes: Uint8Array,

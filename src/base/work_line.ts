@@ -1,4 +1,4 @@
-/** Runs one piece of work at a time, in order of arrival. */
+/** Runs pieces of work one at a time, in order of arrival. */
 export class WorkLine {
   /** Settles when the last queued piece of work has ended; never rejects. */
   #line: Promise<unknown> = Promise.resolve();

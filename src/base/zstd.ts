@@ -37,9 +37,10 @@ export function zstdPack(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Decompresses bytes to a known length. Returns undefined if the input is invalid. First checks
- * that the input is a single frame with a single block of that length: otherwise, additional
- * frames or blocks would be decompressed completely before the error was detected.
+ * Decompresses bytes to a known length. Returns undefined if the input is invalid. Before
+ * decompressing, this function checks that the input is a single frame with a single block of that
+ * length. Otherwise, additional frames or blocks would be decompressed in full before the error
+ * was detected.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
   if (!isOneBlock(packed, byteCount)) return undefined;

@@ -90,8 +90,8 @@ export async function exchangedCode(
 }
 
 /**
- * Returns the credentials for HTTP Basic authentication. OAuth requires the id and the secret to be
- * form-encoded before they are joined (RFC 6749, 2.3.1).
+ * Returns the client's credentials for HTTP Basic authentication. OAuth requires the id and the
+ * secret to be form-encoded before they are joined (RFC 6749, 2.3.1).
  */
 function basicCredentials(clientId: string, clientSecret: string): string {
   const [user, password] = [clientId, clientSecret].map((text) =>

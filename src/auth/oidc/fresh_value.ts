@@ -8,7 +8,7 @@
  *
  * - Concurrent callers share one fetch.
  * - After a failure, no new fetch starts for {@linkcode RETRY_MS}, so that a slow provider delays
- *   only one request in that time.
+ *   only one request during that time.
  */
 import type { Clock } from "../../base/clock.ts";
 
@@ -23,7 +23,7 @@ export interface FreshValueOptions<Value> {
   readonly freshMs: number;
   /** Fetches a new value. */
   readonly load: () => Promise<Value>;
-  /** Called once for each failed fetch, even if many callers are waiting for the value. */
+  /** Called once per failed fetch, however many callers are waiting for the value. */
   readonly onFailure: (error: unknown) => void;
 }
 

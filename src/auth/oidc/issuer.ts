@@ -28,8 +28,8 @@ export interface Discovery {
   readonly userInfoEndpoint: string | undefined;
   readonly jwksUri: string;
   /**
-   * The methods by which a client may authenticate to the provider; undefined if the document
-   * lists none.
+   * The methods by which a client may authenticate to the provider; undefined if the document does
+   * not list any.
    */
   readonly clientProofs: readonly string[] | undefined;
   /** Whether the response to a login names the issuer, as defined by RFC 9207. */

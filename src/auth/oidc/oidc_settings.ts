@@ -28,7 +28,10 @@ export interface ProviderSettings {
 
 export interface OidcSettings {
   readonly providers: readonly ProviderSettings[];
-  /** Issuers without a section of their own. Their tokens are accepted for any audience. */
+  /**
+   * Issuers that have no configuration section of their own. Their tokens are accepted for any
+   * audience.
+   */
   readonly trustedIssuers: readonly string[];
   /** Whether an account is created for a user whom the server does not know yet. */
   readonly autoProvisions: boolean;
@@ -41,7 +44,7 @@ export interface OidcSettings {
 }
 
 /**
- * Returns true if `text` can be an issuer: a URL with https, or with http if its host is this
+ * Returns true if `text` can be an issuer: an https URL, or an http URL whose host is this
  * machine, where nobody can intercept the connection.
  */
 export function isIssuer(text: string): boolean {

@@ -2,8 +2,8 @@
  * Sends requests to a provider. Requests are limited in time and size, because a provider may be
  * slow, unreachable or hostile while the server has other users to serve.
  *
- * - Only https URLs are requested, or http URLs on this machine. The certificate authenticates the
- *   host.
+ * - Only https URLs, and http URLs on this machine, are requested. The certificate authenticates
+ *   the host.
  * - Redirects are not followed, because they could lead anywhere.
  * - As with webhooks, a proxy named in the environment is not used.
  */
@@ -88,7 +88,7 @@ async function boundedText(response: Response): Promise<string> {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    // Throwing exits the loop over the body, which cancels the rest of the download.
+    // Throwing an error exits the loop over the body, which cancels the rest of the download.
     if (length > BYTES_MAX) {
       throw new ProviderError(`responded with more than ${BYTES_MAX / 1024} KiB`);
     }
@@ -103,7 +103,7 @@ function objectFromJson(text: string): ProviderObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // The text is not JSON, and the caller reports that.
+    // The text is not JSON, which the caller reports.
     return undefined;
   }
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);

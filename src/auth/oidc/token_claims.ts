@@ -59,7 +59,7 @@ const CLAIMS_BYTES_MAX = 1024;
 const LEEWAY_SECONDS = 60;
 
 /**
- * The latest time in seconds that can still be represented exactly in milliseconds, minus the
+ * The latest time, in seconds, that can still be represented exactly in milliseconds, minus the
  * allowed clock skew.
  */
 const TIME_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000) - LEEWAY_SECONDS;
