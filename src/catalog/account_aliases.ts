@@ -1,7 +1,6 @@
 /**
- * Indexes the active accounts by their aliases: an additional login name, the folded forms of
- * their names, their addresses, and their provider links. To update an account, a caller removes
- * it and adds it again.
+ * Indexes the active accounts by their aliases: additional login names, the folded forms of names,
+ * addresses, and provider links. To update an account, a caller removes it and adds it again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";

@@ -7,8 +7,8 @@
  *   exceptions.
  * - An owner number belongs to one account forever. If a name is used again after DROP USER, it
  *   gets a different number, so the rows of the dropped account never appear under the new one.
- * - A name never has the same token version twice, so a dropped account's tokens are not valid for
- *   the next account with its name.
+ * - A name never gets the same token version twice, so a dropped account's tokens are not valid
+ *   for the next account with that name.
  * - `root` always exists.
  */
 import { assert, defined } from "../base/assert.ts";
@@ -24,7 +24,10 @@ import type { SqliteFile } from "./sqlite_file.ts";
 /** The id of the local superuser. */
 export const ROOT_USER_ID = "root";
 
-/** How long after DROP USER an account is erased, unless immediate erasure is requested. */
+/**
+ * The delay between DROP USER and the erasure of the account, unless immediate erasure is
+ * requested.
+ */
 const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
 /** An account in its stored form. Absent fields are omitted from the JSON. */
@@ -49,8 +52,9 @@ interface OwnerRecord {
 }
 
 /**
- * Merges an account from a later state into an earlier state of the rows. Rows erased between the
- * two states exist again in the earlier state, so the account has to be erased again.
+ * Merges an account from a later state into a catalog whose rows are from an earlier state. Rows
+ * erased between the two states exist again in the earlier state, so the account has to be erased
+ * again.
  *
  * @param before The account in the earlier state; undefined if it did not exist.
  */
@@ -106,13 +110,13 @@ export class Accounts implements CatalogAccounts {
   readonly #active = new Map<string, AccountRecord>();
   /** The active accounts by their additional names, addresses and links. */
   readonly #aliases = new AccountAliases();
-  /** The token version of the newest dropped account with each name. */
+  /** The token version of the most recently dropped account with each name. */
   readonly #droppedVersions = new Map<string, number>();
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
   readonly #newSeq: () => number;
   readonly #storeDropped: (userId: string) => () => void;
-  /** The position at which each name's last owner number was retired. */
+  /** For each name, the position at which its last owner number was retired. */
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
@@ -120,8 +124,8 @@ export class Accounts implements CatalogAccounts {
    * Reads the accounts from the catalog file.
    *
    * @param parts.newSeq Returns the next position in commit order.
-   * @param parts.storeDropped Stores the changes to other parts of the catalog in the transaction
-   *   that drops a user. The function that it returns is called once the transaction is durable.
+   * @param parts.storeDropped Called in the transaction that drops a user, to store changes to
+   *   other parts of the catalog. The returned function is called once the transaction is durable.
    */
   constructor(parts: {
     file: SqliteFile;
@@ -207,8 +211,8 @@ export class Accounts implements CatalogAccounts {
       return [{ ...before, lastSeenAtMs }];
     });
     if (records.length === 0) return;
-    // These changes are not journaled: on a server with many users, they would add an entry for
-    // each active user to the journal every minute.
+    // These changes are not journaled. Otherwise, a server with many users would add an entry to
+    // the journal for each active user every minute.
     this.#file.transaction(() => {
       for (const record of records) {
         putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });

@@ -1,6 +1,6 @@
 /**
- * Defines the interface of the catalog, which contains names and rules: small data that is written
- * rarely and in transactions.
+ * Defines the interface of the catalog, which contains names and rules: small amounts of data,
+ * written rarely and in transactions.
  *
  * Reads are served from memory, except for the list of uploaded files. A write returns when its
  * SQLite transaction is durable. A write to definitions (namespaces, tables, views …) also
@@ -100,8 +100,8 @@ export interface DraftedCatalog extends Catalog {
   /** Whether the copy differs from the catalog. */
   readonly hasChanges: boolean;
   /**
-   * Whether the draft has changes that do not only concern temporary tables. Only such changes
-   * have to be published.
+   * Whether the draft has changes other than those to temporary tables. Only such changes have to
+   * be published.
    */
   readonly hasLastingChanges: boolean;
   /** Returns a copy of this draft. Changes to the copy do not affect this draft. */
@@ -114,7 +114,7 @@ export interface DraftedCatalog extends Catalog {
   /**
    * Replays the changes on top of the current catalog, at the seq of the commit.
    *
-   * @param adjusted Returns the form in which a table is published.
+   * @param adjusted Returns the table as it is to be published.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   prepare(seq: Seq, adjusted: (table: TableEntry) => TableEntry): PreparedDraft;
@@ -127,7 +127,7 @@ export interface PreparedDraft {
   /** Returns a table as it will be after the commit. */
   tableById(tableId: number): TableEntry | undefined;
   /**
-   * Records durably that recovery must ignore rows with the seq of these definitions unless
+   * Durably records that recovery must ignore rows with the seq of these definitions unless
    * `publish` succeeds.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED if too many publications have failed.
@@ -178,7 +178,8 @@ export interface CatalogAccounts {
    */
   droppedSeq(userId: string): number;
   /**
-   * Returns the user with a login name, which is a user id or a `loginName`, in Unicode form NFC.
+   * Returns the user with a login name, which is either a user id or a `loginName`, in Unicode
+   * form NFC.
    */
   userByLogin(name: string): UserEntry | undefined;
   /** Returns the user linked to a provider. @param link The text of one link. */
@@ -206,9 +207,8 @@ export interface CatalogAccounts {
    */
   noteSeen(times: ReadonlyMap<string, number>): void;
   /**
-   * Drops a user. The user's rows are then erased, either immediately or after a period. The
-   * user's namespaces lose their owner, so that a later account with the same name does not own
-   * them.
+   * Drops a user. The user's rows are then erased, either immediately or after a delay. The user's
+   * namespaces lose their owner, so that a later account with the same name does not own them.
    * @throws {DatabaseError} USER_NOT_FOUND
    */
   drop(userId: string, options?: { erasesNow?: boolean }): void;
@@ -238,8 +238,8 @@ export interface CatalogRevocations {
   /** Returns whether a token id or session id was revoked. */
   isRevoked(id: string): boolean;
   /**
-   * Returns when an id was first revoked, and the successor whose use revoked it; undefined if the
-   * id has not been revoked.
+   * Returns when an id was first revoked, and the successor whose use revoked the id; undefined if
+   * the id has not been revoked.
    */
   revocation(id: string): RevocationRecord | undefined;
   /**
@@ -287,8 +287,7 @@ export interface Catalog {
   /** Creates a namespace. @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
   /**
-   * Drops a namespace, which must be empty: it must not contain any tables, views, topics or
-   * sequences.
+   * Drops a namespace, which must not contain any tables, views, topics or sequences.
    * @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS
    */
   dropNamespace(name: string): void;
@@ -323,26 +322,26 @@ export interface Catalog {
    */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
-   * Returns the age, in milliseconds, at which rows of a table expired as of `seq`; undefined if
-   * they did not expire then.
+   * Returns the maximum age, in milliseconds, of rows in a table as of `seq`; undefined if rows
+   * did not expire at that point.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined;
   /**
-   * Returns the position in commit order at which the last table with this name was dropped or
-   * renamed; 0 if that never happened.
+   * Returns the position in commit order at which a table with this name was last dropped or
+   * renamed; 0 if that has never happened.
    */
   tableDroppedSeq(namespace: string, name: string): number;
   /**
    * Returns the position in commit order at which the user's rights to the rows of a table last
-   * changed: its ACCESS_LEVEL or its policies were changed, its namespace got a new owner, or the
-   * user or the owner of a policy got a new role. Returns 0 if that never happened.
+   * changed: its ACCESS_LEVEL or its policies changed, its namespace got a new owner, or the user
+   * or the owner of a policy got a new role. Returns 0 if that has never happened.
    */
   rowRightsSeq(tableId: number, userId: string): number;
 
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Returns all views, ordered by namespace and name. */
   views(): readonly ViewEntry[];
-  /** Returns all views, all functions and the queries of all materialized views. */
+  /** Returns all views and functions, and the queries of all materialized views. */
   storedQueries(): readonly ViewEntry[];
   /** Returns all functions, ordered by namespace, name and types. */
   functions(): readonly FunctionEntry[];
@@ -384,12 +383,14 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createSequence(entry: SequenceEntry): void;
-  /** Replaces the sequence with the same sequenceId and, if `mark` is given, also its mark. */
+  /**
+   * Replaces the sequence with the same sequenceId and, if `mark` is given, the sequence's mark.
+   */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
   /** Drops the given sequences, all or none. */
   dropSequences(entries: readonly SequenceEntry[]): void;
   /**
-   * Returns the next number of a sequence. Never returns the same number twice, even after a
+   * Returns the next number of a sequence. The same number is never returned twice, even after a
    * crash.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE at the end of the sequence; DISK_FULL,
    *   STORAGE_UNAVAILABLE
@@ -401,9 +402,9 @@ export interface Catalog {
    */
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
   /**
-   * Sets a sequence back from `now` to `before`, so that the numbers in between are issued again.
-   * If the sequence is no longer at `now`, because other callers have taken numbers, nothing
-   * changes.
+   * Sets a sequence back from `now` to `before`, so that the numbers in between will be issued
+   * again. Has no effect if the sequence is no longer at `now` because other callers have taken
+   * numbers.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   takeBackNumbers(sequence: SequenceEntry, now: SequenceMark, before: SequenceMark): void;
@@ -425,14 +426,14 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   changeType(entry: TypeEntry): void;
-  /** Drops the given types, all or none. No column may have any of them. */
+  /** Drops the given types, either all or none. No column may use any of them. */
   dropTypes(entries: readonly TypeEntry[]): void;
 
   readonly storages: CatalogStorages;
 
   /**
-   * The version of accounts, owner numbers and revocations. Every change to them increments it.
-   * The result of checking a token stays valid while this version is unchanged.
+   * The version number of the accounts, owner numbers and revocations. Every change to them
+   * increments it. The result of a token check stays valid while this number is unchanged.
    */
   readonly accessVersion: number;
 

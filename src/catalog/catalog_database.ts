@@ -79,8 +79,8 @@ const USED: readonly CounterName[] = [
 ];
 
 /**
- * How many ids to skip if it is unknown which ones were used. This is more than could have been
- * issued since a backup.
+ * How many ids to skip if it is unknown which ones have been used. This exceeds the number of ids
+ * that could have been issued since a backup.
  */
 const UNKNOWN_SPAN = 1_000_000;
 
@@ -150,7 +150,7 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Refuses a file that `open` would also refuse, without leaving any trace of the attempt.
+   * Refuses a file that `open` would refuse, but leaves no trace of the attempt.
    *
    * @throws {CorruptionError}
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
@@ -383,7 +383,7 @@ export class CatalogDatabase implements Catalog {
   rowRightsSeq(tableId: number, userId: string): number {
     const table = this.tableById(tableId);
     // A policy applies only while its owner may read every row of the tables that the policy
-    // reads.
+    // itself reads.
     const { policies = [] } = table ?? {};
     const users = [userId, ...policies.map(({ owner }) => owner)];
     const read = policies.flatMap(({ tables }) => tables.map((each) => each.tableId));
@@ -410,8 +410,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * In the transaction that drops a user, stores that the user's namespaces have no owner, and
-   * removes the user's service tokens. The function that it returns updates memory.
+   * Within the transaction that drops a user, records that the user's namespaces have no owner,
+   * and removes the user's service tokens. The returned function updates memory.
    */
   #storeDropped(userId: string): () => void {
     const rememberOwners = this.#definitions.storeWithoutOwner(userId);
@@ -441,7 +441,7 @@ export class CatalogDatabase implements Catalog {
         copyOf,
         newVersion: () => {
           this.#draftVersions += 1;
-          // Draft versions are negative, so that they differ from the catalog's versions.
+          // Draft versions are negative, so they always differ from the catalog's versions.
           return -this.#draftVersions;
         },
         prepare: (seq, replay) => this.#prepare(seq, replay),
@@ -561,9 +561,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Freezes the catalog's file, including all committed changes, until the returned function is
-   * called. The catalog remains usable in the meantime. A caller that opens the file to read it
-   * must keep it open for as long as the catalog is open.
+   * Freezes the catalog's file, with all committed changes, until the returned function is called.
+   * The catalog remains usable in the meantime. A caller that opens the file to read it must keep
+   * it open for as long as the catalog is open.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -648,7 +648,7 @@ export class CatalogDatabase implements Catalog {
     try {
       this.#definitions.numbers.giveBack(this.sequences());
     } catch (error) {
-      // The error can be ignored, because numbers that cannot be returned only leave a gap.
+      // Ignoring the error is safe: numbers that cannot be given back only leave a gap.
       if (!isExpected(error)) throw error;
       this.#log.warn("cannot return the reserved numbers of sequences", {
         error: error.message,

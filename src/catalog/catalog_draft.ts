@@ -71,7 +71,7 @@ interface DraftState {
   readonly definitions: Definitions;
   readonly numbers: DraftNumbers;
   readonly changes: readonly DraftedChange[];
-  /** Stands in for the seq of the commit until that is known. */
+  /** Stands in for the seq of the commit until the seq is known. */
   readonly unplaced: Seq;
   /** The version of the catalog when the first draft of the transaction was made. */
   readonly madeAt: number;
@@ -143,8 +143,8 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   /**
-   * Applies and records a change. @param isLasting Whether it concerns more than a temporary
-   * table.
+   * Applies and records a change. @param isLasting Whether the change affects more than a
+   * temporary table.
    */
   #change(change: DraftedChange, isLasting = true): void {
     change(this.#definitions, AS_WRITTEN);
@@ -154,8 +154,8 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   /**
-   * Counts the numbers of new sequences, and of sequences with a new mark, in memory until the
-   * commit.
+   * From now until the commit, counts the numbers of new sequences, and of sequences with a new
+   * mark, in memory.
    */
   #adopt({ marks = [], sequences = [] }: Dependents): void {
     const known = new Set(this.#definitions.sequences().map(({ sequenceId }) => sequenceId));

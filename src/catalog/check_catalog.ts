@@ -1,6 +1,6 @@
 /**
  * Checks the catalog without changing it. The check opens a copy, because SQLite writes to a
- * database when opening it after its process was killed.
+ * database when opening it after a process that used it was killed.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -26,7 +26,7 @@ export interface CatalogCheckOptions {
 export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
   /**
-   * Whether only SQLite's log is damaged. If so, the copy is in the state without the changes in
+   * Whether only SQLite's log is damaged. If so, the copy reflects the state before the changes in
    * the log.
    */
   readonly isOnlyLogDamaged: boolean;
@@ -94,8 +94,7 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The file list is read separately, because it is the only part not read when the catalog is
-    // opened.
+    // The file list is the only part that is not read when the catalog is opened.
     catalog.files.all();
     return catalog;
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Distinguishes the primary key that a table declares from the key by which the store finds its
- * rows.
+ * Distinguishes the primary key that a table declares from the key by which the store finds the
+ * table's rows.
  *
  * Usually the two are the same. A SHARED or USER table without a primary key has a hidden key
  * column instead: `_key`, which is always the last column and contains an id that the server
@@ -41,8 +41,8 @@ type NamedTable = Pick<TableEntry, "columns" | "keyName" | "name" | "primaryKey"
 type KeyedTable = NamedTable & Pick<TableEntry, "indexes" | "keyComment">;
 
 /**
- * Returns the name of the primary key with which a table was created; undefined if it was created
- * without one.
+ * Returns the name of a table's original primary key; undefined if the table was created without
+ * one.
  */
 export function keyNameOf(table: NamedTable): string | undefined {
   if (table.primaryKey.length === 0 || hasHiddenKey(table)) return undefined;

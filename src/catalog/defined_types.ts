@@ -4,8 +4,8 @@
  * All columns of an enum type share one `EnumType` object, which ALTER TYPE changes in place, so
  * plans, live queries and topics see new labels immediately. On disk, a table's definition
  * includes a copy of the type, so that the table can be read even after the type has been dropped.
- * A domain never changes in place: ALTER DOMAIN replaces the definitions of the tables whose
- * columns have the domain.
+ * A domain never changes in place: ALTER DOMAIN replaces the definitions of the tables with
+ * columns of that domain.
  */
 import {
   type Collation,
@@ -21,13 +21,13 @@ import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
 
-/** The type denoted by a name that CREATE TYPE, CREATE DOMAIN or CREATE COLLATION defined. */
+/** The type denoted by a name defined by CREATE TYPE, CREATE DOMAIN or CREATE COLLATION. */
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;
   /**
-   * The collation, if the name was defined by CREATE COLLATION; `type` is then text with this
-   * collation.
+   * The collation, if the name was defined by CREATE COLLATION. In that case, `type` is text with
+   * this collation.
    */
   readonly collation?: Collation;
 }
@@ -157,10 +157,7 @@ export class DefinedTypes {
     });
   }
 
-  /**
-   * Returns the current definition of a type. A dropped type keeps the form in which it was
-   * stored.
-   */
+  /** Returns the current definition of a type. For a dropped type, returns the stored form. */
   current(type: DataType): DataType {
     if (type.kind === "array") return { kind: "array", element: this.current(type.element) };
     if (type.kind === "row") {
@@ -174,7 +171,7 @@ export class DefinedTypes {
   }
 }
 
-/** Returns whether an entry refers to no other type. */
+/** Returns whether an entry can be loaded first, because it refers to no other type. */
 function isFirst(entry: TypeEntry): boolean {
   return isEnum(entry) || entry.collation !== undefined;
 }

@@ -61,7 +61,8 @@ export interface DefinitionsOptions extends Omit<DefinitionParts, "numbers"> {
 }
 
 /**
- * How many definitions of dropped tables each change removes. This is more than a change can add.
+ * How many definitions of dropped tables each change to the definitions removes. This exceeds the
+ * number that a change can add.
  */
 const REMOVED_PER_CHANGE = 16;
 
@@ -133,8 +134,8 @@ export class Definitions {
   }
 
   /**
-   * Turns a copy whose changes have become durable into the catalog's own definitions, working on
-   * the parts of the catalog.
+   * Turns a copy whose changes have become durable into the catalog's own definitions, which use
+   * the catalog's own parts.
    */
   settle(parts: DefinitionParts): void {
     this.#parts = parts;
@@ -232,16 +233,16 @@ export class Definitions {
   }
 
   /**
-   * Returns the age, in milliseconds, at which rows of a table expired as of a position in commit
-   * order; undefined if they did not expire.
+   * Returns the maximum age, in milliseconds, of rows in a table as of a position in commit order;
+   * undefined if rows did not expire at that point.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined {
     return this.#tables.deletionAgeMs(tableId, seq);
   }
 
   /**
-   * Returns the position in commit order at which the ACCESS_LEVEL or the policies of a table were
-   * last changed; 0 if they never were.
+   * Returns the position in commit order at which a table's ACCESS_LEVEL or policies last changed;
+   * 0 if they never have.
    */
   tableAccessSeq(tableId: number): number {
     return this.#tables.accessSeq(tableId);
@@ -296,8 +297,8 @@ export class Definitions {
     const entry = defined(this.tableById(tableId), "the table to drop must exist");
     const ended = { ...this.#tables.recordOf(tableId), toSeq: seq };
     const outdated = this.#tables.outdatedBy(entry);
-    // Only one portion of files is removed here, because reading an entry takes up to 20 µs and
-    // removing it takes longer. The caller removes the others.
+    // Only one portion of the file list is removed here, because reading an entry takes up to 20
+    // µs and removing it takes longer. The caller removes the rest.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
@@ -340,7 +341,10 @@ export class Definitions {
     return this.#storedQueries().named.get(pathOf({ namespace, name })) ?? [];
   }
 
-  /** Returns the views and the functions, separated only once after each change. */
+  /**
+   * Returns the views and the functions as separate lists, which are cached until a view or
+   * function changes.
+   */
   #storedQueries(): StoredQueries {
     const all = this.#views.all();
     if (this.#queries?.all !== all) {
@@ -524,7 +528,7 @@ export class Definitions {
     topics = [],
     views = [],
   }: Dependents): { store: () => void; remember: () => void } {
-    // Unused reserved numbers are returned, so that a sequence with changed options continues
+    // Unused reserved numbers are given back, so that a sequence with changed options continues
     // after the last number it issued.
     this.numbers.giveBack(
       sequences.flatMap(({ sequenceId }) => this.#sequences.byId(sequenceId) ?? []),
@@ -565,8 +569,8 @@ export class Definitions {
   }
 
   /**
-   * Records that an id has become durable. It belongs to a table, or to another object that gets
-   * its ids from the same counter.
+   * Records that an id has become durable. The id belongs to a table, or to another kind of object
+   * whose ids come from the same counter.
    */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);

@@ -1,8 +1,9 @@
 /**
  * Issues sequence numbers within a transaction that has changed definitions. A sequence that the
  * transaction has created or restarted counts in memory until the commit. All other sequences
- * count as they do outside the transaction, so their numbers are not rolled back. They keep the
- * options that they have outside, because others use the same blocks of numbers.
+ * count as they do outside the transaction, so their numbers are not rolled back. These sequences
+ * keep the options that they have outside the transaction, because other transactions use the same
+ * blocks of numbers.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Whole } from "../types/mod.ts";
@@ -93,7 +94,7 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside.forget(sequenceId);
   }
 
-  /** Returns the numbers from which a sequence counts, and the options with which it does so. */
+  /** Returns the object that issues a sequence's numbers, and the options that apply. */
   #counting(sequence: CountedSequence): { numbers: IssuedNumbers; sequence: CountedSequence } {
     const { sequenceId } = sequence;
     if (this.#own.has(sequenceId)) return { numbers: this.#inside, sequence };

@@ -17,7 +17,7 @@ import type { TriggerEntry } from "./trigger_entries.ts";
 
 /**
  * The kind of a table, which determines who owns its rows: each row of a USER or STREAM table
- * belongs to a user, and the rows of a SHARED table belong to nobody. A STREAM table with an
+ * belongs to a user, whereas the rows of a SHARED table belong to nobody. A STREAM table with an
  * access level is stored as kind "shared" with the option `ttlSeconds`.
  */
 export type TableKind = "user" | "shared" | "stream";
@@ -30,7 +30,10 @@ export interface NamespaceEntry {
   readonly name: string;
   /** The id of the user who owns the namespace; undefined if nobody does. */
   readonly owner: string | undefined;
-  /** The position in commit order at which the owner was last changed; absent if it never was. */
+  /**
+   * The position in commit order at which the owner was last changed; absent if the owner has
+   * never been changed.
+   */
   readonly ownerSeq?: number;
   readonly options: Readonly<Record<string, string | number | boolean>>;
   /** The comment set by COMMENT ON; absent if there is none. */
@@ -76,8 +79,8 @@ export interface CheckEntry {
 }
 
 /**
- * The state of an index, like `IndexState` in `storage/`. Only an index in the state "ready" may be
- * read.
+ * The state of an index, equivalent to `IndexState` in `storage/`. An index may be read only if it
+ * is "ready".
  */
 export type IndexEntryState = "building" | "checking" | "ready";
 
@@ -104,7 +107,7 @@ export interface IndexExpression extends IndexCondition {
 /**
  * A secondary index, or a UNIQUE constraint, which is implemented as an index. A sorted index is
  * in ascending order of all its columns, with NULL last, and can also be read backwards. An
- * inverted index instead lists, for each term in its parts, the rows that contain the term.
+ * inverted index, by contrast, lists the rows that contain each term.
  */
 export interface IndexEntry {
   /**
@@ -133,7 +136,7 @@ export interface IndexEntry {
   readonly isConstraint: boolean;
   /** Whether the index is the primary key of a table that was created without one. */
   readonly isPrimary?: true;
-  /** The columns made NOT NULL by this primary key; kept until the build has succeeded. */
+  /** The columns that this primary key made NOT NULL; kept until the index has been built. */
   readonly madeNotNull?: readonly number[];
   /**
    * The condition that determines which rows the index contains; absent if it contains all rows.
@@ -146,7 +149,7 @@ export interface IndexEntry {
    */
   readonly isCommitted?: true;
   /**
-   * The seq of the definition that began to refuse duplicates; absent if the index was created
+   * The seq of the definition from which duplicates are refused; absent if the index was created
    * together with the table. Once an exclusion constraint is ready, no two rows that are both live
    * at this seq or later overlap.
    */
@@ -197,10 +200,10 @@ export type PolicyRole = "user" | "service";
 export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
 
 /**
- * A rule of a SHARED table with ACCESS_LEVEL 'RESTRICTED'. It determines the rows that its roles
- * may read or write. If several policies apply to a command, a row is permitted if at least one of
- * them permits it. The conditions contain the names that tables and columns had when the policy
- * was created.
+ * A rule of a SHARED table with ACCESS_LEVEL 'RESTRICTED'. It determines which rows the roles to
+ * which it applies may read or write. If several policies apply to a command, a row is permitted
+ * if at least one of them permits it. The conditions contain the names that tables and columns had
+ * when the policy was created.
  */
 export interface PolicyEntry {
   /** The name, unique among the table's policies. */
@@ -248,8 +251,8 @@ export interface TableOptions {
 }
 
 /**
- * A directory outside the data directory that can contain tables. Most members are documented at
- * `ListedStorage` in `storage/`.
+ * A directory outside the data directory that can hold the segments of tables. Most members are
+ * documented at `ListedStorage` in `storage/`.
  */
 export interface StorageEntry {
   readonly storageId: string;
@@ -258,8 +261,8 @@ export interface StorageEntry {
   /** The absolute path of the storage. It never changes. */
   readonly root: string;
   /**
-   * The key in the directory's marker file, by which the directory is recognised; "" until the
-   * marker has been written.
+   * The key in the directory's marker file, which identifies the directory; "" until the marker
+   * file has been written.
    */
   readonly key: string;
   readonly sharedTemplate: string;
@@ -327,7 +330,7 @@ export interface TableEntry {
   readonly kind: TableKind;
   /** The columns in declaration order, without dropped columns. */
   readonly columns: readonly ColumnEntry[];
-  /** The ids of the primary key's columns, in key order. */
+  /** The ids of the primary key columns, in key order. */
   readonly primaryKey: readonly number[];
   /** The name given to the key by CONSTRAINT; if absent, `keyNameOf` returns the default name. */
   readonly keyName?: string;
@@ -356,8 +359,8 @@ export interface TableEntry {
    */
   readonly storageDirectory?: string;
   /**
-   * For a STREAM table whose TTL has been changed: the seq up to which rows had expired at that
-   * time. These rows stay expired.
+   * Set for a STREAM table whose TTL has been changed: the seq up to which rows had expired when
+   * it was changed. These rows stay expired.
    */
   readonly expiredSeq?: number;
   /**
@@ -365,7 +368,7 @@ export interface TableEntry {
    * exists only in the draft of that transaction.
    */
   readonly isTemporary?: true;
-  /** Set for a materialized view, whose rows only REFRESH changes. */
+  /** Set for a materialized view, whose rows change only on REFRESH. */
   readonly materialized?: Materialized;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -381,13 +384,13 @@ export interface TableEntry {
 export interface Materialized {
   /** The `viewId` of the entry that contains the materialized view's query. */
   readonly queryId: number;
-  /** Whether the table contains a result of the query. If not, the table cannot be read. */
+  /** Whether the table contains a result of the query. Until it does, the table cannot be read. */
   readonly isPopulated: boolean;
 }
 
 /**
  * A view: a named query. Its SQL contains the names that tables and columns had when the view was
- * created. Columns added to a table later do not belong to the view.
+ * created. Columns added to these tables later do not belong to the view.
  */
 export interface ViewEntry {
   /** The id of the view, unique among tables and views. */
@@ -427,7 +430,8 @@ export interface ViewEntry {
 }
 
 /**
- * A partition of a table. It is stored among the views, because it reads some of its table's rows.
+ * A partition of a table. It is stored among the views, because reading it means reading some of
+ * the table's rows.
  */
 export interface PartitionViewEntry extends ViewEntry {
   readonly partition: PartitionEntry;
@@ -454,10 +458,12 @@ export interface Routine {
   readonly returnsName?: string | undefined;
   /** Whether the function returns a set of rows. */
   readonly isSet: boolean;
-  /** Whether a NULL argument makes the result NULL or, for a set, empty. */
+  /**
+   * Whether a NULL argument makes the result NULL or, for a function that returns a set, empty.
+   */
   readonly isStrict: boolean;
   /**
-   * The volatility declared in the definition. How a call is planned depends on the query itself.
+   * The volatility declared in the definition. A call is planned according to the query itself.
    */
   readonly volatility: "immutable" | "stable" | "volatile";
   /** The user-defined types to which the function's SQL refers. */
@@ -486,7 +492,8 @@ export interface RoutineParameter {
 export type RoutineType = DataType | PolymorphicType;
 
 /**
- * "void" is the return type of a function without a result, "trigger" that of a trigger function.
+ * "void" is the return type of a function without a result; "trigger" is the return type of a
+ * trigger function.
  */
 export type PolymorphicType = "anyelement" | "anyarray" | "record" | "trigger" | "void";
 
@@ -603,9 +610,9 @@ export interface UserEntry {
   /** The token version. Every event that invalidates all tokens of the user increments it. */
   readonly tokenVersion: number;
   /**
-   * The link to a provider (OpenID Connect) as JSON text: `provider` and `subject`, or `provider`
-   * and `user` before the first login. Several links form an array. At most one account has a
-   * given link.
+   * The link to a provider (OpenID Connect) as JSON text with the members `provider` and `subject`
+   * or, before the first login, `provider` and `user`. Several links form an array. Each link
+   * belongs to at most one account.
    */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
@@ -628,7 +635,7 @@ export interface UserEntry {
 /** A kind of access that a service token's scopes may include. `write` includes `read`. */
 export type TokenRight = "read" | "write" | "define" | "act";
 
-/** A token with which a program acts as a user. */
+/** A token with which a program acts on behalf of a user. */
 export interface ServiceTokenEntry {
   readonly name: string;
   readonly userId: string;
@@ -650,7 +657,7 @@ export interface ServiceTokenEntry {
   readonly lastUsedAtMs?: number;
 }
 
-/** A code with which a limited number of people can sign up. */
+/** A code that a limited number of people can use to sign up. */
 export interface InvitationEntry {
   readonly name: string;
   /** The SHA-256 hash of the invitation code, in base64url. */
@@ -672,7 +679,9 @@ export interface Erasure {
   readonly eraseAfterMs: number;
 }
 
-/** An uploaded file: where its bytes are, and the row whose FILE value refers to them. */
+/**
+ * An uploaded file: the location of its bytes, and the row whose FILE value refers to the file.
+ */
 export interface FileEntry {
   readonly fileId: string;
   readonly tableId: number;

@@ -3,8 +3,8 @@
  * memory, because it grows with users' data. Callers that do not need the entire list read it in
  * portions, or read only the files of one table or owner.
  *
- * Uploads therefore do not block the event loop with reads of the entire list. In return, two
- * indexes have to be checked at startup.
+ * Uploads therefore never require a read of the entire list, which would block the event loop. In
+ * return, two indexes have to be checked at startup.
  *
  * - The number of files is kept in memory (`count`), and each transaction that changes the list
  *   updates it.

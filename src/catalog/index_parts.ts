@@ -53,8 +53,8 @@ export function isInverted({ expressions = [] }: Pick<IndexEntry, "expressions">
 }
 
 /**
- * Returns whether an index enforces a rule by refusing rows, as the index of a UNIQUE or EXCLUDE
- * constraint does.
+ * Returns whether an index enforces a constraint by refusing rows, as the index of a UNIQUE or
+ * EXCLUDE constraint does.
  */
 export function refusesRows({
   isExclusion,
@@ -76,7 +76,8 @@ export function dependsOn(
 }
 
 /**
- * Returns whether the values that an index stores for a column are computed from several columns.
+ * Returns whether the values that an index stores under a column id are computed from several
+ * columns.
  */
 export function computesFrom(index: IndexEntry, columnId: number): boolean {
   const { columnIds, where } = index;
@@ -89,9 +90,9 @@ export const KEY_INDEX_ID = 0;
 const keyIndexes = new WeakMap<TableEntry, IndexEntry | undefined>();
 
 /**
- * Returns the indexes by which rows of a table can be found and sorted: the secondary indexes and,
- * if the primary key has several columns, an index in primary key order, which the catalog does
- * not list.
+ * Returns the indexes by which a table's rows can be found and sorted: the secondary indexes and,
+ * if the primary key has several columns, an index in primary key order, which is not listed in
+ * the catalog.
  */
 export function readIndexesOf(table: TableEntry): readonly IndexEntry[] {
   const { indexes = [] } = table;

@@ -5,10 +5,10 @@
  *
  * - Every transaction that changes more than the store's own rows is counted, even while no
  *   journal is kept, so that gaps in a journal can be detected. The times at which users were last
- *   seen are not recorded, because users do not make these changes.
- * - Each entry has a stamp, which is a separate seq: commits below it precede the transaction, and
- *   commits above it follow it. Stamps are in ascending order. The stamp of a transaction
- *   committed together with rows is the seq of that commit.
+ *   seen are not recorded, because no user requests these changes.
+ * - Each entry has a stamp, which is a seq of its own: commits with lower seqs precede the
+ *   transaction, and commits with higher seqs follow it. Stamps are in ascending order. The stamp
+ *   of a transaction committed together with rows is the seq of that commit.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -119,7 +119,7 @@ export class CatalogJournal {
   }
 
   /**
-   * Runs a transaction that is committed together with rows.
+   * Runs a catalog transaction that is committed together with rows.
    * @param seq The seq of the row commit; undefined if there are no rows.
    */
   stampedWith(seq: number | undefined, transaction: () => void): void {
@@ -150,8 +150,8 @@ export class CatalogJournal {
 /**
  * Applies journal entries to the catalog at a path, which must not be open anywhere.
  *
- * @param options.seq The log position to which the resulting catalog corresponds. No definition in
- *   it is newer.
+ * @param options.seq The seq as of which the resulting catalog is valid. No definition in it is
+ *   newer.
  * @throws {CorruptionError} @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
  */
 export function replayJournal(

@@ -167,7 +167,7 @@ export class ManifestDatabase {
     this.#counters.raise("first_log_file", firstLogFile);
   }
 
-  /** Records that every segment is in the data directory, as is the case in a backup. */
+  /** Records that all segments are in the data directory, as they are in a backup. */
   leaveStorages(): void {
     const away = [...this.#segments.values()].filter(({ home }) => home !== undefined);
     if (away.length === 0) return;

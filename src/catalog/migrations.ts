@@ -2,12 +2,14 @@
  * Defines the format of the catalog database, version by version.
  *
  * Every table has only a key and a sealed body (see `records.ts`), because the checksum would not
- * cover any other column. Indexes on values in the bodies only serve to find rows. If damage to
- * such an index hides an unused file, the next sweep still removes the file, because the sweep
- * does not use the index. A released step must never change; a change to the format adds a step.
+ * cover any other column. Indexes on values in the bodies serve only to find rows. If damage to
+ * such an index hides an unused file, the next sweep removes the file all the same, because the
+ * sweep does not use the index. A released step must never change; a change to the format adds a
+ * step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file is always
- * correct: an older server can read it without opening the log, and refuse the file.
+ * up to date. An older server can therefore read the version without opening SQLite's log, and
+ * refuse the file.
  */
 
 /**

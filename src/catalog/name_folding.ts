@@ -2,7 +2,7 @@
  * Finds user names that people would confuse, as RFC 8265 requires for account names: two accounts
  * must not differ only in case, width or look-alike letters.
  *
- * The folded form only serves to decide whether a new name may be chosen. Names themselves are
+ * The folded form serves only to decide whether a new name may be chosen. Names themselves are
  * compared in Unicode form NFC, case-sensitively.
  *
  *     name ──NFKC──► look-alikes of Latin letters ──lower case──► NFC
@@ -25,7 +25,7 @@ for (let index = 0; index < LOOK_ALIKES.length; index += 2) {
   LATIN_OF.set(LOOK_ALIKES.charAt(index), LOOK_ALIKES.charAt(index + 1));
 }
 
-/** Returns a string that is equal for two names if people would confuse them. */
+/** Returns a key for a user name. Two names that people would confuse have the same key. */
 export function foldedUserName(name: string): string {
   const compatible = name.normalize("NFKC");
   const latin = Array.from(compatible, (letter) => LATIN_OF.get(letter) ?? letter).join("");

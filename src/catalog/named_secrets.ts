@@ -1,7 +1,7 @@
 /**
  * Manages the entries of one kind that are found by the hash of a secret, such as service tokens.
- * The entries are in memory for reading, and in SQLite as one sealed row each, by name. The secrets
- * themselves are not stored.
+ * The entries are kept in memory for reading, and in SQLite as one sealed row each, keyed by name.
+ * The secrets themselves are not stored.
  *
  * Memory changes only after the transaction has become durable.
  */
@@ -123,8 +123,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * After a restore, removes the entries missing from the replaced state, because they had been
-   * dropped there.
+   * After a restore, removes the entries that the replaced state did not contain, because they had
+   * been dropped there.
    */
   continueFrom(before: readonly Entry[]): void {
     const known = new Set(before.map(({ secretHash }) => secretHash));

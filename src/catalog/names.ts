@@ -190,7 +190,7 @@ const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/** Returns a name as quoted in messages: shortened, and without control characters. */
+/** Returns a name as it is quoted in messages: shortened, and without control characters. */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

@@ -1,6 +1,6 @@
 /**
  * Stores each catalog entry in a SQLite row, which consists of the entry's key, its JSON, and a
- * checksum over the table name and both.
+ * checksum over the table name, the key and the JSON.
  *
  * SQLite's pages have no checksums. `quick_check` detects a broken structure; a flipped byte
  * within a row is detected here, when the row is read at startup.
@@ -82,7 +82,9 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
 export interface RecordRange {
   /** The id after which the portion begins (exclusive). */
   readonly after: string | number;
-  /** An indexed column that the database extracts from the body, and the value it must have. */
+  /**
+   * An indexed column whose value SQLite extracts from the body, and the value that it must have.
+   */
   readonly match?: readonly [column: string, value: number] | undefined;
   readonly countMax: number;
 }

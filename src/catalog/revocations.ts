@@ -2,7 +2,7 @@
  * Stores revoked token and session ids.
  *
  * An entry is kept until a day after every token that it revokes has expired, in case the clock
- * jumps. Whenever an entry is added, a few old entries are checked and removed if they are no
+ * jumps. Whenever an entry is added, a few old entries are checked, and removed if they are no
  * longer needed.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
@@ -14,7 +14,7 @@ export interface RevocationRecord {
   readonly id: string;
   readonly revokedAtMs: number;
   readonly expiresAtMs: number;
-  /** The token whose use retired this one; absent if no successor did. */
+  /** The token whose use retired this one; absent if this one was not retired by a successor. */
   readonly successorId?: string;
 }
 
@@ -55,8 +55,8 @@ export class Revocations implements CatalogRevocations {
   }
 
   /**
-   * Revokes an id. If the id is already revoked, the time and the successor of the first
-   * revocation are kept, unless `isAnew` is set.
+   * Revokes an id. If the id is already revoked, the first revocation's time and successor are
+   * kept, unless `isAnew` is set.
    */
   revoke(
     id: string,

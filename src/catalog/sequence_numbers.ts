@@ -22,7 +22,7 @@ import type { SequenceEntry } from "./entries.ts";
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
-/** If a block is used up within this time, the next block is twice as large. */
+/** If a block is used up within this time, in milliseconds, the next block is twice as large. */
 const QUICK_MS = 1000;
 
 /**
@@ -37,8 +37,8 @@ export interface SequenceMark {
   /** The number as a decimal string, because JSON numbers cannot represent all 64-bit integers. */
   readonly value: string;
   /**
-   * Whether `value` itself may already have been issued. If not, it is the next number to be
-   * issued.
+   * Whether `value` itself may already have been issued. If false, `value` is the next number to
+   * be issued.
    */
   readonly isCalled: boolean;
 }
@@ -68,7 +68,7 @@ interface NumberBlock {
   readonly first: bigint;
   readonly step: bigint;
   /**
-   * The numbers of the block as doubles; undefined if some of them cannot be represented exactly.
+   * The numbers of the block as doubles; undefined if any of them cannot be represented exactly.
    */
   readonly doubles: { readonly first: number; readonly step: number } | undefined;
   readonly count: number;
@@ -132,9 +132,9 @@ export class SequenceNumbers {
   }
 
   /**
-   * Sets a sequence back from `now` to `before`, so that the numbers in between are issued again.
-   * If the sequence is no longer at `now`, because other callers have taken numbers, nothing
-   * changes.
+   * Sets a sequence back from `now` to `before`, so that the numbers in between will be issued
+   * again. Has no effect if the sequence is no longer at `now` because other callers have taken
+   * numbers.
    */
   takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
     const current = this.mark(sequence);
@@ -228,8 +228,8 @@ export function markAfterRestore(
   const value = BigInt(mark.value);
   const step = BigInt(increment);
   if (before === "unknown") {
-    // At most a quarter of the remaining numbers is skipped, so that the sequence is not
-    // exhausted.
+    // At most a quarter of the remaining numbers is skipped, so that skipping cannot exhaust the
+    // sequence.
     const left = ((step > 0n ? BigInt(maximum) : BigInt(minimum)) - value) / step;
     const skipped = left / 4n < UNKNOWN_NUMBERS ? left / 4n : UNKNOWN_NUMBERS;
     return { sequenceId, value: (value + skipped * step).toString(), isCalled: true };

@@ -4,10 +4,10 @@
  * refused.
  *
  * Invariants:
- * - A file in a newer format stays unchanged: its version is read directly from the first page.
- *   SQLite itself would first recover the file. Without recovery, it would refuse the state left
- *   by a crash during a checkpoint, in which the first page may count pages that are only in the
- *   log.
+ * - A file in a newer format stays unchanged, because its version is read directly from the first
+ *   page. SQLite itself would recover the file before reading the version. If recovery were
+ *   disabled, SQLite would refuse a file left behind by a crash during a checkpoint, because its
+ *   first page may count pages that are only in the log.
  * - After an I/O error, nothing more is written: the contents of the disk are then unknown, and
  *   only a restart, which reads them again, may continue. An I/O error during COMMIT ends the
  *   process. Otherwise, a DROP TABLE reported as failed could turn out at the next startup to have
@@ -23,14 +23,14 @@ import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
 /**
- * The log length in pages at which SQLite runs a checkpoint by itself; equal to SQLite's own
+ * The log length, in pages, at which SQLite automatically runs a checkpoint; equal to SQLite's own
  * default.
  */
 const CHECKPOINT_PAGES = 1000;
 
 /**
- * The first bytes of every database, up to the last field that is read. All fields are big-endian.
- * See https://sqlite.org/fileformat.html, section 1.3.
+ * The first bytes of every SQLite database. All header fields that follow are big-endian. See
+ * https://sqlite.org/fileformat.html, section 1.3.
  */
 const MAGIC = "SQLite format 3\0";
 const VERSION_OFFSET = 60;
@@ -38,8 +38,8 @@ const APPLICATION_OFFSET = 68;
 const HEADER_BYTES = 72;
 
 /**
- * The hint for errors that do not reveal their cause, because SQLite's own message says neither
- * what is wrong nor where.
+ * The hint for errors that do not reveal their cause. SQLite's own message says neither what is
+ * wrong nor where.
  */
 const PLACE_HINT =
   "check the file, the files next to it whose names begin with its name, and the disk: each must be a " +
@@ -94,7 +94,7 @@ export class SqliteFile implements SealedFile {
   readonly #database: Database;
   readonly #onFatal: (cause: unknown) => void;
   #isInTransaction = false;
-  /** The number of callers that currently keep the file unchanged. */
+  /** The number of callers for which the file is currently kept unchanged. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
@@ -106,7 +106,7 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Opens or creates the database at `path`. Its directory must exist.
+   * Opens or creates the SQLite database at `path`. Its directory must exist.
    *
    * @throws {CorruptionError} If it is damaged or not a catalog.
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
@@ -156,8 +156,8 @@ export class SqliteFile implements SealedFile {
 
   /**
    * Runs `work` as a transaction. Once this method returns, a crash does not undo the transaction.
-   * If it throws, nothing has changed. The exception is COMMIT_UNKNOWN: only the next startup then
-   * shows the outcome.
+   * If it throws, nothing has changed. The exception is COMMIT_UNKNOWN, after which only the next
+   * startup shows the outcome.
    *
    * @param work Must change nothing except rows, because it may be run again.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; errors of `work`.
@@ -216,9 +216,9 @@ export class SqliteFile implements SealedFile {
    * Writes all committed changes to the file itself, which then stays unchanged until the returned
    * function is called. Later commits are written only to SQLite's log.
    *
-   * Code that reads the file must not close it while this database is open: closing any descriptor
-   * for a file releases the locks that the process holds on it (fcntl(2), and "How To Corrupt An
-   * SQLite Database File", section 2.2).
+   * Code that reads the file must not close it while this object has the database open: closing
+   * any descriptor for a file releases the locks that the process holds on it (fcntl(2), and "How
+   * To Corrupt An SQLite Database File", section 2.2).
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -238,9 +238,8 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Opens the contents of the file itself, as frozen by {@linkcode hold}; later changes do not
-   * affect them. The caller closes the result. Closing it does not release SQLite's locks on this
-   * database.
+   * Opens the file itself, as frozen by {@linkcode hold}; later changes are not visible in it. The
+   * caller closes the result. Closing it does not release SQLite's locks on this database.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -371,7 +370,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
 }
 
 /**
- * Returns the faults that SQLite finds in an entire database. No other process may be using it.
+ * Returns the faults that SQLite finds in an entire database, which no other process may be using.
  */
 export function integrityFaults(path: string): string[] {
   try {

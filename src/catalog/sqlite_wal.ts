@@ -1,7 +1,7 @@
 /**
- * Checks the log that SQLite keeps next to a database (`catalog.sqlite-wal`) after a process was
- * killed. SQLite reads the log up to the first invalid frame and silently ignores the rest, so
- * damage would look like an earlier state.
+ * Checks the log that SQLite keeps next to a database (`catalog.sqlite-wal`) after the process
+ * that used it was killed. SQLite reads the log up to the first invalid frame and silently ignores
+ * the rest, so damage would look like an earlier state.
  *
  *     header 32 bytes   all big-endian: magic, version, page size, checkpoint, salt (2 u32),
  *                       checksum (2 u32) of bytes 0 to 24
@@ -60,8 +60,9 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 
 /**
  * Decides whether an invalid frame is damage. A transaction is synced before the next one begins,
- * so frames after its end prove that the transaction was durable. Without such frames, the last
- * write may simply be incomplete. A transaction without an end frame was never committed.
+ * so frames after its end prove that the transaction was durable. If there are no such frames, the
+ * last write may simply be incomplete. A transaction without a frame that ends it was never
+ * committed.
  */
 function damageAt(
   view: DataView,

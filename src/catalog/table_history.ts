@@ -1,6 +1,6 @@
 /**
- * Keeps the definitions of tables in memory: the current ones, the earlier versions of existing
- * tables, and what is still needed of dropped tables.
+ * Keeps the definitions of tables in memory: current definitions, earlier definitions of existing
+ * tables, and those definitions of dropped tables that are still needed.
  *
  * `Definitions` writes the records to SQLite. It calls the functions that change this state only
  * after the transaction is durable.
@@ -17,7 +17,7 @@ export interface Named {
   readonly name: string;
 }
 
-/** The age at which a table's rows are deleted, and the seq from which this age applied. */
+/** The maximum age of a table's rows, and the seq from which this limit applied. */
 interface DeletionAge {
   readonly fromSeq: number;
   readonly ageMs: number | undefined;
@@ -70,8 +70,8 @@ export class TableHistory {
   }
 
   /**
-   * Adds the definitions stored on disk, in ascending order of id. Returns the ids of those no
-   * longer needed.
+   * Adds the definitions stored on disk, in ascending order of id. Returns the ids of definitions
+   * that are no longer needed.
    */
   read(records: readonly DefinitionRecord[]): readonly number[] {
     const current = new Set(
@@ -167,7 +167,7 @@ export class TableHistory {
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
     // If only options have changed, the schema version stays the same, and the new definition
-    // replaces the previous one of that version.
+    // replaces the version's previous definition.
     const same = versions.at(-1);
     const isSame = same?.table.schemaVersion === entry.schemaVersion;
     const fromSeq = isSame ? same.fromSeq : record.fromSeq;
@@ -192,7 +192,7 @@ export class TableHistory {
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
-    // Records no longer needed stay on disk until the next startup removes them.
+    // Records that are no longer needed stay on disk until the next startup removes them.
     for (const each of former) this.#noteDropped(each);
     this.#sorted = undefined;
   }
@@ -242,7 +242,7 @@ export class TableHistory {
 
 /**
  * Returns a key for a namespace and a name. Both are encoded, because they may contain any
- * character, and different pairs must not have the same key.
+ * character and different pairs must have different keys.
  */
 export function pathOf({ name, namespace }: Named): string {
   return JSON.stringify([namespace, name]);

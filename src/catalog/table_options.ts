@@ -61,8 +61,8 @@ export function tableOptionsFrom(
 }
 
 /**
- * A STREAM table with an ACCESS_LEVEL has the options of both these kinds. The catalog stores such
- * a table as a SHARED table whose rows expire.
+ * A STREAM table with an ACCESS_LEVEL has the options of both kinds. The catalog stores such a
+ * table as a SHARED table whose rows expire.
  */
 const SHARED_STREAM: readonly TableKind[] = ["shared", "stream"];
 
@@ -89,8 +89,8 @@ export function shownKindOf({
 }
 
 /**
- * Returns the age, in milliseconds, at which the rows of a SHARED table are deleted; undefined if
- * they never expire. Also returns undefined for STREAM tables that are not SHARED, because their
+ * Returns the age, in milliseconds, at which rows of a SHARED table are deleted; undefined if they
+ * never expire. Also returns undefined for STREAM tables that are not SHARED, because their
  * expired rows are hidden, not deleted.
  */
 export function deletedAfterMs({ kind, options }: KindAndOptions): number | undefined {
@@ -260,8 +260,8 @@ export function hasSameAccess(before: TableEntry, after: TableEntry): boolean {
 }
 
 /**
- * Contents are compared, not identities, because each definition read from disk consists of
- * separate objects.
+ * Contents are compared, not identities, because every definition read from disk consists of new
+ * objects.
  */
 function haveSamePolicies(
   { policies: before }: TableEntry,

@@ -6,7 +6,7 @@ export type TopicOperation = "insert" | "update" | "delete";
 /** What a topic's messages contain: the key, the entire row, or the key and the changed values. */
 export type TopicPayload = "key" | "full" | "diff";
 
-/** One kind of operation on one table. The changes it makes become messages of a topic. */
+/** An operation on a table whose changes become messages of a topic. */
 export interface TopicSource {
   /** The id of a source, unique within the topic. */
   readonly sourceId: number;
@@ -32,8 +32,8 @@ export interface TopicSource {
 /** Delivers the messages of a topic to a server over HTTP. */
 export interface WebhookEntry {
   /**
-   * The seq of the webhook's definition, which is never reused. It is the key under which the
-   * webhook's position in the topic is stored.
+   * The seq of the webhook's definition, which is never reused. The webhook's position in the
+   * topic is stored under this key.
    */
   readonly webhookId: number;
   /** The name, unique among the webhooks of all topics. */
@@ -71,16 +71,16 @@ export interface TopicEntry {
   readonly retentionHours: number;
   readonly retentionBytes: number;
   /**
-   * How many unsuccessful deliveries cause a message to be moved to the dead-letter topic; absent
-   * if messages are never moved.
+   * The number of unsuccessful deliveries after which a message is moved to the dead-letter topic;
+   * absent if messages are never moved.
    */
   readonly maxDeliveries?: number;
   /** The dead-letter topic, as "namespace.name". */
   readonly deadLetter?: string;
   readonly createdSeq: number;
   /**
-   * Changes up to this seq are no longer delivered, because of CLEAR TOPIC. Their messages keep
-   * their offsets.
+   * The seq up to which changes are no longer delivered, as a result of CLEAR TOPIC. Their
+   * messages keep their offsets.
    */
   readonly clearedSeq: number;
   /**

@@ -11,7 +11,10 @@ export interface TriggerEntry {
   /** The ids of the columns after UPDATE OF; absent if every UPDATE fires the trigger. */
   readonly columnIds?: readonly number[];
   readonly level: "row" | "statement";
-  /** The names, set by REFERENCING, under which the function reads the rows of the statement. */
+  /**
+   * The names, set by REFERENCING, under which the function reads the rows changed by the
+   * statement.
+   */
   readonly oldTable?: string;
   readonly newTable?: string;
   /**
@@ -32,6 +35,6 @@ export interface TriggerEntry {
 
 export interface TriggerDeferral {
   readonly isDeferrable: boolean;
-  /** Whether the trigger runs at the commit, unless SET CONSTRAINTS overrides this. */
+  /** Whether the trigger fires at the commit. SET CONSTRAINTS can override this. */
   readonly isDeferred: boolean;
 }

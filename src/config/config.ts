@@ -121,7 +121,7 @@ export function settingsOf(config: Config): readonly Setting[] {
   });
 }
 
-/** Lists the keys of the fixed sections, then those of the configured providers. */
+/** Lists the keys of the fixed sections, followed by those of the configured providers. */
 function keysOf({ oidc }: Config): readonly ConfigKey[] {
   return [...KEYS.values(), ...Object.keys(oidc.providers).flatMap(providerKeys)];
 }
@@ -304,7 +304,7 @@ function configFrom(
     if (inner === undefined) config[name] = section;
     else config[outer] = Object.freeze({ ...sections.get(outer), [inner]: section });
   }
-  // The cast is safe: every key of every section is present, with a value that satisfies the key's
+  // The cast is safe: every key of every section is present, and its value satisfies the key's
   // rule.
   return Object.freeze(config) as unknown as Config;
 }
@@ -441,7 +441,7 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
   }
 }
 
-/** If any feature sends links, checks that they can be delivered. */
+/** Checks that links can be delivered, provided that an enabled feature sends links. */
 function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: FindingParts): void {
   const isDelivered = auth.notice_url !== undefined || auth.notices_in_log;
   for (const [path, isOn] of [
@@ -462,8 +462,8 @@ function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: Findi
 }
 
 /**
- * Lists the keys whose values must not be below the value of another key. Each entry contains the
- * paths and values of both keys.
+ * Lists the keys whose values must be at least as high as the value of another key. Each entry
+ * contains the paths and values of both keys.
  */
 function floorsOf({
   auth,

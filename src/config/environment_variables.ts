@@ -1,6 +1,7 @@
 /**
- * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either of them with the
- * suffix `_FILE`, which names a file that contains the value.
+ * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either kind of name with
+ * the suffix `_FILE`. The value of a `_FILE` variable is the path of a file that contains the
+ * actual value.
  *
  * Short names take precedence over long ones. An empty variable counts as unset. A variable that
  * names an empty file also counts as unset, but causes a warning, because it was probably meant to
@@ -31,7 +32,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => string;
 
 export interface EnvironmentValues {
-  /** The values from environment variables, by the path of their key. */
+  /** The values of the environment variables, by key path. */
   readonly values: ReadonlyMap<string, { readonly value: unknown; readonly variable: string }>;
   readonly faults: readonly string[];
   readonly warnings: readonly string[];

@@ -21,8 +21,8 @@ export interface KeyRule<Value = unknown> {
   readonly initial: Value;
   readonly description: string;
   /**
-   * The default as a fraction of the memory that the runtime does not need (`memory.ts`), if this
-   * is less than `initial`.
+   * The default as a fraction of the memory left by the runtime (`memory.ts`). It applies if it is
+   * less than `initial`.
    */
   readonly share?: number;
   /** The bounds of a number, both inclusive. */
@@ -32,7 +32,7 @@ export interface KeyRule<Value = unknown> {
   readonly words?: readonly string[];
   /** The form that a string, or each item of a list, must have. */
   readonly form?: TextForm;
-  /** True if the value is a secret, which appears neither in messages nor in `system.settings`. */
+  /** Whether the value is a secret, which must not appear in messages or in `system.settings`. */
   readonly isSecret?: boolean;
   /** Whether the feature does not exist yet. If so, only the default is accepted. */
   readonly isUnavailable?: boolean;

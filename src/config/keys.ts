@@ -3,7 +3,7 @@
  * The type of the configuration is derived from these definitions.
  *
  * A key whose feature does not exist yet accepts only its default, because accepting any other
- * value would be a false promise.
+ * value would suggest that the feature exists.
  */
 import { isIPv6 } from "node:net";
 import { isIssuer } from "../auth/mod.ts";
@@ -573,7 +573,7 @@ export type Config = {
     readonly cors: ValuesOf<(typeof RULES)["security.cors"]>;
   };
   /**
-   * For each key whose value is not the default, such as "server.port", where the value came from.
+   * The source of the value for each key whose value is not the default, such as "server.port".
    */
   readonly sources: ReadonlyMap<string, "file" | "environment">;
 };
@@ -582,7 +582,7 @@ export type Config = {
 export interface ConfigKey {
   /** The path of the key, for example "server.port". */
   readonly path: string;
-  /** The section, for example "server", or "security.cors" for the nested one. */
+  /** The section, for example "server" or, for a nested section, "security.cors". */
   readonly section: string;
   readonly name: string;
   readonly rule: KeyRule;

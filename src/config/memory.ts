@@ -1,14 +1,14 @@
 /**
- * Implements `performance.memory_bytes`: how much memory the process may use, as configured or as
- * detected, and how it is divided.
+ * Implements `performance.memory_bytes`: how much memory the process may use, as configured or
+ * detected, and how that memory is divided.
  *
  * The default of each key that limits memory is a fraction of the memory that the runtime leaves,
  * up to an amount that suffices on a large machine. The fractions of all parts, including parts
  * without a key (`layer_limits.ts`), and the heaps of threads add up to about nine tenths of that
  * memory. The remaining tenth is for garbage. The parts are rarely all full at the same time.
  *
- * In a checked configuration, the key is never 0. A limit within which the server could not even
- * start is refused here, before the system would kill the server.
+ * In a checked configuration, the key is never 0. A limit too low for the server even to start is
+ * refused here, before the system can kill the process.
  */
 import type { MemoryLimit } from "../base/memory_limit.ts";
 import type { KeyRule } from "./key_rule.ts";
@@ -20,10 +20,10 @@ const MIB = 2 ** 20;
 export const MEMORY_KEY = "performance.memory_bytes";
 
 /**
- * The minimum memory with which a server starts and works. A server running from source needs up
- * to 123 MiB to start, and a reader thread needs at least 25 more. With 192 MiB, a server in a
- * control group could load, group and sort 60,000 rows (2026-11-29). At that size, a statement may
- * use 12 MiB, which an UPDATE of all these rows exceeds.
+ * The minimum amount of memory with which a server starts and works. A server running from source
+ * needs up to 123 MiB to start, and a reader thread needs at least 25 more. With 192 MiB, a server
+ * in a control group could load, group and sort 60,000 rows (2026-11-29). At that size, a
+ * statement may use 12 MiB, which an UPDATE of all these rows exceeds.
  */
 export const MEMORY_BYTES_MIN: number = 192 * MIB;
 
@@ -40,7 +40,8 @@ const READERS_SHARE: number = 1 / 4;
 export const PLENTY: MemoryLimit = { bytes: 64 * 1024 * MIB, source: "no limit" };
 
 /**
- * The keys whose memory limits are added up, because their memory may be in use at the same time.
+ * The keys whose memory limits are added up, because memory may be in use up to all of these
+ * limits at the same time.
  */
 const ADDED_KEYS = [
   "performance.total_query_memory_bytes",
@@ -57,7 +58,7 @@ export function shareOf(memoryBytes: number, share: number): number {
   return Math.max(MIB, Math.floor(bytes / MIB) * MIB);
 }
 
-/** Returns the number of reader threads to use if the configuration does not set it. */
+/** Returns the number of reader threads to use if the configuration does not specify it. */
 export function readerCountMax(memoryBytes: number): number {
   return Math.max(1, Math.floor(((memoryBytes - RUNTIME_BYTES) * READERS_SHARE) / READER_BYTES));
 }
@@ -79,8 +80,8 @@ export function shareText({ initial, share }: KeyRule): string {
 }
 
 /**
- * Returns what is wrong with the memory limit, as a message without a position; undefined if the
- * limit is valid.
+ * Returns a description of the problem with the memory limit, as a message without a position;
+ * undefined if the limit is valid.
  */
 export function memoryFault({ performance }: Config, found: MemoryLimit): string | undefined {
   const { memory_bytes: bytes } = performance;

@@ -1,6 +1,6 @@
 /**
  * Finds "did you mean" suggestions for the names of the configuration. These names are long, so
- * even a key with several typing errors can be recognised by the rest of its name.
+ * even a key with several typing errors can be recognised by its other letters.
  */
 import { nearestName } from "../base/nearest_name.ts";
 

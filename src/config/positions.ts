@@ -12,8 +12,8 @@ export interface KeyPosition {
 }
 
 /**
- * Returns the position of every section and key by its dotted path; for a repeated key, the first
- * position.
+ * Returns the positions of all sections and keys, by dotted path. For a repeated key, returns the
+ * first position.
  */
 export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   const scanner = new KeyScanner(toml);
@@ -21,7 +21,7 @@ export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   return scanner.positions;
 }
 
-/** Joins names to a dotted path. A name that itself contains a dot makes the path ambiguous. */
+/** Joins names into a dotted path. If a name itself contains a dot, the path is ambiguous. */
 export function pathOf(names: readonly string[]): string {
   return names.join(".");
 }
