@@ -1,11 +1,11 @@
 /**
- * Provides the client in the form in which the server delivers it to users without the package: a
- * single script, and its types.
+ * Provides the client to users who do not install the package. The server delivers it to them as a
+ * single script with its types.
  *
  * The script is embedded in the executable by `scripts/build.ts`. A server running from source
- * bundles it from `src/client` at the first request, which needs no additional packages. The types
- * are in a file written by `scripts/write_client_types.ts`, because generating them requires a
- * compiler.
+ * bundles it from `src/client` at the first request, for which no additional packages are needed.
+ * The types are in a file written by `scripts/write_client_types.ts`, because generating them
+ * requires a compiler.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";

@@ -10,7 +10,7 @@ import { type ProviderCalls, providerLoginsBy } from "./provider_logins.ts";
 import type { Identity, Session } from "./session.ts";
 
 export interface SignUpFields {
-  /** The login name; optional if `email` serves as the login name. */
+  /** The login name; optional if `email` is to serve as the login name. */
   readonly user?: string;
   readonly password: string;
   readonly email?: string;
@@ -23,8 +23,8 @@ export interface AccountCalls extends ProviderCalls {
    * Creates an account, or turns the guest account of this session into one with a login name, and
    * logs in.
    *
-   * @returns Undefined after a sign-up with only an address: before the first login, the user has
-   *   to follow the link that the server sends.
+   * @returns Undefined after a sign-up with only an address: in that case, the user has to follow
+   *   the link that the server sends before logging in for the first time.
    * @throws {ServerError} `unauthorized` if the login after the sign-up fails, for example because
    *   the name is taken.
    */
@@ -117,9 +117,9 @@ export function accountsBy(
   };
 }
 
-/** The server does not reveal whether the name was free. Only logging in afterwards shows it. */
+/** The server does not reveal whether the name was free. Only the login that follows shows it. */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
-  // A guest sends its token with the request, so that it keeps its account.
+  // A guest sends its token with the request in order to keep its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);
   else await session.postReplacing(`${API}/signup`, fields);
   const { password, user } = fields;

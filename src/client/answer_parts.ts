@@ -1,5 +1,5 @@
 /**
- * Returns the response to an SQL request part by part, on demand. Bytes are also read from the
+ * Returns the response to an SQL request part by part, on demand. Bytes, too, are read from the
  * connection only on demand, so the server pauses the statements while the caller is not reading.
  */
 import type { SchemaField, StatementEntry } from "../protocol/mod.ts";

@@ -1,7 +1,7 @@
 /**
  * Checks the arguments of calls. In JavaScript, no compiler does this, so each call reports an
- * incorrect value and shows how to write it. Otherwise, a misspelt option would silently have no
- * effect.
+ * incorrect argument and shows an example of a correct one. Otherwise, a misspelt option would
+ * silently have no effect.
  */
 
 /** A requirement on a value: its description, and the check itself. */
@@ -51,7 +51,7 @@ export const SIGNAL: ValueRule = {
   holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
 };
 
-/** The rule for options that are checked elsewhere, with their own messages. */
+/** The rule for options that are checked elsewhere and have their own error messages. */
 export const ANYTHING: ValueRule = { should: "anything", holds: () => true };
 
 export function oneOf(...words: readonly string[]): ValueRule {

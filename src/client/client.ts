@@ -50,8 +50,8 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * Where the refresh token is kept: in *memory*; in `storage`, so that a session survives a
-   * reload of the page; or in a `cookie`, for pages that the server itself delivers.
+   * Where the refresh token is kept: "memory" (the default); "storage", so that a session survives
+   * a reload of the page; or "cookie", for pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
   /** Called when the session has ended without a logout. */
@@ -60,19 +60,19 @@ export interface ClientOptions {
   readonly onConnection?: (state: ConnectionState) => void;
   /**
    * How many times to resend a request that did not reach the server or was refused for a
-   * temporary reason; *3*. Only reads and requests with an idempotency key are resent.
+   * temporary reason; defaults to 3. Only reads and requests with an idempotency key are resent.
    */
   readonly maxRetries?: number;
   /** The time limit for a request; no limit if omitted. */
   readonly timeout?: Duration;
   /**
-   * The form of returned values: *javascript* for Date, bytes and parsed JSON; "wire" for
-   * unconverted values.
+   * The form of returned values: "javascript" for Date, bytes and parsed JSON; "wire" for
+   * unconverted values. Defaults to "javascript".
    */
   readonly values?: Values;
   /**
    * The storage for the positions of live queries with a `resumeKey`, and for the refresh token if
-   * `session` is "storage"; *localStorage*.
+   * `session` is "storage"; defaults to localStorage.
    */
   readonly storage?: PositionStorage;
   readonly environment?: ClientEnvironment;
@@ -86,7 +86,7 @@ const CREATE: Call = {
 };
 
 const CLIENT_RULES: FieldRules = {
-  // These options are checked in other modules, with their own messages.
+  // These options are checked in other modules, which have their own error messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,
@@ -107,8 +107,8 @@ export interface Topic {
    * pause. The consumer continues after lost connections. Once `signal` is aborted, running
    * handlers finish, their messages are acknowledged, and the promise resolves.
    *
-   * @throws {ServerError} If the topic does not exist, if the right is missing, or after KILL
-   *   CONSUMER.
+   * @throws {ServerError} If the topic does not exist, if the user lacks the right, or after
+   *   KILL CONSUMER.
    */
   consume(options: ConsumeOptions, handler: MessageHandler): Promise<void>;
 }

@@ -41,17 +41,22 @@ export interface LiveConnectionOptions {
 
 type Pong = Extract<ServerMessage, { type: "pong" }>;
 
-/** How long a socket may take to open or be refused before it counts as failed. */
+/**
+ * How long a socket may take to open, in milliseconds. After that, the attempt counts as failed.
+ */
 const CONNECT_MS_MAX = 20_000;
 
 const HEARTBEAT_MS = 20_000;
-/** How soon after a ping a message must arrive. Otherwise, the connection is considered dead. */
+/**
+ * How soon after a ping a message must arrive, in milliseconds. If none does, the connection is
+ * considered dead.
+ */
 const PONG_MS_MAX = 10_000;
 
 /** The close code with which the server rejects the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
-/** How long to wait after a refusal that specifies no time. */
+/** How long to wait after a refusal that does not say how long to wait, in milliseconds. */
 const REFUSED_MS = 1000;
 
 /** The errors after which a connection needs a new token. */
@@ -67,15 +72,18 @@ export class LiveConnection {
   #state: ConnectionState = "closed";
   #nextId = 1;
   #failures = 0;
-  /** The number of sockets abandoned so far. Work started for an earlier socket has no effect. */
+  /**
+   * The number of sockets abandoned so far. Work started for an earlier socket must have no
+   * effect.
+   */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
-  /** Cancel the timers of queries that were refused because a limit was reached. */
+  /** The functions that cancel the retry timers of queries refused because a limit was reached. */
   readonly #cancelWaits = new Set<() => void>();
   #cancelBack: (() => void) | undefined;
   /** Cancels the timer that detects a dead connection. */
   #cancelWatch: (() => void) | undefined;
-  /** Cancels the timer that renews the token of the connection. */
+  /** The function that cancels the timer that renews the connection's token. */
   #cancelRenewal: (() => void) | undefined;
   /** The token with which the WebSocket was authenticated. */
   #token: string | undefined;
@@ -213,8 +221,8 @@ export class LiveConnection {
 
   #connect(): void {
     this.#become("connecting");
-    // Authentication comes before the socket, because the server closes a socket that does not
-    // authenticate in time.
+    // Authentication comes first, because the server closes a socket that does not authenticate in
+    // time.
     if (this.#options.session.mustLogIn) void this.#logIn();
     else this.#openSocket();
   }
@@ -241,7 +249,7 @@ export class LiveConnection {
       onText: (text) => {
         if (this.#socket !== socket) return;
         const message = messageFrom(text);
-        // The other end is not Tidemark, or an intermediary alters its messages.
+        // The other end is not a Tidemark server, or an intermediary alters its messages.
         if (message === undefined) return this.#lost(false);
         this.#hasHeard = true;
         this.#receive(message);
@@ -333,7 +341,8 @@ export class LiveConnection {
       } catch (error) {
         if (epoch !== this.#epoch) return;
         if (isRefusal(error) && session.accessToken === undefined) return this.signedOut(error);
-        // The server could not be reached. A later attempt follows, and reports any refusal.
+        // The server could not be reached. A later attempt will follow, and will report a refusal
+        // if there is one.
       }
     }
     if (epoch !== this.#epoch) return;
@@ -348,8 +357,8 @@ export class LiveConnection {
     this.#scheduleHeartbeat();
     for (const [followed, position] of Object.entries(positions)) {
       const subscription = this.#subscriptions.get(followed);
-      // The server is still following a query that has ended here, so it probably did not process
-      // the `unsubscribe`. Sending it twice does no harm.
+      // The server is still following a query that this client has ended, so it probably did not
+      // process the `unsubscribe`. Sending it twice does no harm.
       if (subscription === undefined) this.#outgoing.ask({ type: "unsubscribe", id: followed });
       else subscription.reached(position);
     }

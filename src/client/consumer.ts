@@ -56,8 +56,8 @@ export interface ConsumeOptions {
   /** The number of messages handled concurrently, *1*. */
   readonly concurrency?: number;
   /**
-   * Where a new group starts: after the *latest* message, at the earliest one, at an offset or at
-   * a time.
+   * Where a new group starts: after the latest message, at the earliest one, at an offset or at a
+   * time. Defaults to "latest".
    */
   readonly from?:
     | "earliest"
@@ -65,8 +65,8 @@ export interface ConsumeOptions {
     | { readonly offset: number }
     | { readonly timestampMs: number };
   /**
-   * Whether a message waits until all earlier messages with the same key have been acknowledged,
-   * *false*.
+   * Whether a message waits until all earlier messages with the same key have been acknowledged;
+   * defaults to false.
    */
   readonly ordered?: boolean;
   /** The partition to consume; all partitions if omitted. */
@@ -98,8 +98,8 @@ const CONSUME_RULES: FieldRules = {
 };
 
 /**
- * How long to wait before a message whose handler failed is delivered again. The time doubles
- * after each further failure.
+ * How long to wait before a message whose handler failed is delivered again, in milliseconds. The
+ * delay doubles after each further failure.
  */
 const PAUSE_MS_MIN = 1000;
 const PAUSE_MS_MAX = 300_000;
@@ -293,8 +293,8 @@ export class TopicConsumer {
   }
 
   /**
-   * Asks the server to deliver a message again after a pause. Without a connection, the server does
-   * this by itself.
+   * Asks the server to deliver a message again after a pause. If there is no connection, the
+   * server does so anyway.
    */
   #refuse({ offset, partition }: Place, deliveries: number): void {
     if (!this.#isOpen) return;

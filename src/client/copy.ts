@@ -26,8 +26,8 @@ export interface CopyResult {
 export interface Copies {
   /**
    * Runs `COPY … FROM STDIN` with the given rows. A copy is a single commit: if it fails, no rows
-   * are stored. Not every runtime can send a stream while it is being produced: Firefox and Safari
-   * can send a file, but not a stream.
+   * are stored. Not every runtime can send a stream while it is being produced; Firefox and
+   * Safari, for example, can send only files.
    *
    *     await db.copyFrom("COPY shop.items FROM STDIN (FORMAT csv, HEADER)", file);
    *

@@ -1,6 +1,7 @@
 /**
  * Defines which facilities of the runtime the client uses: requests, sockets, timers and random
- * numbers. Browsers, Bun, Deno and Node provide all of them as globals; tests supply their own.
+ * numbers. Browsers, Bun, Deno and Node provide all of them as globals; tests supply their own
+ * versions.
  */
 
 /** The body of a response. Its bytes are read on demand. */
@@ -27,11 +28,11 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
   /**
-   * The body, in runtimes that support streams. If it is absent, the client reads the entire
-   * response at once.
+   * The body, in runtimes that support streams. If it is absent, the client can only read the
+   * entire response at once.
    */
   readonly body?: BodyStream | null;
-  /** Rejects with a SyntaxError if the body is not JSON. */
+  /** Returns the parsed body. Rejects with a SyntaxError if the body is not JSON. */
   json(): Promise<unknown>;
 }
 
@@ -74,8 +75,9 @@ export interface ClientEnvironment {
    */
   whenOnline?(callback: () => void): () => void;
   /**
-   * Runs `callback` whenever the network is back or the page becomes visible again, because the
-   * socket may have died unnoticed in the meantime. Returns a function that removes the callback.
+   * Runs `callback` whenever the network becomes available again or the page becomes visible
+   * again, because the socket may have failed unnoticed in the meantime. Returns a function that
+   * removes the callback.
    */
   whenBack?(callback: () => void): () => void;
   /** Returns a random number in [0, 1). */
@@ -152,9 +154,9 @@ function listen(target: Listening, type: string, callback: () => void): () => vo
 }
 
 /**
- * A WebSocket that opens at the end of the tick that requests it, and closes only once it is open.
- * Browsers warn if a socket is closed earlier, and a component that React mounts, unmounts and
- * mounts again should open only a single socket.
+ * A WebSocket that starts opening at the end of the tick that requests it, and is closed only once
+ * it is open. Browsers warn if a socket is closed before it is open, and a component that React
+ * mounts, unmounts and mounts again should open only a single socket.
  */
 class LazySocket implements Socket {
   readonly #handlers: SocketHandlers;

@@ -1,7 +1,7 @@
 /**
- * Defines the errors of the client: either the server refused a request, or it could not be
- * reached. Both can be tested with `instanceof`, and both have messages suitable for display to
- * people.
+ * Defines the errors of the client: one for requests that the server refused, and one for a server
+ * that could not be reached. They can be told apart with `instanceof`, and their messages can be
+ * shown to users.
  */
 import type { StatementEntry } from "../protocol/mod.ts";
 
@@ -63,7 +63,7 @@ export class ConnectionError extends Error {
 const CAUSES_MAX = 5;
 
 /**
- * Joins the messages of an error and its causes, because the first message often says only that
+ * Joins the messages of an error and its causes, because often the first message says only that
  * something failed.
  */
 export function textOfCauses(error: unknown): string {
@@ -80,7 +80,7 @@ export function textOfCauses(error: unknown): string {
  * Reads the body of a failed response, in either shape that the server uses. If the body has
  * neither shape, for example because it comes from a proxy, the error contains only the status.
  *
- * @param told Details from the headers, used if the body does not contain them.
+ * @param told Details from the response headers, used if the body does not contain them.
  */
 export function errorFromBody(
   body: unknown,

@@ -10,16 +10,16 @@ import {
 import type { RowObject, Statements } from "./statements.ts";
 
 export interface FileUrlOptions {
-  /** How long the URL is valid, *3600*. The server allows no more than a week. */
+  /** How long the URL is valid, in seconds; defaults to 3600. The server's maximum is a week. */
   readonly seconds?: number;
-  /** Whether a browser saves the file instead of displaying it, *false*. */
+  /** Whether a browser saves the file instead of displaying it; defaults to false. */
   readonly download?: boolean;
 }
 
 export interface Files {
   /**
    * Returns a URL with which a page can display a file that the user may read. The URL becomes
-   * invalid when the user's session ends, or as soon as the user may no longer read the row.
+   * invalid when the user's session ends or the user loses access to the row.
    *
    *     image.src = await db.files.url(row.picture);
    *

@@ -4,9 +4,9 @@
  *     connecting → loading → ready        a lost connection leads to offline and, with the position
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
- * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
- * received is counted and dropped, so that a resume repeats nothing. For a materialised query,
- * messages are buffered until its state is complete.
+ * Messages are delivered in order of arrival. A message whose `_seq` is not higher than that of
+ * the last message received is counted and dropped, so that a resume repeats nothing. For a
+ * materialised query, messages are buffered until its state is complete.
  */
 import type {
   ChangeMessage,
@@ -38,7 +38,7 @@ export interface LiveQuery<Row extends object = CellObject> {
   readonly rows: readonly Row[];
   /** The `_seq` up to which the live query has received everything. */
   readonly position: number | undefined;
-  /** How many rows and changes arrived a second time and were dropped. */
+  /** How many rows and changes arrived for a second time and were dropped. */
   readonly doubled: number;
   /** Ends the query. No handler is called afterwards. */
   close(): void;
@@ -78,7 +78,7 @@ interface SubscriptionParts {
   readonly settings: SubscriptionSettings;
 }
 
-/** Call the application's handlers. An error in a handler does not stop the client. */
+/** The application's handlers, wrapped so that an error in a handler does not stop the client. */
 interface Tell {
   readonly event: (event: LiveEvent) => void;
   readonly rows: (list: () => readonly CellObject[]) => void;
@@ -252,8 +252,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
-   * Called when the server has sent everything up to a position. This lets a query on a table
-   * without changes resume from that position, too.
+   * Called when the server has sent everything up to a position. A query on a table without
+   * changes can therefore also resume from that position.
    */
   reached(position: number): void {
     if (this.#status !== "ready") return;
@@ -262,7 +262,7 @@ export class FollowedQuery implements LiveQuery {
   }
 
   lost(): void {
-    // The messages of an incomplete state are dropped, because the server sends their changes
+    // The messages of an incomplete state are dropped, because the server will send the changes
     // again after a resume.
     if (this.#held !== undefined) this.#held = [];
     if (this.#status !== "ended") this.#become("offline");
@@ -292,8 +292,8 @@ export class FollowedQuery implements LiveQuery {
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return "nothing";
     if (RECONNECTS.has(message.code)) return "reconnect";
-    // The limit is temporary: the server may still be counting the subscription on the lost
-    // connection.
+    // The limit may be exceeded only temporarily: the server may still be counting the
+    // subscription on the lost connection.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
       this.#refusals += 1;
       this.lost();

@@ -39,14 +39,15 @@ export type LiveEvent<Row extends object = CellObject> =
 export interface LiveOptions<Row extends object = CellObject> {
   readonly params?: readonly Parameter[];
   readonly namespace?: string;
-  /** How many of the newest rows to start with; all rows if omitted. */
+  /** How many of the newest rows to start with; defaults to all rows. */
   readonly lastRows?: number;
   readonly batchSize?: number;
   /** Resumes after this `_seq`: only later changes are delivered. */
   readonly from?: number;
   /**
-   * Resumes from the last position of the same query of the same user, stored under this key in
-   * the client's storage. The caller must have kept the earlier rows.
+   * The key under which the client's storage keeps the query's position. The query resumes from
+   * the last position that the same query of the same user reached. The caller must have kept the
+   * earlier rows.
    */
   readonly resumeKey?: string;
   /**
@@ -54,15 +55,17 @@ export interface LiveOptions<Row extends object = CellObject> {
    * omitted.
    */
   readonly orderBy?: string | ((left: Row, right: Row) => number);
-  /** Whether `rows` are kept, *true*. `false` saves memory for a query with many rows. */
+  /**
+   * Whether `rows` are kept; defaults to true. `false` saves memory for a query with many rows.
+   */
   readonly keepRows?: boolean;
   /** Called with the current rows: first when they are complete, and then after each change. */
   readonly onRows?: (rows: readonly Row[]) => void;
   /** Called with each event of the live query. */
   readonly onEvent?: (event: LiveEvent<Row>) => void;
   /**
-   * Called with the reason if the query ends without having been closed. If both this handler and
-   * `onEvent` are absent, the error is thrown in a separate tick.
+   * Called with the reason if the query ends without having been closed. If neither this handler
+   * nor `onEvent` is set, the error is thrown in a separate tick.
    */
   readonly onError?: (error: ServerError) => void;
 }
@@ -73,7 +76,7 @@ const CALL: Call = {
 };
 
 const RULES: FieldRules = {
-  // These options are checked elsewhere, with their own messages.
+  // These options are checked elsewhere and have their own error messages.
   params: ANYTHING,
   namespace: TEXT,
   lastRows: COUNT,

@@ -78,7 +78,7 @@ export class LiveQueryRows<Row extends object> {
 
   #sorted(): Row[] {
     const order = this.#order;
-    // toSorted is not used, because applications may be compiled for targets that lack it.
+    // `toSorted` is not used, because applications may be compiled for targets that lack it.
     // oxlint-disable-next-line unicorn/no-array-sort -- the list is a new one
     const held = [...this.#held.values()].sort((left, right) => {
       const chosen = typeof order === "function" ? order(left.row, right.row) : 0;
@@ -88,8 +88,8 @@ export class LiveQueryRows<Row extends object> {
   }
 
   /**
-   * Returns the key of a row as text. In a STREAM table without a primary key, each row is
-   * distinct, so its `_seq` is used.
+   * Returns the key of a row as text. In a STREAM table without a primary key, every row is
+   * distinct, so the `_seq` serves as the key.
    */
   #keyOf(row: WireRow): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
@@ -97,8 +97,8 @@ export class LiveQueryRows<Row extends object> {
   }
 
   /**
-   * Finds the row to delete if the table has no key. A deletion then identifies its row by
-   * content, and the oldest row with this content is removed.
+   * Finds the row to delete if the table has no key. A deletion then identifies the row by its
+   * content, and the oldest row with that content is removed.
    */
   #keyByContent(row: WireRow): string | undefined {
     const wanted = this.#contentOf(row);

@@ -40,8 +40,8 @@ export class Outgoing {
   /** The requests to send, by key, so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
   /**
-   * The messages sent but not answered yet, in order of sending. Messages sent before an answered
-   * one are not included.
+   * The messages that have been sent but not answered, in the order in which they were sent.
+   * Messages sent before an answered one are not included.
    */
   readonly #sent = new Map<string, SentRequest>();
   #isPaused = false;
@@ -57,7 +57,7 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /** Records that a message has been answered, or that no answer is expected any more. */
+  /** Records that a message has been answered, or that an answer is no longer expected. */
   answered(asked: SentRequest): void {
     const key = keyOf(asked);
     if (!this.#sent.has(key)) return;

@@ -35,8 +35,8 @@ const SHOULD =
  * Converts parameters to the form in which they are sent.
  *
  * @throws {TypeError} If `params` is not a list, or a value cannot be sent. Values that JSON would
- *   turn into null, such as undefined, or NaN in a list, are also refused, because the NULL would
- *   be unintended.
+ *   turn into null, such as undefined, or NaN in a list, are also refused, because a NULL would
+ *   not be what the caller intended.
  */
 export function sentParameters(sql: string, params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
@@ -130,8 +130,8 @@ function isPlain(value: unknown): value is object {
 }
 
 /**
- * Returns whether JSON would turn the value, such as a URL or an instant, into a string. If so,
- * that string is sent.
+ * Returns whether JSON would turn a value, such as a URL or an instant, into a string. If so, the
+ * string is sent.
  */
 function hasText(value: unknown): value is { toJSON(): string } {
   if (typeof value !== "object" || value === null || !("toJSON" in value)) return false;
@@ -145,8 +145,8 @@ function noTime(number: number, type: string): TypeError {
 }
 
 /**
- * Returns whether a value looks like a result of Date.now(). A TIMESTAMP would interpret such a
- * value as microseconds, and so as a moment in January 1970.
+ * Returns whether a value looks like a result of Date.now(). As a TIMESTAMP, such a value would be
+ * interpreted as microseconds, and would denote a moment in January 1970.
  */
 function isLikeMoment(value: unknown): boolean {
   if (typeof value !== "number" && typeof value !== "bigint") return false;
@@ -178,8 +178,8 @@ const ROW_PART = /\bvalues\b|[()]|(?<=[(,] ?)\$(\d+)(?= ?[,)])/gi;
 const SET_VALUE = /(?:\bset|,) ?[\w.]* ?= ?\$(\d+) ?(?=,|;|$|\b(?:where|from|returning)\b)/gi;
 
 /**
- * Determines how a statement uses its parameters, to the extent that its SQL reveals this. Only
- * the server knows the parameter types, and it interprets lists, and numbers that represent dates,
+ * Determines how a statement uses its parameters, as far as the SQL reveals it. Only the server
+ * knows the parameter types, and it interprets lists, and numbers that represent dates,
  * differently from JavaScript. The SQL is parsed on first use.
  */
 class ParameterPlaces {

@@ -2,8 +2,8 @@
  * Stores the positions of live queries so that they outlive the program: a reloaded page or a
  * restarted script continues after the last change that it received.
  *
- * A position belongs to one query of one user. A different query or user finds no position under
- * the same key and starts from the beginning.
+ * A position belongs to a single query of a single user. With the same key, a different query or a
+ * different user finds no position and starts from the beginning.
  */
 import { kindOf, type ValueRule } from "./checks.ts";
 

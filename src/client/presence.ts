@@ -39,16 +39,16 @@ export interface Person<State = unknown> {
 
 export interface PresenceOptions<State = unknown> {
   /**
-   * The name of the table, such as "chat.presence". It must have the columns `room`, `tab`,
+   * The name of the table, such as "chat.presence". The table must have the columns `room`, `tab`,
    * `person`, `state` and `beat`, as described in the client guide.
    */
   readonly table: string;
   /**
    * The state of this tab, as seen by other people in the room. It must be representable as JSON;
-   * null by default.
+   * defaults to null.
    */
   readonly state?: State;
-  /** Called with all people in the room once they are known, and after each change. */
+  /** Called with all people in the room as soon as they are known, and again after each change. */
   readonly onChange: (people: readonly Person<State>[]) => void;
   /**
    * Called when a heartbeat is refused, and not again until one has succeeded. Also called when
@@ -57,7 +57,7 @@ export interface PresenceOptions<State = unknown> {
    */
   readonly onError?: (error: ServerError) => void;
   /**
-   * The interval between heartbeats, *2s*. It should be at most a third of the table's
+   * The interval between heartbeats; defaults to "2s". It should be at most a third of the table's
    * TTL_SECONDS.
    */
   readonly beat?: Duration;
@@ -73,7 +73,10 @@ export interface Presence<State = unknown> {
   readonly status: LiveStatus;
   /** Immediately changes the state that others see. */
   set(state: State): void;
-  /** Leaves the room. Resolves once others can see this, or if the server cannot be reached. */
+  /**
+   * Leaves the room. Resolves once others can see that this tab has left, or if the server cannot
+   * be reached.
+   */
   leave(): Promise<void>;
 }
 
@@ -93,7 +96,7 @@ const RULES: FieldRules = {
   state: ANYTHING,
   onChange: HANDLER,
   onError: HANDLER,
-  // The duration is checked elsewhere, with its own message.
+  // The duration is checked elsewhere and has its own error message.
   beat: ANYTHING,
 };
 
@@ -264,7 +267,7 @@ class RoomPresence implements Presence {
   async #send(): Promise<void> {
     const { options, room } = this.#given;
     const { session, statements } = this.#parts;
-    // A new user needs a new row, because they may not change the row of the previous user.
+    // A new user needs a new row, because nobody may change the row of the previous user.
     if (this.#userId !== undefined && this.#userId !== session.userId) this.#tab = this.#newTab();
     this.#userId = session.userId;
     this.#beatCount += 1;

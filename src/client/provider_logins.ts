@@ -5,8 +5,8 @@
  *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──► page
  *     page ──finishProviderLogin: code and verifier──► session, or link of the account
  *
- * The verifier stays in the page until the login ends, so a code that somebody else sends or
- * intercepts is useless.
+ * The verifier stays in the page until the login ends. A code sent or intercepted by somebody else
+ * is therefore useless.
  */
 import {
   type Call,
@@ -32,7 +32,7 @@ export interface ProviderChoice {
 export interface BeginOptions {
   /**
    * The page to which the login returns. The server must list the page's origin in
-   * `security.cors.allowed_origins`. By default, it is the current page, without its fragment.
+   * `security.cors.allowed_origins`. Defaults to the current page, without its fragment.
    */
   readonly returnTo?: string;
 }
@@ -80,7 +80,7 @@ export interface ProviderCalls {
   /**
    * Finishes a login and starts the session, if the page's address contains the result of a login.
    *
-   * @param url The address with the result; by default, the address of the page.
+   * @param url The address with the result; defaults to the address of the page.
    * @returns Undefined if the address contains no result.
    * @throws {ServerError} If the login failed: `denied`, `unknown_user`, `invalid_code` …
    */
@@ -94,7 +94,7 @@ export interface ProviderCalls {
   /** Returns the provider logins linked to the account of this session. */
   providerLinks(): Promise<readonly ProviderLink[]>;
   /**
-   * Removes a link from the account, and ends the sessions that began with it.
+   * Removes a link from the account, and ends the sessions that were started through it.
    *
    * @param password The password of the account, if it has one.
    * @throws {ServerError} `forbidden` if the link is the only way to log in to the account.
@@ -230,8 +230,8 @@ function codeIn(url: string | undefined): string | undefined {
 /**
  * Returns the verifier of the login that this page started, and removes it.
  *
- * @throws {ServerError} If the page has not started a login. Somebody else may then have sent the
- *   address.
+ * @throws {ServerError} If the page has not started a login, in which case somebody else may have
+ *   sent the address.
  */
 function takenVerifier(given: string | undefined): string {
   const kept = storage();

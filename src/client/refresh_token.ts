@@ -6,7 +6,8 @@
  *     storage   until a logout, across reloads, in all tabs that share the storage
  *     cookie    the same, but no script can read the token: for pages that the server delivers
  *
- * A place never caches the token, so that tabs with a shared storage use the most recent one.
+ * The token is never cached outside its place, so that tabs that share a storage always use the
+ * most recent one.
  */
 import { type PositionStorage, storageFor } from "./positions.ts";
 
@@ -30,7 +31,7 @@ interface PlaceOptions {
 
 /**
  * Returns the place where the refresh token is kept.
- * @throws {TypeError} If that is a storage, and the runtime has none.
+ * @throws {TypeError} If the token is to be kept in a storage and the runtime has none.
  */
 export function refreshTokenPlace(
   kind: SessionPlace,

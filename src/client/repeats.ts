@@ -31,7 +31,7 @@ export interface RepeatRules {
 }
 
 /**
- * Sends a request, resending it for as long as it fails for a temporary reason and retries remain.
+ * Sends a request, and resends it as long as it fails for a temporary reason and retries remain.
  */
 export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules): Promise<T> {
   for (let failureCount = 0; ; failureCount += 1) {
@@ -105,7 +105,7 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * Waits for a delay. The caller's signal ends the wait early. @throws The reason of the signal.
+ * Waits for a delay. The caller's signal can end the wait early. @throws The reason of the signal.
  */
 export function pause(delayMs: number, { environment, signal }: RepeatRules): Promise<void> {
   return new Promise((resolve, reject) => {

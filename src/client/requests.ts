@@ -1,7 +1,7 @@
 /**
  * Sends an HTTP request and reads the response, with a deadline. A proxy may answer in place of
- * the server, with a page, an empty body or other JSON. Only the status is then known, and the
- * error contains it.
+ * the server, with a page, an empty body or other JSON. In that case, only the status is known,
+ * and the error contains it.
  */
 import type { BodyData, BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
 import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
@@ -45,7 +45,7 @@ export interface RequestAnswer {
   readonly status: number;
   /** The fields of the JSON object in the response. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** The unread body of the response, if the caller reads it itself. */
+  /** The unread body of the response, if the caller reads the body itself. */
   readonly body?: BodyStream;
 }
 

@@ -46,7 +46,7 @@ export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   }));
 }
 
-/** Returns the column named by a term; undefined if the rows have no such column. */
+/** Returns the column to which a term refers; undefined if the rows have no such column. */
 export function columnOf(
   { name }: OrderTerm,
   schema: readonly SchemaField[],
@@ -59,7 +59,7 @@ export function columnOf(
 
 /**
  * Returns a function that compares two rows by the given terms.
- * @param terms The schema must have all their columns.
+ * @param terms Ordering terms, all of whose columns must be in the schema.
  */
 export function comparerOf(
   terms: readonly OrderTerm[],
@@ -154,7 +154,7 @@ function compareNumbers(left: number | string, right: number | string): number {
   return exactLeft === exactRight ? 0 : exactLeft < exactRight ? -1 : 1;
 }
 
-/** Returns the number of a cell. An infinite time or date is `infinity` or `-infinity`. */
+/** Returns the number in a cell. An infinite time or date arrives as `infinity` or `-infinity`. */
 function numberOf(cell: number | string): number {
   return Number(typeof cell === "string" ? cell.replace("infinity", "Infinity") : cell);
 }

@@ -10,7 +10,7 @@
  *
  * If several logins are requested, the last successful one determines the user. A late response to
  * an earlier login, or a response that arrives after a logout, is discarded, and no request made
- * by one user is repeated as another.
+ * by one user is repeated on behalf of another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
@@ -64,15 +64,15 @@ export interface Identity {
   readonly mayAdminister: boolean;
 }
 
-/** The error codes of refused requests that may succeed with a new token. */
+/** The error codes of refused requests that may succeed if repeated with a new token. */
 const TOKEN_REFUSALS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
 
 export class Session {
   readonly #options: SessionOptions;
   readonly #requests: Requests;
   /**
-   * The credentials for automatic login; undefined after a logout, so that the client does not log
-   * in again by itself.
+   * The credentials for automatic login; undefined after a logout, so that the client does not
+   * automatically log in again.
    */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
   /**
@@ -114,7 +114,7 @@ export class Session {
     return this.#accessToken;
   }
 
-  /** The user named in the access token, if known. */
+  /** The user whom the access token identifies, if known. */
   get userId(): string | undefined {
     return this.#userId;
   }
@@ -125,8 +125,8 @@ export class Session {
   }
 
   /**
-   * Returns how long the access token can still be used before it should be renewed, in
-   * milliseconds; undefined if it does not expire or cannot be renewed. @internal
+   * Returns the time until the access token should be renewed, in milliseconds; undefined if it
+   * does not expire or cannot be renewed. @internal
    */
   renewalDelayMs(): number | undefined {
     const token = this.#accessToken;
@@ -177,8 +177,8 @@ export class Session {
   }
 
   /**
-   * Runs `work` while preventing renewals of the connection's token. `work` may replace the
-   * session, and the server ends the old session first.
+   * Runs `work`, which may replace the session, while preventing renewals of the connection's
+   * token: the server ends the old session before the new one starts.
    *
    * @internal
    */
@@ -198,7 +198,7 @@ export class Session {
       ? await this.#send(path, { body }, { isReplacing: true })
       : await this.#requests.call("POST", path, { body });
     const login = this.#loginFrom(answer);
-    // Only a later attempt that has succeeded supersedes this one.
+    // This login is superseded only by a later attempt that has succeeded.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
     // An explicit login takes precedence over the configured credentials.
@@ -253,7 +253,7 @@ export class Session {
 
   /**
    * Waits until no other request that sets cookies is running. Such requests run one at a time,
-   * because a browser keeps whichever cookie it receives last.
+   * because a browser keeps the cookie that it receives last.
    */
   async #cookiesSet(): Promise<void> {
     if (!this.#options.hasCookie) return;
@@ -349,7 +349,7 @@ export class Session {
         await this.#renewed();
         if (epoch !== this.#epoch) throw replaced();
       } else if (this.#accessToken === undefined || this.#userId !== userId) throw replaced();
-      // The stream has already been read, so only the caller can send it again.
+      // The stream has already been read, so only the caller can send the request again.
       if (options.body instanceof RequestData && options.body.isStream) throw error;
       return await this.#authorized(path, options);
     }
@@ -366,8 +366,8 @@ export class Session {
 
   /**
    * Renews the access token.
-   * @returns Undefined if only a token was obtained, because a token does not reveal the user's
-   *   rights.
+   * @returns Undefined if only a token was obtained, because a token does not show what the user
+   *   may do.
    */
   async #renew(): Promise<Identity | undefined> {
     const credentials = this.#credentials;

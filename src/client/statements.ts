@@ -1,4 +1,4 @@
-/** Sends SQL and reads the responses, on its own or within an open transaction. */
+/** Sends SQL and reads the responses, either directly or within an open transaction. */
 import type { StatementEntry } from "../protocol/mod.ts";
 import { type ExecutionPart, partsOfBody, partsOfWhole } from "./answer_parts.ts";
 import {
@@ -45,11 +45,11 @@ export interface ExecuteOptions {
   readonly namespace?: string;
   /**
    * A key of 1 to 128 printable ASCII characters. Use a new key for each request. A request with a
-   * key runs at most once, no matter how often it is sent.
+   * key runs at most once, no matter how many times it is sent.
    */
   readonly idempotencyKey?: string;
   /**
-   * Files to upload with the statement, by the names by which the statement refers to them.
+   * Files to upload with the statement, under the names by which the statement refers to them.
    *
    *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: { photo } });
    */
@@ -86,7 +86,7 @@ export interface Statements {
   stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
   /**
    * Runs statements and returns the rows of the last one as objects with a property for each
-   * column. The caller declares the type of the rows, but the client does not check it.
+   * column. The caller declares the type of the rows; the client does not check it.
    */
   query<Row extends object = RowObject>(
     sql: string,

@@ -1,6 +1,7 @@
 /**
- * Reads the two things that the client needs from an access token: the user and the lifetime. For
- * a token that cannot be read, both are unknown. Only the server decides whether a token is valid.
+ * Reads the user and the lifetime from an access token, the only information that the client needs
+ * from it. If a token cannot be read, both are unknown. Only the server decides whether a token is
+ * valid.
  */
 import { isObject } from "./errors.ts";
 
@@ -13,10 +14,10 @@ interface ReadClaims {
   readonly lifetime: { readonly issuedMs: number; readonly endMs: number } | undefined;
 }
 
-/** A token is renewed when at most this fraction of its lifetime is left. */
+/** A token is renewed when this fraction of its lifetime, or less, is left. */
 const LEAD = 0.1;
 
-/** A token is renewed no earlier than this long before it expires. */
+/** A token is renewed at most this long before it expires, in milliseconds. */
 const LEAD_MS_MAX = 5 * 60_000;
 
 export function claimsOf(token: string): ReadClaims {
@@ -29,7 +30,7 @@ export function claimsOf(token: string): ReadClaims {
 }
 
 /**
- * Returns how long after its receipt a token should be renewed, in milliseconds; undefined if it
+ * Returns how many milliseconds after it was received a token should be renewed; undefined if it
  * does not expire.
  *
  * The client's clock may differ from the server's. A token is therefore assumed to have been

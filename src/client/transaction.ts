@@ -41,11 +41,11 @@ export interface TransactionSettings {
   readonly namespace?: string;
   /** Whether the transaction may only read. */
   readonly readOnly?: boolean;
-  /** How long the transaction may stay open; the server's limit if omitted. */
+  /** How long the transaction may stay open; defaults to the server's limit. */
   readonly timeout?: Duration;
   /**
-   * How many times the transaction is repeated after conflicts, at most; *the client's
-   * `maxRetries`, 3*.
+   * The maximum number of times that the transaction is repeated after conflicts; defaults to the
+   * client's `maxRetries`, which is 3 unless set.
    */
   readonly maxRetries?: number;
   /**
@@ -114,8 +114,8 @@ async function runOnce<Result>(
     ...(readOnly === undefined ? {} : { read_only: readOnly }),
     ...(timeout === undefined ? {} : { timeout_ms: msFromDuration(timeout) }),
   };
-  // The request may be repeated: if its response is lost, the server ends the unused transaction
-  // by itself.
+  // The request may be repeated: if its response is lost, the server eventually ends the unused
+  // transaction.
   const opened = await session.call(PATH, opening, { signal, isRepeatable: true });
   const id = opened.fields["transaction_id"];
   if (typeof id !== "string") throw session.foreign(opened);
