@@ -2,7 +2,7 @@
  * Reviews a group after a definition has changed: the query of each subscriber is planned again,
  * as if the subscriber had just subscribed. A subscription ends if its user may no longer read the
  * table, if the table is gone, or if its rows would look different. All other subscriptions
- * continue without noticing.
+ * continue unaffected.
  *
  * The review runs in slices, because reviewing 5,000 queries in one go would block the event loop
  * for more than half a second. A feed reads nothing until all of its groups have been reviewed, so
@@ -28,8 +28,8 @@ import type { Subscription } from "./subscription/subscription.ts";
 type Planner = (principal: Principal, spec: SubscriptionSpec) => LivePlan;
 
 /**
- * The costs of planning a query, and of ending or keeping a subscription, in units of about 1 µs:
- * planning takes 100 to 200 µs, and each subscription takes about 15 µs.
+ * The costs of planning a query, and of ending or keeping a subscription, in budget units of about
+ * 1 µs. Planning takes 100 to 200 µs, and each subscription about 15 µs.
  */
 const PLAN_UNITS = 128;
 const MEMBER_UNITS = 16;
@@ -103,7 +103,7 @@ function planned(
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
-  // Different policies let different rows into the result, although no row has changed.
+  // Under different policies, different rows may belong to the result although no row has changed.
   if (after.owner !== before.owner || after.fingerprint !== before.fingerprint) {
     return "SCHEMA_CHANGED";
   }
@@ -112,8 +112,8 @@ function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefin
 }
 
 /**
- * Returns whether rows look the same before and after. NOT NULL may differ, because it affects no
- * row.
+ * Returns whether rows look the same before and after. NOT NULL may differ, because it does not
+ * affect how a row looks.
  */
 function hasSameFields(before: LivePlan, after: LivePlan): boolean {
   if (before.fields.length !== after.fields.length) return false;
@@ -126,9 +126,9 @@ function hasSameFields(before: LivePlan, after: LivePlan): boolean {
 
 /**
  * Returns whether each name still refers to the same column. A column that was dropped and added
- * again has different values, and two columns may have swapped names. After a column has been
- * widened, a condition may also give a different result for an unchanged row, for example a
- * condition on the number of digits in its text form.
+ * again has different values, and two columns may have swapped names. In addition, a condition may
+ * give a different result for an unchanged row after a column has been widened, for example if it
+ * tests the number of digits in the column's text form.
  */
 function namesSameColumns({ namedColumns: before }: LivePlan, { namedColumns: after }: LivePlan) {
   return (

@@ -6,7 +6,8 @@
  *                    └── Scheduler (when)
  *
  * Invariants: a feed exists while it has groups, and a group while it has members. Every open
- * subscription is counted once for its user and once for its connection, and belongs to one group.
+ * subscription is counted once for its user and once for its connection, and belongs to exactly
+ * one group.
  */
 
 import type { Principal } from "../auth/mod.ts";
@@ -90,22 +91,23 @@ interface LocalLiveEngineOptions {
   readonly log: Log;
   readonly onBug: OnBug;
   readonly limits: LiveLimits;
-  /** The maximum amount of work per tick; a few milliseconds by default. */
+  /** The maximum amount of work per tick; defaults to a few milliseconds' worth. */
   readonly pace?: Pace;
-  /** The scheduler of the work; the event loop by default. */
+  /** The scheduler of the work; defaults to the event loop. */
   readonly ticks?: Ticks;
 }
 
 /**
- * The size of the random number in a live id, in bytes. Six bytes are the most that a JavaScript
- * number can represent exactly.
+ * The size of the random number in a live id, in bytes. Six bytes are the most for which a
+ * JavaScript number can represent every value exactly.
  */
 const NUMBER_BYTES = 6;
 
 /**
- * For estimating garbage, how many ordinary subscriptions a subscription to a result counts as,
- * because it leaves about 75 KB. Counted as one, each of 10,000 such subscriptions leaves 2.0 KB
- * of gaps in the heap; with this weight, 0.8 KB.
+ * The weight of a subscription to a result when garbage is estimated: the number of ordinary
+ * subscriptions that it counts as, because it leaves about 75 KB of garbage. If it counted as one,
+ * each of 10,000 such subscriptions would leave 2.0 KB of gaps in the heap; with this weight, each
+ * leaves 0.8 KB.
  */
 const RESULT_WEIGHT = 12;
 
@@ -270,7 +272,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Returns where a subscription to an entire result starts, after checking its resume position
+   * Returns the start of a subscription to an entire result, after checking its resume position
    * against the history.
    *
    * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
@@ -352,9 +354,10 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Handles a change to a table's definition or rights. Ends the subscriptions that cannot
-   * continue and plans the others again. If there are many, some are planned in this tick and the
-   * others in later ticks. Must be called after the catalog and the store have changed.
+   * Handles a change to a table's definition or to the rights on it. Ends the subscriptions
+   * that cannot continue and plans the others again. If there are many, some are planned in this
+   * tick and the others in later ticks. Must be called after the catalog and the store have
+   * changed.
    */
   tableChanged(tableId: number): void {
     this.#results.review(tableId);
@@ -365,7 +368,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Reviews the subscriptions after a view was replaced or dropped. Must be called after the
+   * Reviews the subscriptions after a view has been replaced or dropped. Must be called after the
    * catalog has changed.
    */
   viewChanged(): void {
@@ -474,8 +477,8 @@ export class LocalLiveEngine implements LiveEngine {
     const { id, plan } = asked;
     const earliestSeq = this.#store.earliestSeq(plan.tableId, plan.owner);
     if (start.position === 0) {
-      // A change of rights may have hidden the deletion of rows from the users who may read the
-      // table now.
+      // A change of rights may have hidden the deletion of rows from users who may now read
+      // the table.
       const rightsSeq = this.#definitions.rowRightsSeq(plan.tableId, asked.principal.userId);
       const isWhole = earliestSeq === 0 && rightsSeq === 0;
       return isWhole ? start : { kind: "snapshot", lastRows: undefined };

@@ -4,8 +4,8 @@
  * Finding a plan here saves parsing and binding, and the garbage that both produce.
  *
  * Invariant: a plan is reused only while it is the plan of an open group, because such plans are
- * renewed whenever a definition changes. Rights are checked at each use. The cache refers to plans
- * weakly: a plan lives as long as its group, because its parameters may take up a megabyte.
+ * renewed whenever a definition changes. Rights are checked on each use. The cache refers to
+ * plans weakly: a plan lives as long as its group, because its parameters may take up a megabyte.
  */
 import type { Principal } from "../auth/mod.ts";
 import { putNewest } from "../base/newest.ts";
@@ -48,8 +48,8 @@ export function planKeyOf(
 }
 
 /**
- * The token's scope is part of the key, because a cached plan is not bound, and thus not checked,
- * again.
+ * The token's scope is part of the key, because the scope is checked during binding, and a cached
+ * plan is not bound again.
  */
 function scopeParts(scope: Principal["tokenScope"]): readonly unknown[] | null {
   if (scope === undefined) return null;

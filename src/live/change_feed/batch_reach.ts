@@ -50,13 +50,13 @@ export class BatchReach<Group> {
    * Returns the rows of a batch that the group has not received yet; undefined if it has received
    * them all.
    *
-   * @param due The rows that may concern the group; undefined for all rows of the batch.
+   * @param due The rows that may concern the group; undefined if all rows of the batch may.
    */
   missingOf(group: Group, batch: ChangeBatch, due: DueRows | undefined): ChangeBatch | undefined {
     const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
-    // Nothing is copied before this test, because when a batch takes many ticks, most groups have
+    // This test comes before any copying, because when a batch takes many ticks, most groups have
     // already received all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;

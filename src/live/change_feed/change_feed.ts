@@ -3,8 +3,8 @@
  * reads each change once, for all groups that follow the partition.
  *
  * Invariants:
- * - Every follower has been sent everything up to the position of its group, and nothing above it.
- *   A group's position equals the feed's position, except for groups that are ahead within a batch
+ * - Every follower has been sent all changes up to the position of its group, and none above it. A
+ *   group's position equals the feed's position, except for groups that are ahead within a batch
  *   that did not fit into one tick; that batch is read again for the other groups.
  * - After a definition has changed, the feed reads nothing until every group has been reviewed. If
  *   the new definition ends a subscription, its subscriber receives no row written after the
@@ -32,8 +32,8 @@ import { FeedBatchSize } from "./feed_batch_size.ts";
 import { FollowedGroups } from "./followed_groups.ts";
 
 /**
- * A visit to a group counts as slow if evaluation alone takes this many units of a tick. It takes
- * several slow visits in a row to show that the query is slow.
+ * A visit to a group counts as slow if evaluation alone takes this many budget units. Only several
+ * slow visits in a row show that the query is slow.
  */
 const SLOW_UNITS = 1024;
 const SLOW_VISITS = 3;
@@ -46,7 +46,7 @@ const MESSAGES_PER_UNIT = 4;
  * cannot continue.
  */
 export interface Review {
-  /** @returns Whether the review is complete; if not, the budget was used up first. */
+  /** @returns Whether the review is complete; false if the budget was used up first. */
   advance(budget: TickBudget): boolean;
   /**
    * The new plan of the members whose subscriptions continue; undefined if no subscription
@@ -137,8 +137,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
    */
   mark(before: Seq): boolean {
     if (this.#followerCount === 0) return false;
-    // An unmarked feed has missed no changes. Without this step, its position could fall behind
-    // the retained history while the partition is idle.
+    // An unmarked feed has missed no changes. If its position were not advanced here, it could
+    // fall behind the retained history while the partition is idle.
     if (!this.#isMarked && before > this.#position) this.#position = before;
     this.#isMarked = true;
     return true;
@@ -230,7 +230,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     for (const group of this.#groups) for (const member of group.members()) member.fail(error);
   }
 
-  /** Returns whether all groups have been reviewed; if not, the budget was used up first. */
+  /** Returns whether all groups have been reviewed; false if the budget was used up first. */
   review(budget: TickBudget): boolean {
     for (const group of this.#suspended ?? []) {
       if (this.#review?.group !== group) this.#review = { group, review: this.#reviewOf(group) };
@@ -285,7 +285,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   /**
-   * Reads and delivers changes. Returns whether the feed has reached the visible seq; if not, the
+   * Reads and delivers changes. Returns whether the feed has reached the visible seq; false if the
    * budget was used up first.
    */
   advance(budget: TickBudget): boolean {
@@ -338,7 +338,10 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     }
   }
 
-  /** Returns whether all groups have received the batch; if not, the budget was used up first. */
+  /**
+   * Delivers a batch. Returns whether all groups have received it; false if the budget was used up
+   * first.
+   */
   #deliver(batch: ChangeBatch, budget: TickBudget): boolean {
     const { only } = this.#followed;
     if (only !== undefined) {
@@ -380,8 +383,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   /**
    * Delivers the rows of a batch to one group.
    *
-   * @returns Whether delivery may continue with the next group, because this one has received all
-   *   rows or has moved to a feed of its own; if not, the budget was used up first.
+   * @returns True if delivery may continue with the next group, because this group has received
+   *   all rows or has moved to a feed of its own; false if the budget was used up first.
    */
   #deliverTo(group: SubscriptionGroup<Member>, part: ChangeBatch, budget: TickBudget): boolean {
     this.#evaluationUnits = 0;
@@ -412,7 +415,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   /**
    * Delivers rows to one group. A failure ends only this group.
    *
-   * @returns Whether the group has received all rows; if not, the budget was used up first.
+   * @returns True if the group has received all rows; false if the budget was used up first.
    */
   #deliverRows(group: SubscriptionGroup<Member>, part: ChangeBatch, budget: TickBudget): boolean {
     try {

@@ -1,8 +1,8 @@
 /**
  * Keeps the feeds of all partitions. Each partition has one feed for most of its queries, and a
- * separate feed for each query too slow to share one. Without separate feeds, a hundred of one
- * user's filters that take 2 ms per row would delay a change of 200 rows by 20 s for all other
- * queries.
+ * separate feed for each query too slow to share one. Without separate feeds, if one user had a
+ * hundred filters that take 2 ms per row, they would delay a change of 200 rows by 20 s for all
+ * other queries.
  *
  * Invariant: a feed is listed here exactly while it has groups.
  */
@@ -31,7 +31,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
 
   /** Returns the feeds of the partition's slow queries. */
   slow({ tableId, owner }: PartitionKey): Iterable<Feed> {
-    // This check is a fast path: the method runs at every commit, and most servers have no slow
+    // This check is a fast path: the method runs on every commit, and most servers have no slow
     // queries.
     if (this.#slow.size === 0) return [];
     return this.#slow.get(tableId)?.get(owner)?.values() ?? [];
@@ -71,7 +71,8 @@ export class ChangeFeeds<Feed extends PartitionKey> {
       byOwner.set(feed.owner, new Map([[fingerprint, feed]]));
       return;
     }
-    // A client that subscribed during a review may be in a second group for the same query.
+    // A client that subscribed during a review may have caused a second group to be created for
+    // the same query.
     let key = fingerprint;
     while (known.has(key)) key += " again";
     known.set(key, feed);

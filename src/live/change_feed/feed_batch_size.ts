@@ -9,7 +9,7 @@ const FEED_ROWS_MAX = 512;
 const BATCH_MESSAGES_WANTED = 8192;
 
 export class FeedBatchSize {
-  /** The recent average number of messages caused by a version. */
+  /** The recent average number of messages per version. */
   #messagesPerVersion = 1;
   /**
    * The number of messages that the current batch has produced, and the total size of their rows
@@ -18,8 +18,8 @@ export class FeedBatchSize {
   #messageCount = 0;
   #messageBytes = 0;
   /**
-   * The current limit on versions per batch. The limit falls while a group needs several ticks per
-   * batch, because each of these ticks reads the batch again.
+   * The current limit on versions per batch. The limit is lowered while a group needs several
+   * ticks per batch, because each of these ticks reads the batch again.
    */
   #rowsMax = FEED_ROWS_MAX;
   /** Estimates the size of versions; created with the first change. */

@@ -51,8 +51,8 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /**
-   * Yields the groups that a batch may concern, each with the rows concerned; undefined means all
-   * rows.
+   * Yields the groups that a batch may concern, each with the rows that may concern it; undefined
+   * stands for all rows.
    */
   *due(batch: ChangeBatch): Generator<readonly [SubscriptionGroup<Member>, DueRows | undefined]> {
     for (const group of this.#index.always) yield [group, undefined];
@@ -78,8 +78,8 @@ export class FollowedGroups<Member extends GroupMember> {
 /**
  * The columns that a feed reads: the union of the columns of its groups with followers.
  *
- * Invariant: a column that a group reads keeps its position, because groups address columns by
- * position, until `compact` reports that positions have changed.
+ * Invariant: a column that a group reads keeps its position until `compact` reports that positions
+ * have changed, because groups address columns by position.
  */
 export class FeedColumns {
   #ids: number[] = [];

@@ -44,7 +44,7 @@ export class DueRows {
 
   /**
    * Copies the selected rows from index `start` onwards. The copy marks each version that does not
-   * meet the condition as absent, so that no expression is evaluated on it.
+   * meet the condition as absent, so that no expression is evaluated for it.
    */
   taken(start: number): ChangeBatch {
     const rows = Uint32Array.from(start === 0 ? this.rows : this.rows.slice(start));
@@ -61,8 +61,8 @@ export class DueRows {
 export class PredicateIndex<Group extends { readonly equality: LiveEquality | undefined }> {
   readonly #always = new Set<Group>();
   /**
-   * The groups by column and value. The map is created for the first condition, because most users
-   * follow all of their own rows.
+   * The groups by column and value. The map is created when the first condition is added, because
+   * most users follow all of their own rows, without a condition.
    */
   #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
 
@@ -103,8 +103,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
   }
 
   /**
-   * The groups against which every change must be tested. The returned set is the index's own, not
-   * a copy.
+   * The groups against which every change must be tested. This is the index's own set, not a copy.
    */
   get always(): ReadonlySet<Group> {
     return this.#always;
@@ -122,8 +121,8 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
   }
 
   /**
-   * Finds the groups with conditions that the rows of a batch may concern, and the rows for each
-   * group.
+   * Finds the groups with conditions that the rows of a batch may concern, and the rows that may
+   * concern each group.
    *
    * @param columnIds The columns of the batch, including every indexed column.
    */

@@ -25,7 +25,7 @@ import type { RowPage } from "../rows/row_page.ts";
 export interface SharedMessage {
   readonly message: DataMessage;
   /**
-   * The batch in columnar form; present until its rows are turned into objects. Reading `message`
+   * The batch in columnar form, until its rows have been turned into objects. Reading `message`
    * creates the objects.
    */
   readonly paged?: PagedBatch;
@@ -53,8 +53,9 @@ export interface LiveSink {
    */
   backpressure?: unknown;
   /**
-   * Accepts a message in every case. Returns false if the socket's queue is then over its budget;
-   * the engine sends nothing more to this sink until `LiveSubscription.drained` is called.
+   * Always accepts the message. Returns false if the socket's queue is then over its budget. In
+   * that case, the engine sends nothing more to this sink until `LiveSubscription.drained` is
+   * called.
    */
   send(message: SharedMessage): boolean;
   /** The number of bytes waiting for the network. */
@@ -66,8 +67,8 @@ export interface LiveSink {
 }
 
 /**
- * The state of a subscription: "behind" means that it still has to catch up with changes,
- * "following" that it is sent each change as it occurs.
+ * The state of a subscription. "behind" means that the subscription still has to catch up with
+ * changes; "following" means that it receives each change as it occurs.
  */
 export type SubscriptionState = "loading" | "behind" | "following" | "ended";
 
@@ -75,9 +76,10 @@ export interface LiveSubscription {
   readonly id: string;
   readonly state: SubscriptionState;
   /**
-   * The seq up to which everything has been sent, so that the client may resume from it. Undefined
-   * until the first batch is complete, and during a review after a definition has changed: a
-   * client that resumed after that point would keep rows that its query no longer returns.
+   * The seq up to which everything has been sent, and from which the client may therefore resume.
+   * Undefined until the first batch is complete, and during a review after a definition has
+   * changed: a client that resumed after that point would keep rows that its query no longer
+   * returns.
    */
   readonly position: Seq | undefined;
   /** Requests another batch. Requests are counted during loading and ignored afterwards. */
@@ -98,8 +100,8 @@ export interface LiveSubscription {
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
   /**
-   * Whether the user lacks a right and the error hides this by claiming that the table does not
-   * exist.
+   * Whether the user lacks a right and the error conceals this by claiming that the table
+   * does not exist.
    */
   readonly isHidden: boolean;
 

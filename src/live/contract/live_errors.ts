@@ -1,8 +1,8 @@
 /**
  * Maps a failure to the code of the `error` message that refuses or ends a subscription.
  *
- * The table covers every error code, so code that adds one does not compile until a decision is
- * made here.
+ * The table covers every error code, so a new error code does not compile until a decision about
+ * it is made here.
  */
 import { CorruptionError, DatabaseError, type ErrorCode, withoutPaths } from "../../base/errors.ts";
 import type { EndCode, ErrorMessage } from "../../protocol/mod.ts";
@@ -92,8 +92,8 @@ const PLANNING_CODES: Record<ErrorCode, EndCode> = {
 };
 
 /**
- * Returns the code that a subscription reports for an error while reading rows. An error raised by
- * an expression on a row is reported as a conversion error.
+ * Returns the code that a subscription reports for an error that occurred while rows were being
+ * read. An error raised by an expression on a row is reported as a conversion error.
  */
 function readingCode(errorCode: ErrorCode): EndCode {
   if (errorCode === "TABLE_NOT_FOUND" || errorCode === "NAMESPACE_NOT_FOUND") return "NOT_FOUND";
@@ -112,7 +112,7 @@ export function ending(
 
 /**
  * Maps a failure to the message that ends the subscription. An unknown failure also ends only the
- * subscription, so that one subscriber's row cannot take down the server for everybody else. The
+ * subscription, so that one subscriber's row cannot bring down the server for everybody else. The
  * caller logs the failure.
  */
 export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
@@ -143,8 +143,8 @@ export function resumeExpired(earliestSeq: number): DatabaseError {
 }
 
 /**
- * Returns the error for a resume position at which the client had different rights. Replaying the
- * changes since then would not produce the rows that the client may see now.
+ * Returns the error for a resume position at which the client had different rights. Replaying
+ * the changes since then would not produce the rows that the client may see now.
  */
 export function resumedWithOtherRights(what: string, earliestSeq?: number): DatabaseError {
   return new DatabaseError(

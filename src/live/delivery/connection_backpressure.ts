@@ -20,7 +20,7 @@ export class ConnectionBackpressure {
     this.sink = sink;
   }
 
-  /** Whether the queue is full, so that nothing more may be sent until `drained`. */
+  /** Whether the queue is full. If so, nothing more may be sent until `drained` is called. */
   get isFull(): boolean {
     return this.#isFull;
   }

@@ -1,7 +1,7 @@
 /**
- * Groups subscriptions that run the same query over the same rows. A change is evaluated once for
- * the group and turned into one message per distinct subscription id. Clients running the same
- * program tend to choose the same ids.
+ * Groups subscriptions that run the same query over the same rows. A change is evaluated once per
+ * group and turned into one message per distinct subscription id. Clients running the same program
+ * tend to choose the same ids.
  *
  * All subscriptions in a group are its members. A member is a follower once it has received
  * everything up to the position of the feed; from then on it receives each change as it occurs.
@@ -25,7 +25,7 @@ import {
 export interface Reach {
   /** The seq of the last change in the message. */
   readonly lastSeq: Seq;
-  /** The seq up to which every matching change had already been sent. */
+  /** The seq up to which every matching change had been sent before. */
   readonly before: Seq;
   /** The number of changes in the message. */
   readonly count: number;
@@ -82,13 +82,14 @@ export class SubscriptionGroup<Member extends GroupMember> {
    */
   #others: Set<Member> | undefined;
   /**
-   * The only follower, if there is exactly one. Most groups that follow a user's own rows have one
-   * follower.
+   * The only follower, if there is exactly one. Most groups that follow a user's own rows have a
+   * single follower.
    */
   #only: Member | undefined;
   /**
-   * All followers by subscription id, once there has been a second follower. An id with a single
-   * follower has no set, because most ids have only one.
+   * All followers by subscription id, created when a second follower is added. For an id with a
+   * single follower, the map contains the follower itself rather than a set, because most ids have
+   * only one.
    */
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;

@@ -2,7 +2,7 @@
  * Turns rows and changes into messages. This module decides which changes share a message and how
  * large a message may become.
  *
- * Invariants: a message never contains changes from two commits, of two kinds, or with two
+ * Invariants: a message never contains changes from two commits, of two kinds, or with different
  * reasons. Messages keep the order of the changes, so a client that resumes from the highest
  * `_seq` of any message skips nothing. Only a message with a single row may exceed the frame size.
  */
@@ -30,9 +30,9 @@ import { RowPage } from "../rows/row_page.ts";
 const CHANGE_ROWS_MAX = 1000;
 
 /**
- * The maximum number of subscription ids for which the finished message is kept. Clients running
- * the same program tend to choose the same ids and then share the entire message; other clients
- * share only its rows.
+ * The maximum number of subscription ids for which finished messages are kept. Clients running the
+ * same program tend to choose the same ids, and then share complete messages; other clients share
+ * only the rows of a message.
  */
 const MESSAGES_MAX = 4;
 
@@ -68,7 +68,7 @@ export interface PendingChangeOptions {
  *
  * @param start The index of the first change.
  * @param options.countMax The maximum number of changes to take, at least 1; absent if only the
- * size of a message limits it.
+ *   message size is limited.
  */
 export function pendingChangeFrom(
   changes: readonly LiveChange[],

@@ -1,6 +1,6 @@
 /**
- * Counts the changes sent to a subscription, for operators. Its times are readings of the
- * monotonic clock.
+ * Counts the changes sent to a subscription, for display to operators. Its times are readings of
+ * the monotonic clock.
  *
  * Invariant: the seq of the last change never falls. It stays the same when a result's rows change
  * only with time.
@@ -16,8 +16,8 @@ export class ChangeTally {
   lastSeq: Seq = SEQ_ZERO;
   lastMs = 0;
   /**
-   * The weighted number of changes in the window that ends at the last change. Older changes have
-   * less weight.
+   * The weighted number of changes in the window that ends at the last change. Older changes weigh
+   * less.
    */
   #recentCount = 0;
 

@@ -1,5 +1,5 @@
 /**
- * Measures, for operators, how long changes take from their commit to a socket's queue.
+ * Measures, for display to operators, how long changes take from their commit to a socket's queue.
  *
  * A change older than the subscription was replayed, not delivered late, so it is not measured.
  */

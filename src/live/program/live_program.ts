@@ -1,11 +1,11 @@
 /**
  * The compiled form of a live query, shared by the members of its group.
  *
- * A program decides which versions match the plan, and builds their rows for the wire. Snapshot,
- * replay and live delivery use the same program, so that a single filter decides whether a row
- * belongs to the result, and a row has the same form in all three. A projection is evaluated only
- * on matching rows: `WHERE b <> 0` protects `10 / b`. Invariant: a filter never sees a row that
- * does not exist, so it cannot raise an error on such a row.
+ * A program decides which versions match the plan, and builds their rows for the wire. Snapshots,
+ * replays and live delivery use the same program, so that a single filter decides whether a row
+ * belongs to the result, and rows have the same form in all three. A projection is evaluated only
+ * on matching rows: `WHERE b <> 0` protects `10 / b`. Invariant: a filter is never evaluated on a
+ * row version that does not exist, so it cannot raise an error for one.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -45,7 +45,8 @@ export interface LiveChange {
   /** The old values of changed fields; undefined if the row enters the result. */
   readonly old: WireRow | undefined;
   /**
-   * Why a row was deleted; absent if a statement deleted it, or if it no longer matches the query.
+   * Why a row was deleted; absent if a statement deleted the row, or if the row no longer matches
+   * the query.
    */
   readonly reason?: "expired";
 }
@@ -112,8 +113,8 @@ export class LiveProgram {
   }
 
   /**
-   * Evaluates as many of the first `rowCount` rows as fit into a tick. If no row is slow, all of
-   * them are evaluated.
+   * Evaluates as many of the first `rowCount` rows as fit into a tick. Unless a row is slow, all
+   * of them are evaluated.
    */
   portion<T extends object>(
     { rowCount, budget }: { rowCount: number; budget: TickBudget },
@@ -236,7 +237,10 @@ export class LiveProgram {
     return changes;
   }
 
-  /** A fast path for a batch of one version, the most common case: no flags, no selections. */
+  /**
+   * A fast path for the most common case, a batch with a single version: it needs no flags and no
+   * selections.
+   */
   #changesOfOne(batch: ChangeBatch, { filter, sources }: ChangeOptions): LiveChange[] {
     const newSide = batch.deleted[0] === 1 ? undefined : this.newSide(batch, sources);
     const oldSide = batch.hasOld[0] === 1 ? this.oldSide(batch, sources) : undefined;

@@ -2,11 +2,11 @@
  * Decides how many versions of a table are read at a time: as many as a byte limit allows,
  * estimated from the size of recent versions.
  *
- * A reader that counted only rows would decode 256 versions of 100 KB and the versions they
- * replaced, 50 MB in all, to fill one frame, and would discard the rest when that frame filled the
- * socket. The size of a version is known only after the version has been read. The first batches
- * are therefore small, each batch is at most twice as long as the previous one, and a heavy batch
- * immediately shortens the next one.
+ * To fill a single frame, a reader that counted only rows might decode 256 versions of 100 KB and
+ * the versions that they replaced, 50 MB in all. It would discard the rest when that frame filled
+ * the socket. The size of a version is known only after the version has been read. The first
+ * batches are therefore small, each batch is at most twice as long as the previous one, and a
+ * heavy batch immediately shortens the next one.
  */
 import type { WireCell, WireRow } from "../../protocol/mod.ts";
 import type { ChangeBatch } from "../../storage/mod.ts";
@@ -42,14 +42,14 @@ export class ReadSize {
     return Math.max(1, Math.min(rowsMax, Math.floor(bytesMax / this.#versionBytes)));
   }
 
-  /** Records the total size of `versionCount` versions. There must be at least one. */
+  /** Records the total size of `versionCount` versions. `versionCount` must be at least 1. */
   note(versionCount: number, bytes: number): void {
     this.#versionBytes = Math.max(bytes / versionCount, this.#versionBytes / 2, 1);
   }
 
   /**
-   * Records the size of rows in a batch and of the changes produced from them, and charges both to
-   * the budget.
+   * Records the sizes of the rows in a batch and of the changes produced from them, and charges
+   * both to the budget.
    */
   take(
     { batch, end, start }: { batch: ChangeBatch; start: number; end: number },

@@ -1,13 +1,13 @@
 /**
- * Computes the net effect of a range of versions for a client that has the result as of a given
- * position.
+ * Computes the net effect of a range of versions for a client whose rows are the result as of a
+ * given position.
  *
- * A version has an effect only if it is its key's newest version up to the boundary. If that
+ * A version has an effect only if it is the newest version of its key up to the boundary. If that
  * version matches, it is sent as a row. If it does not match, a delete is sent if the key matched
  * at the position or at any time since: a client whose earlier replay was interrupted may have a
  * version from in between. Whether the key matched is found by walking back along `prev`, so no
  * set of keys is kept. A long walk pauses and continues in a later tick. Versions never change, so
- * the seq of the next version is all the state that a walk needs.
+ * a paused walk needs no state other than the seq of the next version.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -39,8 +39,8 @@ export interface LatestOptions {
   /** The exclusive start of the range of versions. */
   readonly after: Seq;
   /**
-   * The inclusive end of the range. A version counts as its key's newest if there is no later
-   * version up to this seq.
+   * The inclusive end of the range. A version counts as the newest of its key if there is no later
+   * one up to this seq.
    */
   readonly boundary: Seq;
   readonly budget: TickBudget;
@@ -67,8 +67,8 @@ export class LatestChanges {
   #walk: Walk | undefined;
 
   /**
-   * Whether the next batch begins with a version whose walk is unfinished. If so, it is enough to
-   * read one version.
+   * Whether the next batch begins with a version whose walk is unfinished. If so, reading that one
+   * version is enough.
    */
   get isWalking(): boolean {
     return this.#walk !== undefined;
@@ -78,7 +78,7 @@ export class LatestChanges {
    * Computes the effect of the first rows of a batch, in ascending seq order: inserts and deletes,
    * at most one change per key.
    *
-   * @returns The changes and the number of rows they cover, which is 0 if the budget was used up
+   * @returns The changes, and the number of rows that they cover; 0 if the budget was used up
    *   first.
    */
   changesFrom(batch: ChangeBatch, options: LatestOptions): PartialResult<LiveChange[]> {
@@ -196,7 +196,7 @@ function sidesOf(batch: ChangeBatch, isNewest: Uint8Array, program: LiveProgram)
   return { isRow, rows, isLeaver, leavers };
 }
 
-/** Marks each version that is its key's newest at the boundary. */
+/** Marks each version that is the newest of its key at the boundary. */
 function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
   const { store, program, after, boundary } = options;
   const { tableId, owner } = program.plan;

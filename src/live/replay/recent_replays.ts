@@ -1,7 +1,7 @@
 /**
  * Caches the first batch of a replay for a moment. Clients that lost their server reconnect at the
- * same time, most of them from the same position. If a thousand clients missed the same thousand
- * changes, the changes are read and encoded once, not a thousand times.
+ * same time, most of them from the same position. If a thousand clients have missed the same
+ * thousand changes, these are read and encoded once, not a thousand times.
  *
  * A batch that ends before the boundary is determined solely by the program, the position and the
  * versions, and versions never change. The batch is therefore the same for every replay whose

@@ -28,7 +28,7 @@ import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 
 /**
- * How many rows of a shared batch cost one unit. Such rows cost little, because their messages
+ * How many rows of a shared batch cost one unit. Such rows are cheap, because their messages
  * already exist.
  */
 const SHARED_PER_UNIT = 4;
@@ -129,8 +129,8 @@ export class ReplayReader implements LoadReader {
   }
 
   /**
-   * Returns the first batch if another replay has recently built it. This replay then continues
-   * after that batch.
+   * Returns the first batch if another replay has recently built it. In that case, this replay
+   * continues after that batch.
    */
   #known(budget: TickBudget): PositionedBatch | undefined {
     // Once a replay has begun to read, it does not switch to a shared batch.
@@ -166,8 +166,8 @@ export class ReplayReader implements LoadReader {
   }
 
   /**
-   * Returns whether the rest of the replay is to be delivered as ordinary changes. A "latest"
-   * replay cannot end this way, because it may have skipped a version between two matching
+   * Returns whether the rest of the replay is to be delivered as ordinary changes. This is not
+   * possible in a "latest" replay, because it may have skipped a version between two matching
    * versions.
    */
   #isLongReplay(): boolean {
@@ -186,7 +186,9 @@ export class ReplayReader implements LoadReader {
     return { kind: "change", pending };
   }
 
-  /** Returns how many of the next versions are sent as changes within the current request. */
+  /**
+   * Returns how many of the next versions are to be sent as changes within the current request.
+   */
   #runOfChanges(): number {
     let count = 0;
     for (let index = this.#aheadStart; count < this.#credit; index += 1) {

@@ -1,8 +1,8 @@
 /**
  * Decides whether a client's resume position is still meaningful. The retained history shows which
  * rows have changed since that position. This file decides whether the client's rows belong to the
- * same table and user, were selected by the same rights and claims, and still look as the query
- * would show them now. If not, no replay of changes can turn them into the current result.
+ * same table and user, were selected under the same rights and claims, and still look as the
+ * query would now show them. If not, no replay of changes can turn them into the current result.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -59,7 +59,7 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
     throw new SubscriptionError(endingFor(id, resumeExpired(droppedSeq), "planning"));
   }
   const before = definitions.tableAt(plan.tableId, position);
-  // The table did not exist at that position, so no client has a row from it.
+  // The table did not exist at that position, so no client has rows from it.
   if (before === undefined || showsSame(plan, { before, table })) return;
   throw changed(id, `Table ${plan.tableName} was altered`);
 }
@@ -73,8 +73,8 @@ function showsSame(
   { before, table }: { before: TableEntry; table: TableEntry },
 ): boolean {
   if (before.schemaVersion === table.schemaVersion) return true;
-  // A different number means that a column no longer exists. The loop below compares only the
-  // columns that exist now.
+  // If the numbers differ, a column no longer exists. The loop below compares only columns that
+  // exist now.
   if (hasStar && before.columns.length !== table.columns.length) return false;
   return namedColumns.every(({ columnId: id }) => {
     const was = before.columns.find(({ columnId }) => columnId === id);
@@ -118,8 +118,8 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
 }
 
 /**
- * Requires that rights have not changed since the position. Otherwise, rows that a rule hid at
- * that time may be visible now although they have not changed, and vice versa.
+ * Requires that rights have not changed since the position. If they have, rows hidden at that
+ * time may be visible now although they have not changed, and vice versa.
  *
  * @param users The users with whose rights the rows are read.
  * @throws {SubscriptionError} RESUME_EXPIRED

@@ -19,7 +19,7 @@ const REST_PER_COST = 3;
  */
 const REST_MS_MIN = 5;
 
-/** The minimum number of scheduling entries at which the entries of rested queries are removed. */
+/** The number of scheduling entries from which the entries of rested queries are removed. */
 const TURNS_MIN = 64;
 
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
@@ -42,14 +42,14 @@ interface Turn {
   /** Whether a change has arrived since the current evaluation began. */
   isDue: boolean;
   cancelTimer: CancelTimer | undefined;
-  /** Whether the next evaluation has to wait until the query has rested from the current one. */
+  /** Whether the query must rest after the current evaluation before it can be evaluated again. */
   mayRest: boolean;
 }
 
 export class Evaluations<Each extends Evaluated> {
   readonly #clock: Clock;
   readonly #turns = new Map<Each, Turn>();
-  /** When there are this many scheduling entries, those of rested queries are removed. */
+  /** The number of scheduling entries at which the entries of rested queries are next removed. */
   #turnsMax = TURNS_MIN;
   readonly #queue = new Set<Each>();
   #underWayCount = 0;
@@ -61,8 +61,8 @@ export class Evaluations<Each extends Evaluated> {
   }
 
   /**
-   * Schedules an evaluation of a query at the end of its rest. All requests made by then share
-   * this evaluation.
+   * Schedules an evaluation of a query at the end of its rest. All requests made by then share a
+   * single evaluation.
    */
   request(each: Each): void {
     const turn = this.#turnOf(each);
@@ -95,7 +95,7 @@ export class Evaluations<Each extends Evaluated> {
     this.request(each);
   }
 
-  /** Makes a query rest for at least `ms` from now. */
+  /** Makes a query rest for at least `ms` milliseconds from now. */
   postpone(each: Each, ms: number): void {
     this.#turnOf(each).restUntilMs = this.#clock.monotonicMs() + ms;
   }

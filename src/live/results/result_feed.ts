@@ -1,14 +1,14 @@
 /**
  * Follows the table changes for all results of a maintained query. Results that differ only in
- * values, such as the one in `user_id = $1`, share a feed, and a change reaches only the results
- * that it concerns.
+ * values, such as the value of `$1` in `user_id = $1`, share a feed, and a change reaches only the
+ * results that it concerns.
  *
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
  *
  * Invariants: every group in a feed has the result as of the feed's seq. A group leaves the feed
  * before it is evaluated, and rejoins it with its new rows. While the feed follows many changes,
  * it lets other work run, and some groups already have the result as of a later seq. Before a
- * group joins, the feed follows these changes to their end.
+ * group joins, the feed finishes following these changes.
  *
  * All outstanding commits are one step if the rows contain the seqs of their last changes and no
  * condition begins to permit rows. Otherwise, each commit is a separate step, so that the seq of a
@@ -27,11 +27,14 @@ import type { StateBudget } from "./state_budget.ts";
 /** The interface through which a result feed uses its group. */
 export interface FedGroup {
   /**
-   * Applies the changes that lead to the feed's seq. If `changes` is undefined, they would take
-   * too long to follow, so the group is evaluated instead.
+   * Applies the changes that lead to the feed's seq. If `changes` is undefined, following them
+   * would take too long, so the group is evaluated instead.
    */
   follow(changes: JoinChanges | undefined): void;
-  /** Computes, in steps, whatever the group needs to follow the changes, if that takes time. */
+  /**
+   * Computes, in steps, the data that the group needs to follow the changes, if computing it takes
+   * time.
+   */
   computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
   /** Makes the group leave the feed to be evaluated. */
   beginAnew(): void;
@@ -43,14 +46,14 @@ export interface FedGroup {
 }
 
 /**
- * The maximum number of steps for all outstanding commits. The limit applies because a single step
- * for hundreds of commits might have more changes than can be followed.
+ * The maximum number of steps for all outstanding commits. Steps are limited because a single step
+ * for hundreds of commits might contain more changes than can be followed.
  */
 const STEPS_MAX = 32;
 
 /**
  * How many groups and changes are followed before other work may run. Each takes some 20 µs, and
- * every pause takes a turn of the event loop.
+ * every pause takes one iteration of the event loop.
  */
 const WORK_PER_PART = 64;
 
@@ -111,7 +114,7 @@ export class ResultFeed implements Evaluated {
     return this.#seq;
   }
 
-  /** The seq at which the groups have the result: the newest one, unless changes are due. */
+  /** The seq as of which the groups have the result: the newest seq, unless changes are due. */
   get seq(): Seq {
     return this.#isDue ? this.#seq : this.#options.store.visibleSeq;
   }
@@ -173,8 +176,8 @@ export class ResultFeed implements Evaluated {
   }
 
   /**
-   * Brings a group to the feed's seq. While the group catches up, the feed's `seq` returns the
-   * group's own seq.
+   * Brings a group to the feed's seq. While the group is catching up, the feed's `seq` getter
+   * returns the group's own seq.
    */
   #catchUp(group: FedGroup, missed: readonly JoinChanges[]): void {
     const [seq, isDue] = [this.#seq, this.#isDue];

@@ -49,7 +49,9 @@ export interface ResultMember extends Pick<LiveSubscription, "id" | "state"> {
   readonly lagMs: number | undefined;
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
-  /** An older state that the member has; undefined once it has received the newest state. */
+  /**
+   * The older state that the member has; undefined once the member has received the newest state.
+   */
   readonly heldState: ResultState | undefined;
   /**
    * Receives the change from one state to the next. For the first state, `before` is undefined.
@@ -88,10 +90,13 @@ export interface ResultHost {
   feedOf(source: JoinChangeSource, plan: ResultPlan): ResultFeed;
 }
 
-/** The interval between evaluations of a query whose rows change with time, without a commit. */
+/**
+ * The interval, in milliseconds, between evaluations of a query whose rows change over time even
+ * without a commit.
+ */
 const REFRESH_MS = 1000;
 
-/** The delay before an evaluation is retried because all readers were busy. */
+/** The delay, in milliseconds, before an evaluation is retried because all readers were busy. */
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
@@ -102,16 +107,16 @@ export class ResultGroup implements Evaluated, FedGroup {
   #plan: ResultPlan;
   /**
    * Updates the result from the changes to the tables. Undefined until maintenance has been
-   * planned, and for a query that has to be evaluated again after each change.
+   * planned, and for queries that must be evaluated again after each change.
    */
   #maintainer: ResultMaintainer | undefined;
-  /** The maintainer's memory when it was last counted, in bytes. */
+  /** The size of the maintainer's memory when it was last measured, in bytes. */
   #maintainerBytes = 0;
   /** Whether the group has already tried to plan incremental maintenance. */
   #isWayKnown = false;
   /** The feed that the group follows; undefined before the first rows and during an evaluation. */
   #feed: ResultFeed | undefined;
-  /** How long the last evaluation of the query took. */
+  /** How long the last evaluation of the query took, in milliseconds. */
   #costMs: number | undefined;
   #evaluationCount = 0;
   #followedCount = 0;
@@ -131,7 +136,10 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** The number of definition changes so far. Each one invalidates the current evaluation. */
   #version = 0;
   #evaluation: ResultEvaluation | undefined;
-  /** Until when the newest state stays valid if there is no commit, in Unix milliseconds. */
+  /**
+   * The time up to which the newest state remains valid if there is no commit, in Unix
+   * milliseconds.
+   */
   #untilMs: number | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
@@ -398,7 +406,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     const isRecounted =
       changes.length > 0 || before === undefined || maintainerBytes !== this.#maintainerBytes;
     this.#maintainerBytes = maintainerBytes;
-    // The feed notifies the members waiting for this seq.
+    // The feed will notify the members waiting for this seq.
     if (changes.length === 0 && this.#feed !== undefined) {
       if (isRecounted) this.#countBytes();
       return;
@@ -414,7 +422,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /**
    * Returns the result at an earlier seq, for a client that already has the rows from that seq.
    * Clients that reconnect at the same time tend to have the same position, so a single evaluation
-   * serves all those that request the same position while it runs.
+   * serves all clients that request the same position while it runs.
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
@@ -552,7 +560,7 @@ const WHY: Partial<Record<EndCode, (names: string) => string>> = {
 
 /**
  * Returns whether two plans of a query produce rows of the same form, identify rows in the same
- * way, and have the same readers: a view that has come to depend on the caller returns different
+ * way, and have the same readers: if a view has come to depend on the caller, it returns different
  * rows to different users.
  */
 export function isSameResult(before: ResultPlan, after: ResultPlan): boolean {

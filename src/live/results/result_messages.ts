@@ -1,6 +1,6 @@
 /**
- * Builds the messages that lead from one state to the next. Each is built once, and addressed to a
- * subscription id when that id first needs it.
+ * Builds the messages that lead from one state to the next. Each message is built once, and is
+ * addressed to a subscription id when it is first needed for that id.
  *
  * Invariant: all messages of a step have the same `commit_seq`, and only the last one has
  * `commit_end`: a client that has applied it has exactly the rows of the query at that seq.

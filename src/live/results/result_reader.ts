@@ -72,7 +72,7 @@ export class ResultReader implements LoadReader {
   }
 }
 
-/** Returns the newest state of a group; undefined if that state is older than the boundary. */
+/** Returns the newest state of a group; undefined if it is older than the boundary. */
 export function newestState(group: ResultGroup, boundary: Seq): ResultState | undefined {
   const { isSuspended, state } = group;
   if (!isSuspended && state !== undefined && state.seq >= boundary) return state;

@@ -20,7 +20,7 @@ import { type KeptRow, type StateRows, stateRows } from "./state_rows.ts";
 export interface ResultState {
   /** The seq at which the query returns these rows. */
   readonly seq: Seq;
-  /** The seq of the last followed commit that changed a table of the query. */
+  /** The seq of the last commit that changed a table of the query and has been followed. */
   readonly changedSeq: Seq;
   readonly rows: StateRows;
 }
@@ -32,8 +32,8 @@ export interface NewState {
 }
 
 /**
- * The memory that a row takes up in addition to its cells, for the object, the list and the map
- * entry, in bytes.
+ * The memory that a row takes up in addition to its cells, in bytes: the object, the list and the
+ * map entry.
  */
 const ROW_BYTES = 160;
 
@@ -88,7 +88,7 @@ export async function newState(
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
     }
   }
-  // An evaluation may return rows with equal sort keys in a different order. That does not count
+  // An evaluation may return rows with equal sort keys in a different order, which does not count
   // as a change.
   if (changes.length === 0) return { state: { rows: before.rows, seq, changedSeq }, changes };
   const state = { seq, changedSeq, rows: stateRows(kept, bytes) };
@@ -100,7 +100,7 @@ type ChangedSeqs = Pick<JoinChanges, "after" | "upTo">;
 
 /**
  * Returns the range of seqs in which rows changed from one state to the next. If no commit changed
- * a table in between, for example because rows changed only with time, `upTo` is the seq of the
+ * a table in between, for example because rows changed only over time, `upTo` is the seq of the
  * later state.
  */
 function seqsBetween(
@@ -209,7 +209,8 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
 interface KeyField {
   readonly at: number;
   /**
-   * Whether equal values may be displayed with different numbers of digits, such as 1.5 and 1.50.
+   * Whether equal values may be displayed with different numbers of decimal places, such as 1.5
+   * and 1.50.
    */
   readonly isScaled: boolean;
 }
@@ -271,7 +272,7 @@ export class ResultShape {
     return { type: "delete", seq, commitSeq: seq, prev: row.seq, row: undefined, old };
   }
 
-  /** Returns a row's key and previous seq, and its old values that have changed. */
+  /** Returns a row's key, its previous seq, and the old values of the fields that have changed. */
   #changedOf({ cells, key, seq }: KeptRow, after: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
     let index = 0;
@@ -289,14 +290,16 @@ export class ResultShape {
 /**
  * Returns the seq of a change between two states.
  * @param newest The newest seq of any table row that contributes to the changed row. It is too old
- *   if the row changed because a table row was removed, because a policy now permits the row, or
- *   because the row takes the place of another in a window.
+ *   if the row changed because a table row was removed, because a policy has begun to permit the
+ *   row, or because the row has taken the place of another in a window.
  */
 function seqOfChange(newest: Seq, { after, upTo }: ChangedSeqs): Seq {
   return newest > after ? newest : upTo;
 }
 
-/** Returns a row that changed between two states, with a seq between those of the states. */
+/**
+ * Returns a row that changed between two states, with a seq that lies between those of the states.
+ */
 function changedRow(row: KeptRow, seqs: ChangedSeqs): KeptRow {
   const seq = seqOfChange(row.seq, seqs);
   return seq === row.seq ? row : { ...row, seq };
@@ -324,7 +327,7 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
 /** Finds the keys of rows removed from or added to a state. */
 export class ChangedKeys {
   readonly #fields: readonly KeyField[] | undefined;
-  /** The number of equal rows, by digest; empty if fields identify a row. */
+  /** The number of equal rows, by digest; empty if certain fields identify a row. */
   readonly #counts = new Map<string, number>();
 
   constructor({ keyFields }: ResultShape, { rows }: Pick<ResultState, "rows">) {

@@ -58,7 +58,7 @@ export interface ResultSubscriptionOptions {
 
 /**
  * The maximum number of changes sent at once. The messages of a larger step are spread over
- * several ticks, so that other subscriptions are served in between.
+ * several ticks, so that other subscriptions can be served in between.
  */
 const CHANGES_AT_ONCE_MAX = 256;
 
@@ -235,8 +235,8 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   /**
-   * Returns how far the position lags behind the newest commit, in milliseconds; undefined without
-   * a position.
+   * Returns the distance between the position and the newest commit, in milliseconds; undefined if
+   * there is no position.
    */
   get lagMs(): number | undefined {
     return lagMsOf(this.#host.store, this.position);

@@ -40,10 +40,10 @@ export interface NewResultSubscription extends Omit<ResultSubscriptionOptions, "
 
 export class FollowedResults {
   readonly #host: ResultHost;
-  /** The groups that new subscribers join, by the fingerprints of their plans. */
+  /** The groups that new subscribers can join, by the fingerprints of their plans. */
   readonly #groups = new Map<string, ResultGroup>();
   /**
-   * The groups that still have subscribers, but have been replaced in `#groups` by a newer group.
+   * The groups that still have subscribers but have been replaced in `#groups` by newer groups.
    */
   readonly #replaced = new Set<ResultGroup>();
   /** The feeds, and the groups without a feed, by the id of each table that they read. */
@@ -64,7 +64,9 @@ export class FollowedResults {
     };
   }
 
-  /** Yields all subscriptions. Only their groups keep lists of them. */
+  /**
+   * Yields all subscriptions. There is no list of them apart from the lists that the groups keep.
+   */
   *subscriptions(): Generator<ResultMember> {
     for (const group of this.#all()) yield* group.members;
   }

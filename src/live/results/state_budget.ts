@@ -4,7 +4,7 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** The largest share of the total memory limit that a single query may use. */
+/** The largest share of the total memory limit that a single query or index may use. */
 const QUERY_SHARE = 1 / 4;
 
 /** A query or an index that uses memory. */
@@ -68,8 +68,8 @@ export class StateBudget {
   }
 
   /**
-   * Records that a query no longer uses an index. Once the last query has released the index, its
-   * memory is no longer counted.
+   * Records that a query no longer uses an index. Once no query uses the index, its memory is no
+   * longer counted.
    */
   release(index: object): void {
     const held = this.#indexes.get(index);

@@ -1,7 +1,7 @@
 /**
- * The rows of a result by key, as an immutable value. A small result is stored as a list, because
- * there may be thousands of results, most of them small, and a Map takes up 400 bytes. A new
- * version of a large result takes up memory only for its changes:
+ * Stores the rows of a result by key, as an immutable value. A small result is stored as a list,
+ * because there may be thousands of results, most of them small, and a Map takes up 400 bytes. A
+ * new version of a large result takes up memory only for its changes:
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
  *
@@ -99,7 +99,10 @@ class FewRows implements StateRows {
   }
 }
 
-/** All results without rows share one object, because thousands of followers may have none. */
+/**
+ * All results without rows share one object, because thousands of results with followers may be
+ * empty.
+ */
 const NO_ROWS: StateRows = new FewRows([], 0);
 
 /** Replaces rows by key. An undefined row removes its key. */

@@ -2,18 +2,18 @@
  * Counts the bytes of rows, so that a message ends before it grows too large.
  *
  * A cheap upper bound on the size is tried first. The exact size is computed only if that bound
- * does not fit, because computing it requires encoding each text.
+ * exceeds the remaining space, because computing it requires encoding each string.
  */
 import type { WireCell, WireRow } from "../../protocol/mod.ts";
 
 /**
- * The maximum size of a message without its rows, in bytes, for an id of maximum length in which
- * every character is escaped.
+ * The maximum size of a message without its rows, in bytes, if its id has the maximum length and
+ * every character of the id is escaped.
  */
 export const ENVELOPE_BYTES_MAX = 2048;
 
 /**
- * The maximum length of a number in JSON: sign, 17 digits, decimal point, exponent. In
+ * The maximum length of a number in JSON: a sign, 17 digits, a decimal point and an exponent. In
  * MessagePack, a number is always shorter.
  */
 export const NUMBER_BYTES_MAX = 25;
@@ -42,8 +42,8 @@ export class FrameBudget {
   admits(row: WireRow): boolean {
     const rough = rowBytes(row, roughTextBytes);
     let bytes = rough;
-    // The exact size is computed only if the rough bound does not fit, because computing it
-    // requires encoding the texts.
+    // The exact size is computed only if the rough bound exceeds the remaining space, because
+    // computing it requires encoding the strings.
     if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
     this.#bytes += bytes;
@@ -72,8 +72,8 @@ export function cellBytes(cell: WireCell, textBytes: (text: string) => number): 
 }
 
 /**
- * Returns an upper bound on the encoded size of a text. JSON escapes take up to six bytes per
- * character, and MessagePack puts up to five bytes in front of a text.
+ * Returns an upper bound on the encoded size of a string. JSON escapes take up to six bytes per
+ * character, and MessagePack puts up to five bytes in front of a string.
  */
 export function roughTextBytes(text: string): number {
   return 6 * text.length + 5;

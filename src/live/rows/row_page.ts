@@ -2,7 +2,7 @@
  * Keeps the rows of a batch in columnar form until the server encodes them.
  *
  * A snapshot is read as vectors, and JSON can be written from vectors without creating an object
- * per row and a string per text. Row objects are created only on request.
+ * for each row or a string for each text value. Row objects are created only on request.
  *
  * Invariant: a page owns its data, so it remains valid after the scan has ended.
  */

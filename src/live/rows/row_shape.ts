@@ -2,11 +2,12 @@
  * Describes the rows of a live query on the wire: the field names, and how each value becomes a
  * cell.
  *
- * Queries with equal shapes share one object. If each of a thousand users who follow their own
- * rows had a separate shape, the shape needed for a change would rarely be in the processor cache.
+ * Queries with equal shapes share one object. If there were a separate shape for each of a
+ * thousand users who follow their own rows, the shape needed for a change would rarely be in the
+ * processor cache.
  *
- * Invariant: a shape contains nothing of a plan except its fields, so sharing it shares neither
- * rights nor values.
+ * Invariant: a shape contains only the fields of a plan, so queries that share a shape share
+ * neither rights nor values.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { WireCell } from "../../protocol/mod.ts";
@@ -112,7 +113,7 @@ export interface ShapedRows {
 
 export class WireRowShape {
   readonly seqName: string;
-  /** Whether every field is a stored column, so that nothing has to be computed. */
+  /** Whether every field is a stored column. If so, nothing has to be computed. */
   readonly isStored: boolean;
   readonly #fields: readonly ShapeField[];
 

@@ -1,7 +1,7 @@
 /**
  * Schedules the work of feeds and subscriptions. They run soon after the visible seq moves, within
  * a budget for each tick of the event loop; work that exceeds the budget continues in later ticks.
- * Nothing runs inside the writer's call.
+ * No such work runs inside the writer's call.
  *
  * Feeds whose definition has changed are reviewed before they are read. Reviews run alongside the
  * feeds that can be read, not before them: otherwise, a table with thousands of followers would
@@ -14,30 +14,30 @@
  * The feeds of slow queries get a share of each tick after the other feeds, so that clients with
  * fast filters never wait for them.
  *
- * After a long tick, the event loop serves its sockets before the next tick runs. If a thousand
- * clients reconnect at once and share the request budget of a tick, a writer therefore waits tens
+ * After a long tick, the event loop serves its sockets before the next tick runs. Therefore, if a
+ * thousand clients reconnect at once and share the request budget of a tick, a writer waits tens
  * of milliseconds rather than more than a second.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { TickBudget } from "./tick_budget.ts";
 
-/** The amount of work per step, in units of {@linkcode TickBudget}. */
+/** The amounts of work per step, in units of {@linkcode TickBudget}. */
 export interface Pace {
   /**
-   * The feeds' budget for a tick: half for feeds to be read, and half for feeds to be reviewed.
-   * Subscriptions that read their own changes get the same amount in addition.
+   * The feeds' budget for a tick: half for feeds to be read, and half for feeds to be reviewed. In
+   * addition, subscriptions that read their own changes get the same amount.
    */
   readonly tickUnits: number;
   /**
-   * How much a subscription may spend before the next subscription is served. It must be enough
-   * for a typical batch.
+   * How much a subscription may spend before the next one is served. This must be enough for a
+   * typical batch.
    */
   readonly sliceUnits: number;
   /**
-   * How much a subscription may spend in the tick of its own request. It must be enough for the
-   * first batch. If a thousand clients reconnect at the same time, the remaining clients wait once
-   * `tickUnits` have been spent.
+   * How much a subscription may spend in the tick of its own request. This must be enough for the
+   * first batch. If a thousand clients reconnect at the same time, those whose requests arrive
+   * after `tickUnits` have been spent must wait.
    */
   readonly requestUnits: number;
 }
@@ -62,8 +62,8 @@ export function ticksOf(clock: Clock): Ticks {
 export const PACE: Pace = { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
 
 /**
- * A tick that spends more than this many units counts as long. After a long tick, the event loop
- * serves its sockets first.
+ * A tick that spends more units than this counts as long. After a long tick, the event loop serves
+ * its sockets first.
  */
 const REST_UNITS = 256;
 

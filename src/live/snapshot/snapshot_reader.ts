@@ -1,9 +1,9 @@
 /**
  * Reads the rows of a live query as of its boundary, in ascending `_seq` order, batch by batch.
  *
- * Each request reads from the cursor onwards, so a slow client pins no file: the store yields the
- * rows that were current at the boundary, however many have been replaced since. Invariant: every
- * row up to the cursor has been returned or is waiting in `#page`.
+ * Each request reads from the cursor onwards, so a slow client does not keep any file open. The
+ * store yields the rows that were current at the boundary, even if they have been replaced since.
+ * Invariant: every row up to the cursor has been returned or is waiting in `#page`.
  */
 import { assert } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -28,14 +28,14 @@ import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 const SCAN_ROWS_MAX = 1024;
 
 /**
- * The number of rows projected at a time. It limits the memory that rows of maximum size need in
- * addition to a frame.
+ * The number of rows projected at a time. This limits the memory needed, in addition to a frame,
+ * for rows of maximum size.
  */
 const PROJECT_ROWS_MAX = 64;
 
 /**
- * The length of the first interval searched for the newest rows: the range of seqs issued in one
- * minute.
+ * The length of the first interval that is searched for the newest rows: the range of seqs issued
+ * in one minute.
  */
 const WINDOW_SPAN_FIRST = 60_000 * 4096;
 
@@ -93,8 +93,8 @@ export class SnapshotReader implements LoadReader {
     const isElsewhere = this.#search.isElsewhere(program);
     let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
     if (step === ELSEWHERE) step = this.#readFound(program, budget);
-    // If the other thread has refused the search, this thread reads the rows, starting with the
-    // next tick.
+    // If the other thread has refused the search, this thread reads the rows from the next tick
+    // on.
     if (step === "spent" || step === "refused") return undefined;
     return step ?? this.#cut(this.#options.boundary, true);
   }
@@ -132,7 +132,7 @@ export class SnapshotReader implements LoadReader {
     const range = (): SearchRange => ({
       after: this.#cursor,
       upTo: this.#options.boundary,
-      // One more row than the batch needs shows whether another batch follows.
+      // Reading one more row than the batch needs shows whether another batch follows.
       rowsMax: this.#options.batchSize + 1 - this.#rowCount,
       isOfSeqs: false,
     });
@@ -271,8 +271,8 @@ export class SnapshotReader implements LoadReader {
 
 /**
  * Finds the seq at which the newest n matching rows begin, by looking back over ever longer
- * intervals. A scan only goes forward, but a chat that wants its last fifty messages must not scan
- * an entire year.
+ * intervals. A scan can only go forward, but a chat that needs only its last fifty messages must
+ * not have to scan an entire year of them.
  */
 class LastRowsFinder {
   readonly #options: SnapshotOptions;
@@ -284,8 +284,8 @@ class LastRowsFinder {
   #after: Seq;
   #cursor: Seq;
   /**
-   * The seqs of the newest matching rows in the interval; a ring buffer once `#count` have been
-   * found.
+   * The seqs of the newest matching rows in the interval; used as a ring buffer once it holds
+   * `#count` seqs.
    */
   #ring: number[] = [];
   #ringStart = 0;

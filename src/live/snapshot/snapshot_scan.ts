@@ -2,9 +2,9 @@
  * The scan from which a snapshot reads. It may span many ticks.
  *
  * A tick closes its scan, and the next tick opens another after the last row examined. There is
- * one exception: if a tick ends while the scan skips versions that are not current, no row marks
- * the place, so the scan stays open. Skipping is measured in time rather than in units, because
- * two million such versions would otherwise block the event loop for about 100 ms.
+ * one exception: if a tick ends while the scan is skipping versions that are not current, there is
+ * no row that marks the place, so the scan stays open. Skipping is measured in time rather than in
+ * units, because two million such versions would otherwise block the event loop for about 100 ms.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Seq } from "../../base/seq.ts";

@@ -7,7 +7,7 @@
  *
  * A filter that keeps none of 500,000 rows occupies the event loop for 100 to 350 ms, over many
  * ticks. A batch from another thread occupies it for 0.6 ms, which is more than a batch of
- * adjacent rows takes here. Therefore, a snapshot moves only if it turns out to be a long search.
+ * adjacent rows takes here. Therefore, a snapshot moves only if its search turns out to be long.
  *
  * Invariant: if the plan is renewed, rows found for the old plan are dropped.
  */
@@ -17,7 +17,7 @@ import { type LiveProgram, sliceRows } from "../program/live_program.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 
 /**
- * How many units a search may spend in this thread. They correspond to about the duration of a
+ * How many units a search may spend in this thread. They correspond roughly to the duration of a
  * statement's first tick.
  */
 const HERE_UNITS_MAX = 4096;
@@ -118,8 +118,8 @@ export class SnapshotSearch {
   }
 
   /**
-   * Continues the search in this thread. If it becomes long again, it moves to another thread
-   * again.
+   * Continues the search in this thread. If it becomes long again, it moves to another thread once
+   * more.
    */
   #refused(): "refused" {
     this.close();

@@ -17,7 +17,8 @@ export interface BatchStep {
    */
   readonly lastSeq: Seq | undefined;
   /**
-   * Whether this is the last batch. After it, the subscription sends the changes after `lastSeq`.
+   * Whether this is the last batch. Once it has been sent, the subscription sends the changes
+   * after `lastSeq`.
    */
   readonly isLast: boolean;
   /** Whether the client must send a request before the next step. */
@@ -42,8 +43,9 @@ export interface LoadReader {
   /**
    * Reads the next step.
    *
-   * @returns undefined if the budget was used up first: call again in a later tick. After
-   *   "waiting", call again once the reader has reported that rows have arrived.
+   * @returns undefined if the budget was used up first; the caller must then call again in a later
+   *   tick. After "waiting", the caller must call again once the reader has reported that rows
+   *   have arrived.
    * @throws {DatabaseError} RESUME_EXPIRED, or the error of an expression on a row.
    */
   next(budget: TickBudget): LoadStep | "waiting" | undefined;

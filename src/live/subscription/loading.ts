@@ -3,8 +3,8 @@
  * received, and the time limit for requesting the next batch.
  *
  * The subscription drops this object after the last batch, so that a following subscription uses
- * no memory for it. The timer runs only while no request is open, so that the client is never
- * blamed for the server's delays.
+ * no memory for it. The timer runs only while no request is open, so that a client is never timed
+ * out because of the server's delays.
  */
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -17,7 +17,10 @@ const REQUESTS_MAX = 16;
 
 export interface LoadingOptions {
   readonly clock: Clock;
-  /** How soon the client has to request the next batch. After that time, the subscription ends. */
+  /**
+   * How soon the client has to request the next batch, in milliseconds. If it does not, the
+   * subscription ends.
+   */
   readonly timeoutMs: number;
   readonly onTimeout: () => void;
 }

@@ -31,8 +31,8 @@ export interface SubscriptionStart {
 }
 
 /**
- * Returns whether the client chose a maintained or an evaluated result; undefined if it did not
- * choose.
+ * Returns whether the client requested a maintained or an evaluated result; undefined if it did
+ * not choose.
  *
  * @throws {SubscriptionError} INVALID_OPTIONS
  */

@@ -153,8 +153,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   /**
-   * How far the subscription's position lags behind the newest commit, in milliseconds; undefined
-   * without a position.
+   * The distance between the subscription's position and the newest commit, in milliseconds;
+   * undefined if there is no position.
    */
   get lagMs(): number | undefined {
     return lagMsOf(this.#host.store, this.#reachedSeq);
@@ -239,7 +239,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   /**
    * Sends all messages that are due, within a budget.
    *
-   * @returns Whether there is nothing left to do for now; if not, the budget was used up first.
+   * @returns True if nothing is left to do for now; false if the budget was used up first.
    */
   advance(budget: TickBudget): boolean {
     if (this.#state !== "ended" && this.feed.isSuspended(this.group)) {
@@ -327,7 +327,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     return false;
   }
 
-  /** Returns whether everything up to `upTo` has been sent. */
+  /** Sends the changes up to `upTo`. Returns whether all of them have been sent. */
   #readChanges(upTo: Seq, budget: TickBudget): boolean {
     const { store, frameBytesMax } = this.#host;
     const { program } = this.group;

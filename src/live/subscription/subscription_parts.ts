@@ -47,8 +47,8 @@ export function loadingBy(
 }
 
 /**
- * Returns how far a position lags behind the newest commit, in milliseconds; undefined without a
- * position.
+ * Returns the distance between a position and the newest commit, in milliseconds; undefined if
+ * there is no position.
  */
 export function lagMsOf(
   store: Pick<Store, "commitMs" | "visibleSeq">,
@@ -64,8 +64,8 @@ export interface SentChanges {
   /** The time at which the subscription was created, on the monotonic clock. */
   readonly createdMs: number;
   /**
-   * Whether the rows changed with time rather than by a commit. If so, no commit time shows how
-   * late they are.
+   * Whether the rows changed over time rather than because of a commit. If so, no commit time
+   * shows how late they are.
    */
   readonly isByTime?: boolean;
 }
