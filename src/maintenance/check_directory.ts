@@ -60,7 +60,7 @@ interface MissingStorage {
   readonly what: string;
 }
 
-/** The results of the check that a repair needs. */
+/** The results of the check, as far as a repair needs them. */
 export interface DirectoryCheck {
   readonly damageCount: number;
   readonly isFormatDamaged: boolean;
@@ -115,8 +115,8 @@ export function checkDirectory(
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
     copy = catalog.catalog;
-    // Removes the names of the open files, so that no file is left behind if the process ends
-    // during the long part.
+    // Removes the names of files that are still open, so that nothing is left behind if the
+    // process ends during the rest of the check, which takes a long time.
     removeTree(disk, scratch);
     return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
   } finally {
@@ -125,7 +125,7 @@ export function checkDirectory(
   }
 }
 
-/** Returns whether the first startup ended before its first step, the creation of a catalog. */
+/** Returns whether the first startup ended before it took its first step, creating a catalog. */
 function isUnborn(paths: DataPaths, disk: Disk): boolean {
   return (disk.sizeOf(catalogPathOf(paths.root)) ?? 0) === 0 && !holdsRows(paths, disk);
 }
@@ -158,7 +158,8 @@ function checkFiles(
   const catalogPath = catalogPathOf(paths.root);
   files.onChecked(catalogPath, disk.sizeOf(catalogPath) ?? 0);
   const manifest = catalog?.manifest.load();
-  // The files of a dropped table no longer exist. The next sweep removes its remaining entries.
+  // The files of a dropped table no longer exist. The next sweep removes the list's remaining
+  // entries for the table.
   const listedFiles = catalog?.files.all().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
   if (damage.length > 0 && manifest === undefined) {
     const what = "not checked: only the catalog lists the segments and uploaded files";
@@ -257,7 +258,7 @@ function checkIndexesOf(
 }
 
 /**
- * Returns the unavailable storages. A storage that came with a restore is not among them: the next
+ * Returns the unavailable storages. A storage that came with a restore is not included: the next
  * startup adopts it, and it contains no older data.
  */
 function missingOf(

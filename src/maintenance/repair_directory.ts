@@ -4,15 +4,16 @@
  *
  * - Files no longer in use are moved or copied to lost+found/, never removed.
  * - Damaged segments are quarantined: their tables refuse statements that need the lost rows.
- *   Damaged segments of the audit log are dropped instead, because it would otherwise accept no
- *   events, and no user can drop that table.
- * - Commits are lost only if the caller consents: all commits from a certain seq onwards that are
- *   not in a segment. A table that was flushed above that seq keeps its rows, so the result may be
- *   a state that never existed; such tables are named. Earlier subscribers need a new snapshot.
+ *   Damaged segments of the audit log are dropped instead: otherwise, the audit log would accept
+ *   no events, and no user can drop its table.
+ * - Commits are lost only if the caller consents. In that case, all commits from a certain seq
+ *   onwards are lost, except for rows already in segments. A table that was flushed above that seq
+ *   keeps its rows, so the result may be a state that never existed; such tables are named.
+ *   Earlier subscribers need a new snapshot.
  * - No seq is issued again.
  * - A database whose log or catalog was truncated continues as a new incarnation, because it
- *   writes log files and catalog changes with numbers that the archive of the old incarnation
- *   already has.
+ *   writes log files and catalog changes with numbers already used in the archive of the old
+ *   incarnation.
  */
 
 import { keptSecretPath } from "../auth/mod.ts";
@@ -285,7 +286,7 @@ function isNoFile(path: string, { disk }: CheckParts): boolean {
     return false;
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: any other failure is reported when the file is written.
+    // Returning false is safe: any other failure is reported when the file is written.
     return error.code === "EISDIR" || error.code === "ELOOP";
   }
 }

@@ -3,8 +3,8 @@
  * be added without choosing its wire code, status and SQLSTATE.
  *
  * Over HTTP, an error consists of the code and, for SQL_EXECUTION_ERROR, a more specific reason.
- * Subscriptions have their own closed set of codes. Which of them an error gets depends on where
- * it occurs, so `live` contains that mapping.
+ * Subscriptions have their own closed set of codes. The code for an error depends on where the
+ * error occurs, so `live` contains that mapping.
  */
 import type { ErrorCode } from "../base/error_code.ts";
 

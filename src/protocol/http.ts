@@ -64,7 +64,10 @@ export interface ErrorBody {
   /** The maximum size of a body, in bytes; set for status 413. */
   readonly max_bytes?: number;
   readonly size_bytes?: number;
-  /** The earliest seq whose state is still known; set for RESUME_EXPIRED and `history_too_old`. */
+  /**
+   * The earliest seq at which the state is still known; set for RESUME_EXPIRED and
+   * `history_too_old`.
+   */
   readonly earliest_seq?: number;
   /** Details that are sent only to administrators. */
   readonly details?: string;
@@ -151,7 +154,10 @@ export interface TopicAckRequestBody {
 
 export interface TopicAckBody {
   readonly success: true;
-  /** The highest offset up to which all messages have been acknowledged; -1 if there is none. */
+  /**
+   * The highest offset such that all messages up to it have been acknowledged; -1 if there is
+   * none.
+   */
   readonly acknowledged_offset: number;
 }
 
@@ -160,7 +166,7 @@ export interface TopicNackRequestBody {
   readonly topic_id: string;
   readonly group_id: string;
   readonly offsets: readonly number[];
-  /** The delay before the messages are delivered again, in milliseconds; 0 if absent. */
+  /** The delay before the messages are delivered again, in milliseconds; defaults to 0. */
   readonly delay_ms?: number | null;
   readonly partition_id?: number | null;
 }
@@ -213,7 +219,7 @@ export interface DeleteRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
   /**
-   * The code of a new login through a provider; required if the account has no password and its
+   * The code from a new login through a provider; required if the account has no password and its
    * session began more than five minutes ago.
    */
   readonly code?: string;
@@ -249,7 +255,10 @@ export interface ProviderUnlinkRequestBody {
 export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
-  /** The code of a login that is already linked; required if the account has no password. */
+  /**
+   * The code from a login whose link to the account already exists; required if the account has no
+   * password.
+   */
   readonly own_code?: string;
   readonly own_verifier?: string;
 }

@@ -36,7 +36,7 @@ export interface SubscribeOptions {
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
   /**
-   * For a resume: the `claims` from the acknowledgement of the subscription whose position is
+   * Sent on a resume: the `claims` from the acknowledgement of the subscription whose position is
    * given.
    */
   readonly claims?: string | null;
@@ -48,8 +48,8 @@ export interface SubscriptionSpec {
   readonly id: string;
   readonly sql: string;
   /**
-   * The options of the subscription. If absent, the client receives a full snapshot and then live
-   * changes; if null, live changes only.
+   * The options of the subscription. If absent, the client receives a full snapshot followed by
+   * live changes; if null, it receives only live changes.
    */
   readonly options?: SubscribeOptions | null;
   readonly params?: readonly unknown[];
@@ -126,7 +126,7 @@ export interface SubscriptionAck {
    */
   readonly claims?: string;
   /**
-   * The columns that form `_key`; empty if it is derived from the values of the entire row.
+   * The columns that form `_key`; empty if `_key` is derived from the values of the entire row.
    * Present only if the query is materialised.
    */
   readonly key_columns?: readonly string[];
@@ -227,7 +227,8 @@ export type TopicControlMessage =
       readonly id: string;
       readonly partition_id: number;
       /**
-       * The highest offset up to which all messages have been acknowledged; -1 if there is none.
+       * The highest offset such that all messages up to it have been acknowledged; -1 if there is
+       * none.
        */
       readonly acknowledged_offset: number;
       /** The number of messages acknowledged for the first time. */

@@ -41,7 +41,7 @@ export interface ServerParts {
   readonly connections: Connections;
   readonly clientMemory: ClientMemory;
   readonly metrics: Metrics;
-  /** Returns whether the server is stopping. If so, it accepts only probes. */
+  /** Returns whether the server is stopping. If it is, only probes are accepted. */
   readonly isStopping: () => boolean;
   /**
    * Registers a response body that is still being written after its request handler has returned.
@@ -57,7 +57,7 @@ export interface ServerParts {
 /** The path of WebSocket connections. */
 export const SOCKET_PATH = "/v1/ws";
 
-/** Redirects requests without a path to the admin page. */
+/** The route that redirects requests without a path to the admin page. */
 const ROOT: Route = {
   path: "/",
   method: "GET",

@@ -1,6 +1,6 @@
 /**
- * Serves HTTP and WebSocket. This layer translates requests into typed messages and results back
- * into bytes, and makes no decisions about data.
+ * Serves HTTP and WebSocket. This layer translates requests into typed messages, and results back
+ * into bytes. It makes no decisions about data.
  */
 export type {
   ClientAsset,

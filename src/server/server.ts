@@ -51,8 +51,8 @@ export interface RunningServer {
   memory(): ServerMemoryUse;
   /**
    * Starts listening with a different certificate. Open connections keep the old one. If the
-   * server cannot listen with the new certificate, it goes on with the old one and returns the
-   * reason.
+   * server cannot listen with the new certificate, it keeps the old one, and the reason is
+   * returned.
    *
    * @throws {Error} If the server can listen with neither certificate.
    */
@@ -74,10 +74,16 @@ export interface TlsTexts {
 /** The certificate and its key, either as text or as files to read. */
 type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 
-/** How often a server that is shutting down checks whether its requests have ended. */
+/**
+ * The interval, in milliseconds, at which a server that is shutting down checks whether its
+ * requests have ended.
+ */
 const STOP_POLL_MS = 10;
 
-/** How long the server waits for the responses to statements that the shutdown has ended. */
+/**
+ * How long the server waits, in milliseconds, until the responses to statements ended by the
+ * shutdown have been sent.
+ */
 const ANSWER_MS_MAX = 2000;
 
 /** The paths to which a server that is shutting down still responds. */
@@ -284,7 +290,7 @@ class HttpServer implements RunningServer {
     await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
   }
 
-  /** Waits for running requests to end. Returns whether all of them did so in time. */
+  /** Waits for running requests to end. Returns whether all of them ended in time. */
   async #requestsEnded(timeoutMs: number): Promise<boolean> {
     const { clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
@@ -319,7 +325,7 @@ class HttpServer implements RunningServer {
       hostname: config.server.host,
       port,
       idleTimeout: config.performance.keepalive_timeout,
-      // The routes check sizes themselves, so that they can respond with messages of their own.
+      // The routes check sizes themselves, so that they can respond with their own messages.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
       // Outside development mode, Bun would otherwise let any other process listen on the same
@@ -339,7 +345,7 @@ class HttpServer implements RunningServer {
    * Serves a request. Only POST requests with short bodies are batched. Upgrades are not batched,
    * because a socket can be upgraded only in the tick of its request. Long bodies are not batched,
    * because they may have to be refused before more bytes arrive. All other requests are too rare
-   * to be worth it.
+   * to be worth batching.
    */
   #fetch(
     request: Request,
@@ -410,8 +416,8 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Refuses requests before they reach a route: malformed ones, and requests that exceed a limit
-   * or arrive during shutdown.
+   * Refuses requests before they reach a route, if they are malformed, exceed a limit, or arrive
+   * during a shutdown.
    */
   #protect(exchange: Exchange): void {
     if (!exchange.isHostWellFormed) {

@@ -23,7 +23,7 @@ export function basePathFrom(header: string): string | undefined {
 }
 
 /**
- * Returns the caller with a base path, which is then included in the URLs that its statements
+ * Returns the caller with a base path, which is included in the URLs that the caller's statements
  * return.
  */
 export function callerBelow(basePath: string, principal: Principal): Principal {

@@ -11,7 +11,7 @@
  *                                hands on what its client wrote into another
  *
  * Endpoints for local callers also check Host, because the owner of a web page served from
- * elsewhere can make its domain name resolve to this machine.
+ * elsewhere can make the page's domain name resolve to this machine.
  */
 import { type IpRanges, ipFromText, isLoopback } from "../../base/ip_address.ts";
 import type { Log } from "../../base/log.ts";
@@ -155,7 +155,10 @@ function isLocalChain(chain: readonly string[], trustedProxies: IpRanges): boole
   return client !== undefined && isLoopback(client);
 }
 
-/** Returns the `for` value of an element in a Forwarded header; empty if the element has none. */
+/**
+ * Returns the value of `for` in an element of a Forwarded header; empty if the element has no
+ * `for`.
+ */
 function forOf(element: string): string {
   for (const pair of element.split(";")) {
     const equals = pair.indexOf("=");
@@ -191,15 +194,15 @@ function bareIp(text: string): string | undefined {
 }
 
 /**
- * The maximum number of addresses about which a warning is logged. The number is limited because
- * any client can send a forwarding header.
+ * The maximum number of addresses that are warned about. It is limited because any client can send
+ * a forwarding header.
  */
 const ADDRESSES_MAX = 10;
 
 /**
  * Creates a function that warns about proxies missing from the configuration, once per address and
- * only for a limited number of addresses. All clients behind such a proxy share one address, so
- * one client's failed logins lock the name for all of them.
+ * only for a limited number of addresses. All clients behind such a proxy appear to share one
+ * address, so one client's failed logins lock the name for all of them.
  */
 export function strangersWarning(log: Log): (address: string, header: string) => void {
   const told = new Set<string>();

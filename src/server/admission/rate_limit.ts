@@ -7,7 +7,7 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * A sweep removes the full buckets once there are this many buckets. This limits the memory of the
+ * The number of buckets at which a sweep removes the full ones. It limits the memory of the
  * limiter and the duration of a sweep.
  */
 const BUCKETS_SWEEP_COUNT = 16384;
@@ -70,8 +70,8 @@ export class RateLimiter {
     for (const [key, { updatedMs }] of this.#buckets) {
       if (nowMs - updatedMs >= 1000) this.#buckets.delete(key);
     }
-    // The next sweep runs no earlier than when the number of remaining buckets has doubled, so
-    // that the cost per key stays constant.
+    // The next sweep runs only once the number of remaining buckets has doubled, so that the cost
+    // per key stays constant.
     this.#sweepAtCount = Math.max(BUCKETS_SWEEP_COUNT, this.#buckets.size * 2);
   }
 }

@@ -5,8 +5,8 @@
  *
  *     accepting ──few are left──► paused ──twice as many are free──► accepting
  *
- * The runtime has no such limit. Without free descriptors, it would retry accepting in a busy
- * loop, and statements would fail because they could not open files.
+ * The runtime has no such limit. Without free descriptors, it would try to accept connections in a
+ * busy loop, and statements would fail because they could not open files.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";

@@ -17,7 +17,7 @@
  *     drain            waiting messages           waiting messages, and     closes when empty
  *                                                 subscriptions continue
  *
- * No message is dropped silently. While the socket's queue is longer than
+ * No message is silently dropped. While the socket's queue is longer than
  * `websocket.send_queue_bytes`, subscriptions keep only their cursor, and client messages wait in
  * a bounded queue. A connection can therefore take up no more memory than that budget, one message
  * per subscription, and the bounded queue.
@@ -84,7 +84,7 @@ const AUTHENTICATE_FIRST =
   "with the header Authorization: Bearer <token>; POST /v1/api/auth/login returns a token " +
   "as access_token";
 
-/** How soon a client with too many waiting messages may try again. */
+/** How soon a client with too many waiting messages may try again, in milliseconds. */
 const BUSY_RETRY_MS = 1000;
 
 type ConnectionPhase = "unauthenticated" | "authenticated" | "closing";
@@ -102,7 +102,7 @@ export class Connection
   readonly #caller: Caller;
   /** The authentication in progress; undefined once the connection is authenticated. */
   #pending: PendingAuthentication | undefined;
-  /** The limits on the client's messages; undefined while they need no state. */
+  /** The limits on the client's messages; created only once there is state to keep. */
   #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
   /** The topic consumers; created with the first message about a topic. */
@@ -237,7 +237,7 @@ export class Connection
   /** Called about once a second, for keep-alive and the idle timeout. */
   tick(): void {
     if (this.#state === "closing") return;
-    // This limits the delay to about a second if the runtime fails to report a drain.
+    // If the runtime fails to report a drain, this call limits the delay to about a second.
     this.drained();
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
@@ -302,7 +302,7 @@ export class Connection
   }
 
   /**
-   * Handles the server's shutdown, after the live engine has ended the subscriptions. The
+   * Handles the shutdown of the server, once the live engine has ended the subscriptions. The
    * connection closes once its queue has been sent.
    */
   shutDown(): void {
@@ -344,7 +344,10 @@ export class Connection
     return hasWaiting && !this.#isChecking && !this.#outbox.isOverBudget;
   }
 
-  /** Keeps a message until the socket has drained, or until other connections have been served. */
+  /**
+   * Holds a message back until the socket has drained, or until other connections have been
+   * served.
+   */
   #wait(frame: ClientFrame, isFull: boolean): void {
     const isKept = this.#intakeNow().wait(frame);
     if (isKept && !isFull) this.#parts.slices.enqueue(this);
@@ -523,8 +526,8 @@ export class Connection
     assert(principal !== undefined, "an authenticated connection must have a principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
-    // The old subscription ends first, even if the new one is then refused, to make room for the
-    // new one.
+    // The old subscription ends first, to make room for the new one, even if the new one is then
+    // refused.
     this.#subscriptions.close(spec.id);
     const subscription = live.subscribe({ principal, spec, sink: this });
     // The first batch may have ended the subscription or the connection.
@@ -584,7 +587,7 @@ export class Connection
   }
 
   #endSession(end: SessionEnd, reason: string): void {
-    // The calls are corked, so that the message and the close frame share one write: thousands of
+    // The socket is corked, so that the message and the close frame share one write: thousands of
     // a user's connections may end at the same time.
     this.#socket.cork(() => {
       this.#endAll(end);

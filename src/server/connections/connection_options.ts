@@ -1,7 +1,7 @@
 /**
- * The dependencies of a connection, in a separate file so that the parts of a connection can
- * import them without importing the connection itself. Everything that connections share is in a
- * single object, which keeps idle connections small.
+ * Defines the dependencies of a connection. They are in a separate file so that the parts of a
+ * connection can import them without importing the connection itself. Everything that connections
+ * share is in a single object, which keeps idle connections small.
  */
 import type { Auth, Caller } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";

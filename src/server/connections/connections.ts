@@ -1,12 +1,11 @@
 /**
- * Keeps all open connections, both sockets and event streams. This module counts connections for
- * the limits, ticks them for keep-alive, and ends them when a session is revoked or the server
- * stops.
+ * Keeps all open connections, both sockets and event streams. It enforces the limits on their
+ * number, ticks them for keep-alive, and ends them when a session is revoked or the server stops.
  *
  * Work on many connections is split into slices of a few milliseconds. Without slices, ending
  * 5,000 connections of one user would block the event loop for more than a second. In return, the
- * last connections stay open until their slice. Each tick visits a tenth of all connections, so
- * that connections opened at the same time, for example after a restart, are not pinged at the
+ * last connections stay open until their slice comes. Each tick visits a tenth of all connections,
+ * so that connections opened at the same time, for example after a restart, are not pinged at the
  * same time.
  */
 import { concerns, type Revocation } from "../../auth/mod.ts";
@@ -89,8 +88,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Returns the stored copy of an address. Each request has its own copy of the string, and
-   * keeping only one of them saves memory.
+   * Returns the stored copy of an address. Each request has its own copy of the string, so keeping
+   * only one saves memory.
    */
   shared(address: string): string {
     return this.#byAddress.get(address)?.address ?? address;
@@ -193,8 +192,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Visits some of the remaining connections now and the others in later slices, unless a visit
-   * ends the round early.
+   * Visits some of the remaining connections now and the others in later slices. A visit may end
+   * the round early.
    */
   #inSlices(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;

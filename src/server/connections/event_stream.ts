@@ -33,7 +33,7 @@ import {
 } from "./open_connection.ts";
 import type { SendBudget } from "./send_budget.ts";
 
-/** How long a client whose session has ended may go on reading its queue. */
+/** How long a client whose session has ended may continue to read its queue, in milliseconds. */
 const FAREWELL_MS_MAX = 500;
 
 /** A comment line, which tells proxies and clients that the stream is alive. */
@@ -74,7 +74,7 @@ export class EventStream implements LiveSink, OpenConnection {
   #lastSentMs: number;
   #lastTakenMs: number;
   #isLoading = true;
-  /** The end of every event id, after the position. */
+  /** The suffix of every event id, which follows the position. */
   #idEnd: string;
   #wantsBatch = false;
   #isPaused = false;
@@ -148,8 +148,7 @@ export class EventStream implements LiveSink, OpenConnection {
     if (message.type === "initial_data_batch") {
       this.#isLoading = message.batch_control.has_more;
       this.#wantsBatch = message.batch_control.has_more;
-      // The request for the next batch is deferred, because this method is called from within the
-      // engine.
+      // The request for the next batch is deferred, because the engine itself calls this method.
       if (this.#wantsBatch) queueMicrotask(() => this.#askLater());
     }
     const hasRoom = this.#queuedBytes <= this.#options.sendBudget.queueBytes;
@@ -159,7 +158,7 @@ export class EventStream implements LiveSink, OpenConnection {
 
   end(message: ErrorMessage): void {
     this.#subscription = undefined;
-    // The message is deferred, because a client that reconnected immediately would reach a server
+    // The message is sent last, because a client that reconnected immediately would reach a server
     // that is still shutting down.
     if (message.code === "SHUTTING_DOWN") this.#farewell = message;
     else this.#finish(message);
@@ -344,8 +343,8 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   /**
-   * Returns the position up to which the client has received everything once it has this message;
-   * undefined if the message has no such position.
+   * Returns the position up to which the client has received everything once it has received this
+   * message; undefined if the message has no such position.
    */
   #idOf(message: DataMessage): number | undefined {
     if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;

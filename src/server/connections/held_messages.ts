@@ -1,12 +1,12 @@
 /**
  * Limits the memory for incoming WebSocket messages: per user, per address, and in total. Both
- * unfinished messages and finished messages waiting to be served are counted.
+ * unfinished messages and complete messages waiting to be served are counted.
  *
- * The runtime buffers a message until its end, up to four times `limits.max_message_size` per
- * socket, and does not report how much it has buffered. In a test, 300 sockets that each withheld
- * the end of a 3.9 MB message took up 1.2 GB. The unfinished bytes are the difference between the
- * bytes that the system has received on a socket and the bytes of its finished messages. A socket
- * that makes a total exceed its limit is closed.
+ * The runtime buffers a message until it is complete, up to four times `limits.max_message_size`
+ * per socket, and does not report how much it has buffered. In a test, 300 sockets that each
+ * withheld the end of a 3.9 MB message took up 1.2 GB. The unfinished bytes are the difference
+ * between the bytes that the system has received on a socket and the bytes of its finished
+ * messages. A socket that causes a total to exceed its limit is closed.
  *
  *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
  *                                                     │ the sample grows by much: all of them
@@ -38,7 +38,10 @@ export interface HeldBounds {
 
 const LOOK_MS = 100;
 
-/** The minimum number of sockets to check at a time, and the fraction of all sockets to check. */
+/**
+ * The minimum number of sockets to check at a time, and the share of all sockets to check at a
+ * time.
+ */
 const SAMPLE_MIN = 64;
 const SAMPLE_SHARE = 1 / 32;
 
@@ -49,8 +52,8 @@ const GROWTH_BYTES_MAX: number = 8 * MIB;
 const TURN_COUNT_MAX = 2000;
 
 /**
- * New sockets are matched with descriptors once there are this many of them, or after this many
- * checks.
+ * New sockets are matched with descriptors once there are at least this many of them, or after
+ * this many checks.
  */
 const NEW_COUNT_MAX = 16;
 const NEW_LOOKS_MAX = 10;
@@ -61,10 +64,10 @@ const NEW_LOOKS_MAX = 10;
  */
 const FRAME_BYTES = 192;
 
-/** The size of the largest upgrade request. The system's count includes its bytes. */
+/** The maximum size of an upgrade request, in bytes. The system's count includes it. */
 const HEAD_BYTES: number = 16 * 1024;
 
-/** For how many checks a refused socket stays open, so that it can send its error. */
+/** The number of checks for which a refused socket stays open, so that it can send its error. */
 const FAREWELL_LOOKS = 10;
 
 /** The properties of a socket on which the limits depend. */
@@ -234,7 +237,7 @@ export class HeldMessages {
     void this.#options.clock.yield().then(() => this.#lookAtAll(left));
   }
 
-  /** Returns how many bytes the socket's messages have grown by. */
+  /** Checks a socket. Returns how many bytes its messages have grown by. */
   #look(watched: Watched): number {
     const { descriptor, heldBytes, socket, unfinishedBytes } = watched;
     const receivedBytes =

@@ -16,7 +16,7 @@ const INVALID_WINDOW_MS = 60_000;
  */
 const WAITING_COUNT_MAX = 1024;
 
-/** How long it takes an unused bucket to become full again. */
+/** How long it takes an unused bucket to become full again, in milliseconds. */
 const BUCKET_FILL_MS = 1000;
 
 export type ClientFrame = string | Uint8Array;

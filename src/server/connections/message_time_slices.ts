@@ -1,10 +1,10 @@
 /**
  * Divides the event loop's time between messages on sockets and all other work.
  *
- * A message is served in the tick of its arrival as long as messages have used no more than a
- * fixed share of the time. Beyond that share, messages wait, and each later tick serves some of
- * them, one message per connection in rotation. Thus clients that flood the server, however many
- * there are, cannot delay an ordinary request by more than a tick.
+ * A message is served in the tick in which it arrives, provided that messages have used no more
+ * than a fixed share of the time. Beyond that share, messages wait, and each later tick serves
+ * some of them, one message per connection in rotation. Thus, clients that flood the server,
+ * however many there are, cannot delay an ordinary request by more than a tick.
  *
  * Invariant: a connection is in this queue while it has waiting messages and its socket has space
  * for the responses.
@@ -14,8 +14,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { ClientFrame } from "./intake.ts";
 
 /**
- * The length of the window within which messages may use a share of the time: about one tick of a
- * busy server.
+ * The length of the window within which messages may use a share of the time, in milliseconds:
+ * about one tick of a busy server.
  */
 const WINDOW_MS = 16;
 const SHARE_MS = 8;
@@ -64,7 +64,7 @@ export class MessageTimeSlices {
     connection.serveNow(frame);
     const endMs = this.#clock.monotonicMs();
     this.#spentMs += endMs - startMs;
-    // If the work took longer than a window, it uses up the next window as well.
+    // If the work took longer than a window, it also uses up the next window.
     if (this.#spentMs >= SHARE_MS) this.#windowStartMs = endMs;
   }
 

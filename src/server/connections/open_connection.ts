@@ -26,7 +26,7 @@ export interface OpenConnection {
   closeNow(): void;
 }
 
-/** How long a connection may continue after its token has expired. */
+/** How long a connection may continue after its token has expired, in milliseconds. */
 const EXPIRY_GRACE_MS = 60_000;
 
 /** The reason given to the client when a connection ends together with its session. */

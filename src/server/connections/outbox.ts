@@ -5,7 +5,7 @@
  * In one tick, the live engine may send many small messages to a connection, and a system call for
  * a write costs about the same whatever its size. Data frames are therefore held back until the
  * flusher calls the outbox or enough frames have accumulated. With 500 subscribers and 32 writers,
- * this reduces the cost of a delivery to a sixth.
+ * this reduces the cost of a delivery to one sixth.
  */
 import type { SocketFlusher } from "./socket_flusher.ts";
 
@@ -64,16 +64,16 @@ export class Outbox {
   /** The held frames. A single frame, which is the usual case, is stored without a list. */
   #held: SocketFrame | SocketFrame[] | undefined;
   /**
-   * The size of the held frames. For text, characters are counted, which is an estimate until the
-   * text reaches the socket.
+   * The size of the held frames in bytes. Text is counted in characters, which is an estimate
+   * until it reaches the socket.
    */
   #heldBytes = 0;
   /** Whether this outbox is waiting for the flusher. */
   #isDue = false;
   /**
-   * Whether the last write was not accepted completely, or was corked and may therefore have left
-   * a backlog. Only such sockets are asked for their backlog, because asking takes a tenth of the
-   * time of a delivery.
+   * Whether the last write was not fully accepted, or was corked and may therefore have left a
+   * backlog. Only such sockets are asked for their backlog, because asking takes a tenth of the
+   * time that a delivery takes.
    */
   #mayHaveBacklog = false;
   #bytesOut = 0;
@@ -113,7 +113,7 @@ export class Outbox {
   hold(frame: SocketFrame): boolean {
     this.#keep(frame);
     // If the socket has accepted everything, it will not report a drain. The socket's own count
-    // must therefore decide whether the queue is full.
+    // must therefore determine whether the queue is full.
     if (this.#heldBytes >= HELD_BYTES_MAX || this.#isFilling) {
       this.flush();
       return !this.isOverBudget;

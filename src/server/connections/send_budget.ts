@@ -2,14 +2,11 @@
  * Limits how many bytes may wait for the network in a connection's queue: the configured size, or
  * less if so many connections are open that their queues together could exceed the memory limit.
  *
- * A client that reads slowly costs a position in the stream, not a queue of rows, so with a
- * shorter queue it only has to catch up more often.
+ * For a client that reads slowly, the server keeps a position in the stream rather than a queue of
+ * rows. With a shorter queue, such a client merely has to catch up more often.
  */
 
-/**
- * The lowest limit for a queue, in bytes. It is also the smallest value that the configuration
- * accepts.
- */
+/** The lowest limit for a queue, in bytes. It is also the lowest limit that can be configured. */
 const QUEUE_BYTES_MIN = 65_536;
 
 export interface SendBudgetOptions {

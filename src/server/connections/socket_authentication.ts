@@ -1,6 +1,7 @@
 /**
- * Handles the authentication of a socket from its upgrade to the first attempt. The state consists
- * of the options in the upgrade request and the time limit. A later renewal needs neither.
+ * Handles the authentication of a socket, from its upgrade to the first attempt. The state
+ * consists of the options in the upgrade request and the time limit. A later renewal needs
+ * neither.
  *
  *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
@@ -20,7 +21,7 @@ const TOKEN_BYTES_MAX = 16384;
 
 /**
  * The error codes that `auth_error` reports. Every other failure is reported as if the token were
- * wrong.
+ * incorrect.
  */
 const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "INVALID_CREDENTIALS",
@@ -118,7 +119,7 @@ export interface Renewal {
 /**
  * Renews the authentication of an open connection with a newer token of the same user.
  *
- * @returns The renewal, or the error code.
+ * @returns The renewal or an error code.
  */
 export function renewed(
   before: Principal,

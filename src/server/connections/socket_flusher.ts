@@ -6,7 +6,7 @@
  * Because the writes are spread over ticks, commits continue in between, and their frames join
  * those of the sockets still waiting. The busier the server, the more frames share a write.
  *
- * The runtime's own publish mechanism writes no sooner, and has no budget.
+ * The runtime's own publish mechanism would not write any sooner, and has no budget.
  *
  * Invariant: if an outbox holds frames, it is in the queue, or a scheduled tick will flush it.
  */
@@ -34,7 +34,7 @@ export class SocketFlusher {
   /** The number of queue entries already processed. */
   #doneCount = 0;
   #isScheduled = false;
-  /** The number of sockets to write to in the next tick. */
+  /** The number of sockets to be written to in the next tick. */
   #writes = FIRST_WRITES;
   readonly #tick = (): void => {
     const end = Math.min(this.#queue.length, this.#doneCount + this.#writes);
@@ -77,8 +77,8 @@ export class SocketFlusher {
   }
 
   /**
-   * Removes processed entries, because sockets may be queued again before the queue is empty, and
-   * the queue must not grow without limit.
+   * Removes processed entries. Sockets may be queued again before the queue is empty, and the
+   * queue must not grow without limit.
    */
   #forgetDone(): void {
     if (this.#doneCount * 2 < this.#queue.length) return;

@@ -88,7 +88,7 @@ export class Sockets {
       perMessageDeflate: false,
       maxPayloadLength: keptBytesMax(this.#options.config),
       // The outbox limits the queue. A limit here would make the runtime drop the frames after a
-      // large row, and the client would miss messages, such as the end of its subscription.
+      // large row, so the client would miss messages, such as the one that ends its subscription.
       backpressureLimit: 0,
       closeOnBackpressureLimit: false,
       open: (socket) => this.#guard(socket, () => this.#opened(socket)),

@@ -1,5 +1,5 @@
 /**
- * The topic consumers of a connection, by the id that the client chose.
+ * Keeps the topic consumers of a connection by the ids that the client chose.
  *
  *     consume ──opened──► open ──stop with drain──► draining ──stop──► (none)
  *                          └──stop, KILL, failure, closed socket─────► (none)
@@ -135,7 +135,7 @@ export class TopicConsumersOfSocket {
   }
 
   async #consume(id: string, fields: TopicFields): Promise<void> {
-    // The old consumer ends first, even if the new one is refused.
+    // The old consumer ends first, even if the new one is then refused.
     this.#close(id);
     const { topics } = this.#parts;
     const { principal } = this.#socket;
@@ -215,12 +215,12 @@ export class TopicConsumersOfSocket {
   }
 
   /**
-   * Returns a consumer's message stream, once it is open.
+   * Returns a consumer's message stream once the consumer is open.
    * @throws {DatabaseError} OBJECT_NOT_FOUND
    */
   async #openOf(id: string): Promise<TopicStream> {
     const consumer = this.#find(id);
-    // If a consumer cannot be opened, it has already received its error.
+    // If the consumer could not be opened, it has already received its error.
     const stream = consumer?.open ?? (await consumer?.opening?.catch(() => undefined));
     if (stream !== undefined && consumer?.isOver === false) return stream;
     throw new DatabaseError("OBJECT_NOT_FOUND", `There is no consumer "${id}" on this connection`);
@@ -243,7 +243,7 @@ export class TopicConsumersOfSocket {
     return this.#socket.deliver({ type: "messages", id, messages: part });
   }
 
-  /** Called when a topic consumer has ended by itself. */
+  /** Called when a topic consumer ends without having been stopped. */
   ended(consumer: SocketConsumer, error: DatabaseError): void {
     consumer.isOver = true;
     this.#forget(consumer);

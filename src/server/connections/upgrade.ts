@@ -34,7 +34,7 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   const isGzipForbidden = /^(?:false|0|no)$/i.test(query.get("compress") ?? "");
   const mayGzip = rules.config.websocket.compression && !isGzipForbidden;
   return {
-    // The request is gone after the upgrade, so the caller's address is determined now.
+    // The request no longer exists after the upgrade, so the caller's address is determined now.
     caller: { address: rules.connections.shared(exchange.address), isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
     format: frameFormat(

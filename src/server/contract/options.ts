@@ -46,7 +46,7 @@ export interface ServerConfig {
     readonly max_poll_secs: number;
   };
   readonly performance: {
-    /** The time limit for a request in seconds; 0 means no limit. */
+    /** The time limit for a request, in seconds; 0 means no limit. */
     readonly request_timeout: number;
     readonly keepalive_timeout: number;
     readonly max_connections: number;
@@ -88,11 +88,11 @@ export interface ServerConfig {
 /** The limits on the memory that the server uses for all clients together. */
 export interface ServerMemory {
   /**
-   * The limit for all short bodies together. A separate limit of the same size applies to the
-   * first megabyte of each longer body.
+   * The limit, in bytes, for all short bodies together. A separate limit of the same size applies
+   * to the first megabytes of all longer bodies.
    */
   readonly bodyBytes: number;
-  /** The limit for longer bodies, not counting the first megabyte of each. */
+  /** The limit, in bytes, for longer bodies, not counting the first megabyte of each. */
   readonly largeBodyBytes: number;
   /** The limit for clients' unfinished and waiting messages. */
   readonly messageBytes: number;
@@ -150,7 +150,7 @@ export interface ClientAsset {
   readonly tag: string;
 }
 
-/** Figures on the storage's free space, damage and failures. */
+/** Figures about the storage's free space, damage and failures. */
 export interface StorageGauge {
   readonly freeBytes: number | undefined;
   readonly isReadOnly: boolean;
@@ -160,7 +160,9 @@ export interface StorageGauge {
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
-/** How often the process has released memory since startup because it was close to its limit. */
+/**
+ * How many times the process has released memory since startup because it was close to its limit.
+ */
 export interface MemoryGivenBack {
   /** The number of full garbage collections on the event loop. */
   readonly collections: number;
@@ -175,9 +177,9 @@ export interface ArchiveGauge {
   /** The number of full log files that are not in the archive yet, and their total size. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files given up on since startup. */
+  /** The number of log files that have been dropped without having been archived since startup. */
   readonly lostFiles: number;
-  /** Why the last attempt failed; undefined if it succeeded. */
+  /** The reason why the last attempt failed; undefined if it succeeded. */
   readonly failure: string | undefined;
 }
 
@@ -202,7 +204,8 @@ export interface ServerOptions {
   /** The date on which the server was built, as YYYY-MM-DD. */
   readonly buildDate: string;
   /**
-   * Called for every unexpected error. The API's caller receives status 500 or close code 1011.
+   * Called for every unexpected error. The caller of the API receives status 500 or close code
+   * 1011.
    */
   readonly onBug: OnBug;
   /** Returns the number of bugs that this process has survived. */

@@ -49,7 +49,7 @@ const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "stop",
 ]);
 
-/** Names that other protocols use for the `type` field. */
+/** Names that other protocols use instead of `type`. */
 const TYPE_FIELD: FieldNames = {
   type: ["action", "op", "operation", "event", "kind", "method", "cmd", "command"],
 };
@@ -77,7 +77,7 @@ const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageTyp
   ["keepalive", "ping"],
 ]);
 
-/** Types with which other protocols run a statement. This protocol has no such message. */
+/** Types that other protocols use to run a statement. This protocol has no such message. */
 const STATEMENT_TYPES: ReadonlySet<string> = new Set([
   "sql",
   "query",
@@ -299,7 +299,7 @@ export function readPing({ value }: Decoded): string | undefined {
 }
 
 /**
- * Returns whether a text has at most `charsMax` characters. `length` would count characters
+ * Returns whether a string has at most `charsMax` characters. `length` would count characters
  * outside the basic multilingual plane twice.
  */
 function hasAtMost(text: string, charsMax: number): boolean {

@@ -21,7 +21,7 @@ export interface FrameFormat {
   readonly isGzipOn: boolean;
 }
 
-/** A message encoded only once per format, even if it is sent on several connections. */
+/** A message that is encoded only once per format, even if it is sent on several connections. */
 export interface EncodableMessage extends Omit<SharedMessage, "message"> {
   readonly message: SharedMessage["message"] | TopicDelivery;
 }
@@ -66,8 +66,8 @@ function plainFrame(shared: EncodableMessage, serialization: Serialization): str
 
 function gzipFrame(shared: EncodableMessage, serialization: Serialization): string | Uint8Array {
   const plain = frameOf(shared, { serialization, isGzipOn: false });
-  // If a text is short enough, its length alone shows that it need not be compressed, so its bytes
-  // are not counted.
+  // If a string is short enough, its length alone shows that it need not be compressed, so its
+  // bytes are not counted.
   if (plain.length < GZIP_BYTES_MIN && Buffer.byteLength(plain) < GZIP_BYTES_MIN) return plain;
   const bytes = typeof plain === "string" ? encoder.encode(plain) : new Uint8Array(plain);
   return gzipOf(bytes) ?? plain;

@@ -2,8 +2,8 @@
  * Compresses entire frames with gzip. Receivers recognise compressed frames by their first two
  * bytes, `1f 8b`.
  *
- * Level 1 is used because, for 1 KiB, a higher level takes twice as long and saves only a tenth of
- * the bytes.
+ * Level 1 is used because, for 1 KiB, a higher level takes twice as long and makes the result only
+ * a tenth smaller.
  */
 import { gunzipSync } from "node:zlib";
 
@@ -25,7 +25,9 @@ export function isGzip(bytes: Uint8Array): boolean {
 
 export type Gunzipped = Uint8Array | "malformed" | "too large";
 
-/** Decompresses a frame to at most `maxBytes`, however small the frame is. */
+/**
+ * Decompresses a frame. The result may have at most `maxBytes` bytes, however small the frame is.
+ */
 export function gunzip(bytes: Uint8Array, maxBytes: number): Gunzipped {
   try {
     return gunzipSync(bytes, { maxOutputLength: maxBytes });

@@ -16,15 +16,15 @@ const NULL: JsonPiece = jsonPiece("null");
 const COMMA: JsonPiece = jsonPiece(",");
 const ROW_END: JsonPiece = jsonPiece("}");
 
-/** Writes the cell of a row in one column. */
+/** Writes the cell of the given row in a particular column. */
 type PutCell = (row: number) => void;
 
 /** The JSON text before the cell of each field, cached for each list of fields. */
 const namePieces = new WeakMap<readonly ShapeField[], readonly JsonPiece[]>();
 
 /**
- * The strings of a dictionary as JSON, written on first use and kept because the vectors of many
- * batches share a dictionary.
+ * The JSON of each string in a dictionary, written on first use and kept because the vectors of
+ * many batches share a dictionary.
  */
 const dictionaryPieces = new WeakMap<readonly Value[], (JsonPiece | undefined)[]>();
 
@@ -83,8 +83,8 @@ function cellPutter(column: Vector, field: ShapeField | undefined): PutCell {
 }
 
 /**
- * Returns a function that writes the values of a column that need no conversion; undefined if some
- * may need one.
+ * Returns a function that writes the values of a column if none of them needs conversion;
+ * otherwise undefined.
  */
 function plainPutter(column: Vector): PutCell | undefined {
   switch (column.kind) {

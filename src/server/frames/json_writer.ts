@@ -2,9 +2,9 @@
  * Writes JSON into a buffer: integers as digits, and strings from their stored UTF-8.
  *
  * Reading the rows of a snapshot is cheap, but JSON.stringify needs an object for each row and a
- * string for each text, which are expensive to create. For 1,000 rows of five columns, this writer
- * takes half the time, and a snapshot of 100,000 rows takes a fifth less processor time. In
- * return, the batch has to be copied, because vectors are no longer valid after their scan.
+ * string for each text value, which are expensive to create. For 1,000 rows of five columns, this
+ * writer takes half the time, and a snapshot of 100,000 rows takes one fifth less processor time.
+ * In return, the batch has to be copied, because vectors are no longer valid after their scan.
  * MessagePack still uses objects.
  *
  * Invariant: the output is identical to that of JSON.stringify.
@@ -12,7 +12,7 @@
 import { assert } from "../../base/assert.ts";
 import { type TextSource, textSourceOf } from "../../types/mod.ts";
 
-/** The initial size of the buffer, and the size to which it shrinks between texts. */
+/** The initial size of the buffer, in bytes. The buffer shrinks to this size after each text. */
 const BYTES_MIN = 64 * 1024;
 const BYTES_KEPT_MAX = 4 * 1024 * 1024;
 
@@ -195,7 +195,7 @@ function viewOf({ buffer, byteLength, byteOffset }: Buffer): DataView {
 }
 
 /**
- * Returns whether any of the four bytes is a control character, a quote or a backslash. The
+ * Returns whether any of the four bytes is a control character, a quote or a backslash. A
  * subtraction borrows from the next byte only if the current byte is special, so a false positive
  * in the next byte cannot change the result.
  */

@@ -42,8 +42,8 @@ export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefi
 }
 
 /**
- * Converts integers to bigints. The encoder would write numbers beyond 32 bits as float64, but
- * `_seq` and all other integers must be integers on the wire.
+ * Converts integers to bigints. The encoder would write numbers that exceed 32 bits as float64,
+ * but `_seq` and all other integers must be integers on the wire.
  */
 function withWholeNumbers(value: unknown): unknown {
   if (typeof value === "number") {
@@ -58,8 +58,8 @@ function withWholeNumbers(value: unknown): unknown {
 }
 
 /**
- * An array or map that has not been read completely, with its number of remaining array elements,
- * or keys and values.
+ * An array or map that has not been read completely, with the number of elements, or of keys and
+ * values, that remain.
  */
 interface OpenCollection {
   remaining: number;
@@ -85,7 +85,7 @@ function isWellFormed(bytes: Uint8Array): boolean {
     if (item === undefined || (isKey && !item.isText)) return false;
     const end = offset + item.bytes;
     if (end > bytes.length) return false;
-    // The text is checked here because the decoder would silently replace malformed text.
+    // The text is checked here because the decoder would silently replace malformed bytes.
     if (item.isText && !isUtf8(bytes.subarray(offset + item.headBytes, end))) return false;
     offset = end;
     if (item.itemCount > bytes.length - offset) return false;
@@ -111,8 +111,8 @@ interface MsgpackItem {
 }
 
 /**
- * For scalars of fixed length, by their first byte, the length of the content after the one-byte
- * head.
+ * The length of the content that follows the one-byte head, for scalars of fixed length, by first
+ * byte.
  */
 const FIXED_LENGTHS: Readonly<Record<number, number>> = {
   0xc0: 0,

@@ -1,6 +1,6 @@
 /**
- * Reads the fields of HTTP requests and socket messages about topics. Both use the same names, so
- * a client that switches from one to the other has nothing else to change.
+ * Reads the fields of HTTP requests and socket messages about topics. Both use the same field
+ * names, so a client that switches from one to the other need not change its fields.
  */
 import type { DatabaseError } from "../../base/errors.ts";
 import type { TopicStart } from "../../sql/mod.ts";
@@ -41,7 +41,7 @@ export const MESSAGES_MAX = 10_000;
 
 const PARTITION_MAX = 0xffff;
 
-/** The maximum delay before a message is delivered again, in milliseconds: a day. */
+/** The maximum delay before a message is delivered again, in milliseconds: one day. */
 const DELAY_MS_MAX = 86_400_000;
 
 /** Reads the fields of a request for messages. @throws {DatabaseError} INVALID_INPUT */
@@ -67,7 +67,7 @@ export function readAck(fields: TopicFields): AckFields {
   };
 }
 
-/** The messages that a negative acknowledgement returns to the group. */
+/** The messages that a negative acknowledgement returns to the consumer group. */
 export interface NackFields {
   readonly partition: number;
   /** The offsets of these messages, ascending and without duplicates. */
@@ -150,7 +150,9 @@ export function flagFrom(fields: TopicFields, name: string): boolean {
   throw wrong(name, "true or false", flag);
 }
 
-/** Reads the position at which a new group starts. @throws {DatabaseError} INVALID_INPUT */
+/**
+ * Reads the position at which a new consumer group starts. @throws {DatabaseError} INVALID_INPUT
+ */
 export function startFrom(start: unknown): TopicStart {
   if (start === undefined || start === null) return { kind: "latest" };
   if (typeof start === "string") {

@@ -1,12 +1,12 @@
 /**
  * Limits the memory for request bodies: per user, per address, and in total.
  *
- * The runtime buffers the first megabyte of a body whether or not the server reads it: 2,400
- * requests that withheld the end of their bodies took up 3 GB. The server therefore cannot leave a
- * body unread until memory is free. It counts a body as soon as the head of its request has
- * arrived, with its declared size or, if none is declared, as one megabyte. A request that exceeds
- * the limits is refused immediately. Its connection is then closed, so that the runtime frees the
- * received bytes.
+ * The runtime buffers the first megabyte of a body whether or not the server reads it. In a test,
+ * 2,400 requests that withheld the end of their bodies took up 3 GB. The server therefore cannot
+ * leave a body unread until memory is free. It counts a body as soon as the head of the request
+ * has arrived, at its declared size or, if none is declared, as one megabyte. A request that
+ * exceeds the limits is refused immediately. Its connection is then closed, so that the runtime
+ * frees the received bytes.
  *
  * A short body is counted until it has been read. A longer body is counted until its request has
  * been answered, because the statement keeps its SQL. The part of a body beyond `LARGE_BODY_BYTES`
@@ -25,7 +25,9 @@ import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 /** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** Up to this total for all users, a single user may use half of it. */
+/**
+ * If the total limit for all users is at most this many bytes, a single user may use half of it.
+ */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */
@@ -48,9 +50,9 @@ export interface BodyBounds {
 
 /**
  * Divides the total for all senders into limits per user and per address. The smaller the total,
- * the larger the share of a single user and a single address, because a back end uses only one of
- * each. Every caller may send at least one body of undeclared size. Together with the limits in
- * `LargeBodies`, these limits bound the memory for all bodies.
+ * the larger the share available to a single user and a single address, because a back end uses
+ * only one of each. Every caller may send at least one body of undeclared size. Together with the
+ * limits in `LargeBodies`, these limits bound the memory for all bodies.
  */
 export function boundsOf(bytesMax: number): BodyBounds {
   const few = Math.min(bytesMax / 2, FEW_BYTES);
@@ -155,7 +157,7 @@ export class BodyLedger {
 
 /** A request body that counts towards a limit. */
 export interface BodyEntry {
-  /** Called once a body has been read. Corrects the counted size if none was declared. */
+  /** Called once the body has been read. Corrects the counted size if no size was declared. */
   isRead(bytes: number): void;
   /** Stops counting the body. Further calls have no effect. */
   leave(): void;

@@ -1,8 +1,8 @@
 /**
  * Implements the cross-origin rules for browsers.
  *
- * When an origin is refused, the browser does not tell the page why. The log therefore shows the
- * configuration line that would allow the origin.
+ * When an origin is refused, the browser does not tell the page why. The log therefore contains
+ * the configuration line that would allow the origin.
  *
  * Without `security.cors.allowed_origins`, no Access-Control header is ever sent. An allowed
  * origin is echoed exactly; `*` admits any origin, but without credentials. A listed page may send
@@ -54,7 +54,9 @@ export class Cors {
     this.#publicOrigin = own === undefined ? undefined : originAsSent(own);
   }
 
-  /** Whether the configuration allows any origin. If not, responses need no further check. */
+  /**
+   * Whether the configuration allows any origin. If it does not, responses need no further check.
+   */
   get isOn(): boolean {
     return this.#listed.length > 0;
   }
@@ -118,7 +120,7 @@ export class Cors {
 
   /**
    * Whether a login may redirect to a page of this origin. Only the server's own origin and
-   * origins that the configuration lists explicitly qualify. The entry `*` is not enough, because
+   * origins explicitly listed in the configuration qualify. The entry `*` is not enough, because
    * the page receives a code for the session.
    */
   mayReceiveLogin(origin: string, request: Request): boolean {

@@ -4,9 +4,9 @@
  * If a response has a status other than 200, a browser's EventSource never reconnects, even if the
  * server takes only a second to restart. A refusal is therefore sent as the only event of a stream
  * with status 200. An EventSource reconnects whenever a stream ends, so the stream sets the delay:
- * short if the cause is temporary, long if a person has to fix something first. An EventSource
- * also sends its position when it reconnects. If the position is the cause of the refusal, an
- * empty id makes the EventSource discard it.
+ * short if the cause is temporary, long if somebody has to fix something first. When an
+ * EventSource reconnects, it also sends its position. If the position was the reason for the
+ * refusal, an empty id makes the EventSource discard it.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
@@ -15,13 +15,13 @@ import { acceptsType, eventHeaders, openResponse } from "./responses.ts";
 /** The `subscription_id` in the messages of a subscription served as an event stream. */
 export const STREAM_WORD = "sse";
 
-/** How long a client should wait before it reconnects. */
+/** How long a client should wait before it reconnects, in milliseconds. */
 const RETRY_MS = 2000;
 
-/** How long a client should wait if the cause is not temporary. */
+/** How long a client should wait if the cause is not temporary, in milliseconds. */
 const MENDED_RETRY_MS = 30_000;
 
-/** Error codes that the client would receive again each time it sends the same position. */
+/** Error codes that the client would receive again whenever it sent the same position. */
 const LOST_POSITION: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",

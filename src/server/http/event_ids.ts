@@ -7,8 +7,8 @@
  *     └ the position
  *
  * A page may stay open while its browser logs in as another user. The rows of that page belong to
- * the first user, so the second one must not continue from their position. A client that chooses a
- * position itself sends the position alone.
+ * the first user, so the second user must not continue from the page's position. A client that
+ * chooses the position itself sends only the position.
  */
 
 /** The user and the token claims for whom the events of a stream were selected. */
@@ -31,7 +31,10 @@ export interface EventId {
  */
 const USER_CHARS = 16;
 
-/** Returns the part after the position. It is the same in all event ids that a reader receives. */
+/**
+ * Returns the part of an event id after the position. It is the same in all event ids that a
+ * reader receives.
+ */
 export function eventIdEnd({ claims, userId }: EventReader): string {
   const user = eventUser(userId);
   return claims === undefined ? `;${user}` : `;${user};${claims}`;

@@ -17,10 +17,10 @@ const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Query parameters in which other servers accept a token. */
+/** The query parameters in which other servers accept a token. */
 const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
 
-/** How many seconds a client has to read the rest of a response that the server is ending. */
+/** How many seconds a client has to read the rest of the response once the server is ending it. */
 const ENDING_SECONDS = 5;
 
 /** The methods of the runtime's HTTP server that an exchange calls. */
@@ -32,7 +32,7 @@ export interface Peers {
 /** The proxies and hosts that the configuration trusts. */
 export interface NetworkRules {
   readonly trustedProxies: IpRanges;
-  /** The host names that requests may contain, in lower case. */
+  /** The host names that requests may specify, in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
   /** Whether the configuration trusts any proxy. */
   readonly hasProxies: boolean;
@@ -45,7 +45,7 @@ export interface ExchangeOptions {
   readonly peers: Peers;
   readonly network: NetworkRules;
   readonly requestIds: RequestIds;
-  /** How long a connection may stay silent; 0 means no limit. */
+  /** How long a connection may stay silent, in seconds; 0 means no limit. */
   readonly idleSeconds: number;
   /** The scheme, host and port from the configuration, if set. */
   readonly publicOrigin: string | undefined;
@@ -61,7 +61,7 @@ export interface ExchangeOptions {
  */
 export class Exchange implements Caller {
   readonly request: Request;
-  /** The path of the URL below the base path, percent-encoded and without the query. */
+  /** The path of the URL relative to the base path, percent-encoded and without the query. */
   readonly path: string;
   /** The path below which the client reaches the server; empty for the root. */
   readonly basePath: string;
@@ -92,7 +92,7 @@ export class Exchange implements Caller {
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
   }
 
-  /** The id that the caller sent with the request, or a new id if the caller sent none. */
+  /** The id sent with the request, or a new id if none was sent. */
   get requestId(): string {
     this.#requestId ??= this.#options.requestIds.of(this.request);
     return this.#requestId;
@@ -151,8 +151,8 @@ export class Exchange implements Caller {
   }
 
   /**
-   * Whether `Host` consists of a name and an optional port. Any other text could make the path
-   * begin at the wrong place.
+   * Whether `Host` consists of a name and an optional port. If it contained anything else, the
+   * path might appear to begin in the wrong place.
    */
   get isHostWellFormed(): boolean {
     const host = this.request.headers.get("host");

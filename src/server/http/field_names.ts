@@ -1,5 +1,5 @@
 /**
- * Refuses a body in which a member has a common wrong name, such as `{"query": …}` instead of
+ * Refuses a body in which a member has a commonly mistaken name, such as `{"query": …}` instead of
  * `{"sql": …}`. Other unknown members of SQL bodies are ignored, so that newer clients work with
  * older servers. The bodies of `/v1/api/auth/…` must not contain any unknown member: a misspelt
  * request to end all sessions would otherwise end only one and still look successful.
@@ -11,7 +11,10 @@ import { withoutMiddle } from "../../base/short_text.ts";
 /** The known members, each with the names that people mistakenly use for it. */
 export type FieldNames = Readonly<Record<string, readonly string[]>>;
 
-/** Messages shorten an unknown name to this many UTF-16 code units. */
+/**
+ * The maximum length of an unknown name in a message, in UTF-16 code units. A longer name is
+ * shortened.
+ */
 const NAME_SHOWN_MAX = 64;
 
 /**

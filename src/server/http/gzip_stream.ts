@@ -15,7 +15,8 @@ import { constants, deflateRaw, deflateRawSync } from "node:zlib";
 import { crc32 } from "../../base/checksum.ts";
 
 /**
- * Up to this size, compressing in this thread costs less than handing the data to another thread.
+ * Up to this size, in bytes, compressing in this thread costs less than handing the data to
+ * another thread.
  */
 const IN_PLACE_BYTES_MAX = 65_536;
 
@@ -62,12 +63,12 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
       },
       async cancel(reason) {
         isOver = true;
-        // If cancelling fails, the stream has already failed and needs no cancellation.
+        // If cancelling fails, the stream has already failed and need not be cancelled.
         await reader.cancel(reason).catch(() => undefined);
       },
     },
-    // Nothing is buffered here: buffered bytes would not have reached the client, and would not
-    // count as queued either.
+    // Nothing is buffered here: buffered bytes would neither have reached the client nor be
+    // counted as queued.
     { highWaterMark: 0 },
   );
 }

@@ -1,7 +1,7 @@
 /**
  * Turns failures into HTTP responses. Shape A is used for auth, health, the UI and unknown paths,
  * shape B for SQL and files, and shape C for topics. "events" stands for shape B, or for an event
- * if the client can read nothing else. Only `protocol/error_codes.ts` defines the status of each
+ * if the client can read only events. Only `protocol/error_codes.ts` defines the status of each
  * error code.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
@@ -26,8 +26,8 @@ import { json, jsonText } from "./responses.ts";
 import { jsonBody } from "./result_format.ts";
 
 /**
- * An error that the server layer itself raises: about rate limits, paths or media types, for
- * example.
+ * An error that the server layer itself raises, for example for a rate limit, a path or a media
+ * type.
  */
 export class HttpError extends Error {
   readonly status: number;
@@ -59,7 +59,7 @@ export interface ErrorExtra {
   readonly field?: string;
 }
 
-/** How long a client should wait before it retries if the cause is temporary. */
+/** How many seconds a client should wait before it retries after a temporary failure. */
 export const RETRY_SECONDS = 5;
 
 /**
@@ -96,7 +96,7 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
-  // A failed bearer check looks the same at every endpoint, so shape C is not used for it.
+  // A failed bearer check looks the same at every endpoint, so shape C does not apply to it.
   if (shape === "C" && !(error instanceof AuthError)) {
     return refusedTopic(exchange, failure, error);
   }
@@ -153,8 +153,8 @@ function failedResponse(
 }
 
 /**
- * Returns whether a failure should be logged. Refused requests are not logged, and neither are
- * failures already logged where they occurred.
+ * Returns whether a failure should be logged. Refused requests are not logged. Neither are
+ * failures that were logged where they occurred.
  */
 export function isWorthLogging(error: unknown): boolean {
   if (error instanceof HttpError || error instanceof AuthError) return false;
@@ -202,13 +202,14 @@ export function errorBodyOfFailure(
   return body !== undefined && isNamed ? { ...body, message: error.message } : body;
 }
 
-/** Whether an error's cause adds information to its message. */
+/** Whether an error's cause provides information that its message does not. */
 function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);
 }
 
 /**
- * The type requires an entry for every code, so a new code does not compile until it has a status.
+ * The type requires an entry for every code, so a new code does not compile until its status is
+ * defined.
  */
 const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   already_configured: 409,

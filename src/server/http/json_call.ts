@@ -33,7 +33,7 @@ export interface JsonCallParts {
 export interface JsonCallRules {
   /** The members of the body, each with the names that other servers use for it. */
   readonly names: FieldNames;
-  /** Throws if the caller may not make the call. It runs before the body is read. */
+  /** Throws if the caller may not make the call. Called before the body is read. */
   readonly authorize?: (principal: Principal) => void;
   /** Whether an empty body counts as an object without members. */
   readonly mayBeEmpty?: boolean;
@@ -72,8 +72,8 @@ export async function readJsonCall(
     return { body: isEmpty ? {} : fieldsOf(bytes, request.headers, names), principal };
   } finally {
     entry.leave();
-    // The callback is unregistered here, because a request may wait for minutes and the callback
-    // would stay in memory for as long.
+    // The callback is unregistered here, because a request may wait for minutes, during which the
+    // callback would stay in memory.
     stopWatching();
   }
 }

@@ -1,13 +1,13 @@
 /**
  * Limits the memory for large bodies, per user and for all users together. A body stays in memory
- * until its request is answered, and an upload may have 100 MiB: without the limits, six requests
- * from one user would take a gigabyte. Bodies that exceed the limits wait in the order of their
- * arrival, and are not read while they wait. Flow control stops their senders after the first
- * megabyte, which `body_ledger.ts` counts.
+ * until its request is answered, and an upload may be 100 MiB in size: without the limits, six
+ * requests from one user would take a gigabyte. Bodies that exceed the limits wait in the order of
+ * their arrival, and are not read while they wait. Flow control stops their senders after the
+ * first megabyte, which `body_ledger.ts` counts.
  *
- * Invariants: one user occupies at most `userBytesMax`, or has a single body; all users together
- * occupy at most `bytesMax`, or have a single body; no later body overtakes one that waits because
- * of the second limit.
+ * Invariants: the bodies of one user occupy at most `userBytesMax`, unless there is only one; the
+ * bodies of all users together occupy at most `bytesMax`, unless there is only one; no later body
+ * overtakes a body that waits because of the second limit.
  */
 import { assert } from "../../base/assert.ts";
 
@@ -25,8 +25,8 @@ export interface BodyAdmission {
    */
   take(bytes: number, start: () => void): void;
   /**
-   * Releases the memory and removes the body from the queue. Must be called when the request is
-   * answered or its client has disconnected. Further calls have no effect.
+   * Releases the memory and removes the body from the queue. Must be called when the request has
+   * been answered or its client has disconnected. Further calls have no effect.
    */
   leave(): void;
 }
@@ -37,7 +37,7 @@ interface WaitingBody {
   readonly start: () => void;
 }
 
-/** How much memory one user's large bodies occupy, and how many requests hold it. */
+/** How much memory one user's large bodies occupy, and how many requests they belong to. */
 interface Sender {
   heldBytes: number;
   admissionCount: number;
@@ -104,7 +104,7 @@ export class LargeBodies {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
     // A user with a body that does not fit is skipped from then on, so that each user's bodies are
-    // admitted in the order of their arrival.
+    // admitted in the order in which they arrived.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];

@@ -147,7 +147,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
   }
 }
 
-/** Skips whitespace and the line end after a delimiter. */
+/** Skips the whitespace and the line break that follow a delimiter. */
 function afterLineEnd(bytes: Buffer, start: number): number {
   let offset = start;
   while (bytes[offset] === 0x20 || bytes[offset] === 0x09) offset += 1;
@@ -271,7 +271,7 @@ const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
 const MIME_FORM = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/;
 
 /**
- * Returns the media type of an uploaded part.
+ * Returns the media type of an uploaded file.
  * @param declared The part's Content-Type, if it has one.
  */
 function mimeOfUpload(

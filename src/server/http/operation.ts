@@ -47,12 +47,13 @@ export type RequiredCredentials =
   | "any token or none"
   /** The endpoint requires the refresh token, in the header, in a cookie or in the body. */
   | "refresh token"
-  /** The endpoint requires a bearer token, or an address that `security.metrics_allow` lists. */
+  /**
+   * The endpoint requires either a bearer token or a client address listed in
+   * `security.metrics_allow`.
+   */
   | "bearer or address";
 
-/**
- * A parameter of an operation. Path parameters are always required, and all others are optional.
- */
+/** A parameter of an operation. Path parameters are always required; all others are optional. */
 export interface OperationParameter {
   readonly name: string;
   readonly in: "header" | "path" | "query";
@@ -64,7 +65,7 @@ export interface OperationParameter {
 export interface OperationAnswer {
   readonly description: string;
   readonly content?: Content;
-  /** Headers that are particular to this operation's responses, each with its meaning. */
+  /** Headers that only this operation's responses have, each with its meaning. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -79,13 +80,13 @@ export interface Operation {
   readonly body?: {
     readonly content: Content;
     readonly required: boolean;
-    /** A working JSON body. Callers that use the wrong method are shown it. */
+    /** An example of a valid JSON body. It is shown to callers that use the wrong method. */
     readonly example?: object;
   };
   /** The messages on the connection that the endpoint opens. */
   readonly messages?: { readonly client: Schema; readonly server: Schema };
   /** The successful responses of an endpoint, by status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** The error codes for each status that are not common to all endpoints of this kind. */
+  /** The error codes, by status, that are not common to all endpoints of this kind. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;
 }

@@ -11,8 +11,8 @@ import { type JsonSlice, jsonElements, jsonMember, jsonRoot } from "../../types/
 import { kindOf } from "./field_names.ts";
 
 /**
- * Matches a digit followed by a fraction or an exponent. Without a match, every number in the text
- * is a plain integer.
+ * Matches a digit followed by a fraction or an exponent. If nothing matches, every number in the
+ * text is a plain integer.
  */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
 
@@ -26,7 +26,7 @@ export interface ParameterLimits {
  *
  * @param params The parsed value. Both undefined and null mean that no parameters were passed.
  * @param text The JSON text that contains `params`.
- * @param pathToParams The names of the members that lead from the root of `text` to the array.
+ * @param pathToParams The names of the members on the path from the root of `text` to the array.
  * @throws {DatabaseError} INVALID_INPUT if `params` is not an array, INVALID_PARAMETER if an
  *   element is refused.
  */

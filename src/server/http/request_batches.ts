@@ -2,21 +2,24 @@
  * Batches requests under load: requests that arrive in one tick of the event loop are served
  * together in the next tick.
  *
- * Reading sockets, running statements and writing responses each use a lot of code and data. A
- * processor that switches between these steps for every request misses its caches. With 64 clients
- * that read by key, running each step for all requests before the next step reduces processor time
- * by two fifths. When few requests arrive, each is served immediately: batching would save
- * nothing, and the next tick may be late while changes are delivered to subscriptions.
+ * Reading sockets, running statements and writing responses each use a lot of code and data. If
+ * the processor switches between these steps for every request, it keeps missing its caches. With
+ * 64 clients that read by key, running each step for all requests before the next step reduces
+ * processor time by two fifths. When few requests arrive, each is served immediately: batching
+ * would save nothing, and the next tick may be delayed while changes are delivered to
+ * subscriptions.
  *
  * Invariant: requests are served in the order of their arrival, and a tick is scheduled as long as
  * any request waits.
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** Requests are batched once the previous tick had at least this many. */
+/** Requests are batched if the previous tick had at least this many. */
 const MANY = 8;
 
-/** How long requests are served before other work on the event loop gets a turn. */
+/**
+ * How long requests are served before other work on the event loop gets a turn, in milliseconds.
+ */
 const TIME_SLICE_MS = 8;
 
 interface WaitingRequest {
@@ -51,10 +54,7 @@ export class RequestBatches {
     this.#serve = serve;
   }
 
-  /**
-   * Serves a request at once, or in the next tick, or later still if many others arrived before
-   * it.
-   */
+  /** Serves a request at once, in the next tick, or later if many others arrived before it. */
   serve(request: Request): Promise<Response> {
     const atMs = this.#clock.monotonicMs();
     this.#count += 1;

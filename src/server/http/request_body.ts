@@ -2,8 +2,8 @@
  * Reads request bodies within their size limit, decodes them strictly, and parses them without
  * losing digits.
  *
- * A body that is too large is refused as early as possible: before any byte is read if its size is
- * declared, and otherwise as soon as it exceeds the limit.
+ * A body that is too large is refused as early as possible: before any of it is read if its size
+ * is declared; otherwise, as soon as it exceeds the limit.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
@@ -76,7 +76,7 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
-/** The objects that count a body towards the limits and, if it is large, admit it. */
+/** The objects that count a body towards the limits and, if the body is large, admit it. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
   /** Admits large bodies; absent if no body of this endpoint may be large. */
@@ -84,7 +84,7 @@ export interface BodyPlace {
 }
 
 /**
- * Reads a body of at most `maxBytes`. The part beyond `LARGE_BODY_BYTES` is read as soon as the
+ * Reads a body of at most `maxBytes`. The part beyond `LARGE_BODY_BYTES` is read only once the
  * limits allow.
  *
  * @param place The caller must call `leave` on both of its members.
@@ -114,7 +114,7 @@ function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
 
 /**
  * Returns the error for a body that could not be read completely. Either the body is too large, or
- * the connection was lost. In the latter case no client can read the response.
+ * the connection was lost. In the latter case, there is no client left to read the response.
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
@@ -197,8 +197,8 @@ export function textFromUtf8(bytes: Uint8Array): string | undefined {
  * Returns undefined if the text is malformed or exceeds these limits.
  */
 export function parseJson(text: string): unknown {
-  // No text shorter than this can exceed the limit: each level of nesting takes at least two
-  // characters.
+  // No text shorter than this can exceed the limit, because each level of nesting takes at least
+  // two characters.
   if (text.length > 2 * NESTING_MAX && isTooIntricate(text)) return undefined;
   try {
     return JSON.parse(text);
@@ -210,8 +210,8 @@ export function parseJson(text: string): unknown {
 
 /**
  * Returns whether arrays and objects are nested more deeply than `NESTING_MAX`, or have too many
- * members. Scanning the text is a hundred times faster than traversing the parsed value. The
- * result is arbitrary for malformed text.
+ * members. Scanning the text is a hundred times faster than traversing the parsed value. For
+ * malformed text, the result is arbitrary.
  */
 export function isTooIntricate(text: string): boolean {
   let depth = 0;

@@ -41,8 +41,8 @@ export function apiHeaders(contentType: string): Headers {
 }
 
 /**
- * Returns the headers of an event stream. Among them is the header that stops nginx from buffering
- * the response.
+ * Returns the headers of an event stream, including the header that stops nginx from buffering the
+ * response.
  */
 export function eventHeaders(): Headers {
   const headers = apiHeaders("text/event-stream");
@@ -57,8 +57,8 @@ export function plainHeaders(contentType: string): Headers {
 }
 
 /**
- * Creates a response. The request id is set in the shared headers before the response copies them,
- * because setting it on the response would take a tenth of the time of a short request.
+ * Creates a response. The request id is set in the shared headers before the response copies them:
+ * setting it on the response itself would take a tenth of the time spent on a short request.
  */
 function respond(
   { requestId }: Exchange,
@@ -116,7 +116,7 @@ export interface TextResponseOptions {
 }
 
 /**
- * Creates a text response with the given headers. The text is compressed if the request accepts
+ * Creates a text response with the given headers. The body is compressed if the request accepts
  * gzip and the text is long enough.
  */
 export function textResponse(
@@ -132,8 +132,8 @@ export function textResponse(
 }
 
 /**
- * Creates a response from bytes. They are compressed if the request accepts gzip and there are
- * enough of them.
+ * Creates a response from bytes. The body is compressed if the request accepts gzip and there are
+ * enough bytes.
  */
 export function bytesResponse(
   exchange: Exchange,
@@ -153,8 +153,8 @@ export function bytesResponse(
 export interface BodyPieces {
   readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array<ArrayBuffer>>;
   /**
-   * Called once when the body is over: completely written, abandoned by the client, or ended by a
-   * failed piece.
+   * Called once when the body has ended: completely written, abandoned by the client, or cut short
+   * by a piece that failed.
    */
   readonly onEnd?: () => void;
   /** Called with the error if producing a piece fails. The body then ends early. */
@@ -204,7 +204,7 @@ export function streamResponse(
   return response;
 }
 
-/** Creates a response that must not be buffered. Its body continues until the source ends. */
+/** Creates a response that must not be buffered. The body continues until its source ends. */
 export function openResponse(
   exchange: Exchange,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,

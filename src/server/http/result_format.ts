@@ -29,7 +29,7 @@ export interface Ending {
   readonly error?: ErrorBody | undefined;
 }
 
-/** Returns whether a result is large enough to be written piece by piece. */
+/** Returns whether the results are large enough to be written piece by piece. */
 export function isLarge(results: readonly StatementResult[]): boolean {
   let rowCount = 0;
   for (const { rows } of results) rowCount += rows?.length ?? 0;
@@ -85,7 +85,7 @@ export function jsonBody(results: readonly StatementResult[], ending: Ending): s
 }
 
 /**
- * Writes a response in shape B piece by piece. The duration is measured when the last piece is
+ * Writes a response in shape B piece by piece. The duration is determined when the last piece is
  * written.
  */
 export function* jsonPieces(
@@ -169,8 +169,8 @@ export function entryTail(result: StatementResult): string {
 }
 
 /**
- * The last text written after an entry's rows, up to the row count. It is cached because similar
- * statements often follow each other.
+ * The text last written after an entry's rows, up to the row count. It is cached because similar
+ * statements often follow one another.
  */
 let lastCount: {
   readonly rowCount: number;
@@ -198,8 +198,8 @@ export function bodyTail({ tookMs, error }: Ending): string {
 }
 
 /**
- * The JSON text before the rows of an entry, cached by list of fields. All results of a plan share
- * one list.
+ * The JSON text before the rows of an entry, cached for each list of fields. All results of a plan
+ * share one list.
  */
 const headTexts = new WeakMap<readonly SchemaField[], string>();
 

@@ -12,8 +12,8 @@ import type { Operation } from "./operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
 /**
- * All paths that begin with a prefix. The route function gets the path after the prefix, without
- * the suffix.
+ * The route for all paths that begin with a prefix. The route function receives the path after the
+ * prefix, without the suffix.
  */
 export interface PrefixRoute {
   readonly prefix: string;
@@ -96,7 +96,7 @@ export function methodNotAllowed(
   return new HttpError(405, "method_not_allowed", message, { allow: allowedMethods(method) });
 }
 
-/** Returns an example call in the form that a person would type into a shell. */
+/** Returns an example call as it would be typed into a shell. */
 function exampleCall(url: string, method: Method, operation: Operation): string {
   const { access, answers, body, parameters = [] } = operation;
   // An unescaped quote in the path would end the shell argument.
@@ -124,7 +124,9 @@ interface ServedRoutes {
   }[];
 }
 
-/** Longer paths are not compared with known paths. No endpoint has a longer one. */
+/**
+ * The maximum length of a path that is compared with known paths. No endpoint's path is longer.
+ */
 const PATH_CHARS_MAX = 200;
 
 /** Words in the paths of other servers, each with the word that this server uses instead. */

@@ -1,11 +1,11 @@
 /**
  * Reads the JSON body of `POST /v1/api/sql` without copying long SQL text.
  *
- * JSON.parse copies each string. A bulk load is a single string of hundreds of kilobytes, and the
- * first use of new memory costs several times as much as the copying itself. Therefore, if the
- * statements are in the body as ASCII without escapes, their text is a slice of the decoded body,
- * and their UTF-8 is a slice of its bytes. Only the rest of the body is passed to JSON.parse. In
- * all other cases, the whole body is passed to it.
+ * JSON.parse copies each string. A bulk load is a single string of hundreds of kilobytes, and
+ * using new memory for the first time costs several times as much as the copying itself.
+ * Therefore, if the statements are in the body as ASCII without escapes, their text is a slice of
+ * the decoded body, and their UTF-8 is a slice of its bytes. Only the rest of the body is passed
+ * to JSON.parse. In all other cases, the whole body is passed to it.
  */
 import { parseJson } from "./request_body.ts";
 
@@ -44,8 +44,8 @@ const MORE = /^[ \t\r\n]*,/;
  * @param text The decoded `body`.
  */
 export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
-  // If the text has as many UTF-16 code units as the body has bytes, it is ASCII, and offsets are
-  // the same in both.
+  // If the text has as many UTF-16 code units as the body has bytes, it is ASCII, and offsets in
+  // the text and in the body are the same.
   const isLong = text.length >= LONG_CHARS_MIN && body.length === text.length;
   const start = isLong ? (SQL_FIRST.exec(text)?.[0].length ?? 0) : 0;
   const end = start === 0 ? -1 : endOfPlain(text, start);
@@ -56,9 +56,9 @@ export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
 }
 
 /**
- * Frees the memory of a body that is no longer used; the body is empty afterwards. Otherwise, the
- * runtime would keep the memory until the next garbage collection, and a bulk load would allocate
- * new memory for each statement.
+ * Frees the memory of a body that is no longer used; the body is empty afterwards. Without this
+ * call, the runtime would keep the memory until the next garbage collection, and a bulk load would
+ * allocate new memory for each statement.
  *
  * @param view The body, or a slice of it.
  */
@@ -82,6 +82,7 @@ function othersBehind(rest: string): object | undefined {
   const comma = MORE.exec(rest)?.[0];
   const others = comma === undefined ? undefined : parseJson(`{${rest.slice(comma.length)}`);
   if (typeof others !== "object" || others === null) return undefined;
-  // A trailing comma is malformed, and if two members have the same name, the last one applies.
+  // The body is malformed if it has a trailing comma. If two members have the same name, the last
+  // one applies.
   return Object.keys(others).length === 0 || Object.hasOwn(others, "sql") ? undefined : others;
 }

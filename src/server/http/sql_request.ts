@@ -47,7 +47,7 @@ export const SQL_FIELDS: FieldNames = {
   idempotency_key: ["idempotency", "idempotent_key"],
 };
 
-/** The properties of a request's sender that its statements may need. */
+/** The properties of a request's sender that statements may need. */
 type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
 export interface SqlRequestOptions {
@@ -164,8 +164,8 @@ export function copyRequestFromQuery(
 }
 
 /**
- * Reads the form field "check" strictly. If a misspelt value were ignored, statements that should
- * only be checked would run.
+ * Reads the form field "check" strictly. If a misspelt value were ignored, statements meant only
+ * to be checked would run.
  */
 function isCheck(text: string | undefined): boolean {
   if (text !== undefined && text !== "true" && text !== "false") {
@@ -236,7 +236,7 @@ function digestOf(bytes: Uint8Array): string {
 
 /**
  * Returns a digest of a form's contents. The body itself cannot be compared, because its boundary
- * differs each time.
+ * is different each time.
  */
 function formDigest({ fields, files }: MultipartForm): string {
   const hasher = new Bun.CryptoHasher("sha256");

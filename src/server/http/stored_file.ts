@@ -1,6 +1,6 @@
 /**
  * Responds to a request for a stored file: with the whole file, with a range of it, or with status
- * 304 if the caller's copy is current.
+ * 304 if the caller's copy is up to date.
  */
 import { hasTag, type RequestedRange, rangeOf } from "./byte_range.ts";
 import type { Exchange } from "./exchange.ts";
@@ -45,8 +45,8 @@ export function storedFileResponse(exchange: Exchange, file: StoredFile): Respon
   if (!isWhole) headers.set("Content-Range", `bytes ${first}-${last}/${size}`);
   headers.set("Content-Length", String(last - first + 1));
   const body = isWhole ? bytes : bytes.slice(first, last + 1);
-  // The body is passed as a stream, because for a file the runtime would send the type of the file
-  // on disk instead of the stored type.
+  // The body is passed as a stream: if it were passed as a file, the runtime would send the media
+  // type of the file on disk instead of the stored one.
   return new Response(body.stream(), { status: isWhole ? 200 : 206, headers });
 }
 

@@ -1,11 +1,11 @@
 /**
- * Writes responses while their statements are still running. The bytes equal those that
- * `result_format.ts` produces for a complete response, except for values not yet known when the
- * first rows are sent.
+ * Writes responses while their statements are still running. The bytes are the same as those that
+ * `result_format.ts` produces for a complete response, except for values that are not known yet
+ * when the first rows are sent.
  *
  * If a statement fails after the first bytes, the end of the document depends on its format: JSON
  * closes the entry with the rows sent so far and adds "error"; NDJSON has the error as its last
- * line; CSV has no place for an error, so the connection is broken off.
+ * line; CSV has no place for an error, so the connection is closed abruptly.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -30,7 +30,7 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** Breaks off a streamed body, so that the client notices the failure. */
+/** Closes a streamed body abruptly, so that the client notices the failure. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
@@ -99,7 +99,7 @@ export async function* streamedJson(answer: StreamedAnswer): ResultPieces {
     yield* wholeEntry(result, separator);
     separator = ",";
   }
-  /** How many rows of the current entry have been written; undefined between entries. */
+  /** The number of rows of the current entry that have been written; undefined between entries. */
   let rowCount: number | undefined;
   let asUser = "";
   for await (const part of partsOf(answer)) {

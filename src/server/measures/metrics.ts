@@ -35,13 +35,13 @@ export interface Gauges {
 }
 
 /**
- * How many files and sockets the process has open, and how often the server has paused accepting
- * because few descriptors were left.
+ * The number of files and sockets that the process has open, and how many times the server has
+ * stopped accepting connections because few descriptors were left.
  */
 export interface DescriptorGauge extends Descriptors {
   /**
-   * Whether the server has paused accepting connections because few descriptors are left, and how
-   * often it has done so.
+   * Whether the server has currently stopped accepting connections because few descriptors are
+   * left.
    */
   readonly isPaused: boolean;
   readonly pauseCount: number;

@@ -111,12 +111,12 @@ function responsesOf(served: ServedOperation): object {
   const { operation, shape } = served;
   const responses: Record<string, object> = {};
   for (const [status, codes] of errorsOf(served)) {
-    // A failed bearer check looks the same at every endpoint.
+    // A failed bearer check has the same form at every endpoint.
     const form = shape === "C" && status === 401 ? "B" : shape;
     responses[status] = failure(form, [...codes].join(", "));
   }
-  // The operation's own responses take precedence, because a probe reports some failures in a form
-  // of its own.
+  // The operation's own responses take precedence, because a probe reports some failures in its
+  // own form.
   for (const [status, answer] of Object.entries(operation.answers)) {
     responses[status] = response(answer);
   }

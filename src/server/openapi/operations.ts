@@ -300,8 +300,8 @@ export const EXPORT_OPERATION: Operation = {
 };
 
 /**
- * Returns the operation that downloads a file. Two paths serve it under different ids, so the
- * caller passes the id.
+ * Returns the operation that downloads a file. It is served at two paths under different ids, so
+ * the caller passes the id.
  */
 export function fileOperation(id: string): Operation {
   return {
@@ -433,8 +433,8 @@ export const SOCKET_OPERATION: Operation = {
 };
 
 /**
- * Returns the health operation. Two paths serve it under different ids, so the caller passes the
- * id.
+ * Returns the health operation. It is served at two paths under different ids, so the caller
+ * passes the id.
  */
 export function healthOperation(id: string): Operation {
   return {

@@ -61,7 +61,7 @@ function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: Route
   return { path: `/v1/api/auth/${name}`, method, shape: "A", operation, handle };
 }
 
-/** Returns the status with the base path added to the login URLs. */
+/** Returns the auth status with the base path added to the login URLs. */
 function statusBelow({ basePath }: Exchange, status: AuthStatusBody): AuthStatusBody {
   const providers = status.oidc_providers.map((each) => ({
     ...each,

@@ -42,8 +42,8 @@ export interface AuthRouteOptions {
 /**
  * The maximum size of a body on the auth endpoints, even if `limits.max_body_bytes` allows more.
  * The caller is still unknown at this point, and parsing 10 MiB would delay all other requests by
- * a second. Two passwords of 4096 characters, each character written as a six-byte escape, take 48
- * KiB.
+ * a second. Two passwords of 4096 characters take up 48 KiB if each character is written as a
+ * six-byte escape.
  */
 const BODY_BYTES_MAX = 64 * 1024;
 

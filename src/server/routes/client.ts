@@ -16,8 +16,8 @@ export interface ClientRouteOptions {
 }
 
 /**
- * How the client may be cached. After an update, pages get the new version within five minutes;
- * until then, they need not revalidate.
+ * How the client may be cached. After an update, pages get the new version within five minutes.
+ * Until then, they need not revalidate the cached one.
  */
 const CACHING = "public, max-age=300";
 

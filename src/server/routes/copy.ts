@@ -56,7 +56,10 @@ const TYPES: Readonly<Record<string, string>> = {
  */
 const DRAINED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** If the client sends no data for this long, the server stops draining the body and responds. */
+/**
+ * If the client sends no data for this long, in milliseconds, the server stops draining the body
+ * and responds.
+ */
 const DRAIN_PAUSE_MS_MAX = 200;
 
 export function copyRoute(options: CopyRouteOptions): Route {
@@ -238,7 +241,7 @@ class RequestBytes implements CopyBody {
         if (piece === "silent") return;
         bytes += piece?.length ?? 0;
       } catch {
-        // The client has disconnected, so it does not read the response either.
+        // The client has disconnected, so it will not read the response either.
         return;
       } finally {
         cancelTimer();

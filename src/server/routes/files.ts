@@ -73,8 +73,8 @@ async function signedResponse(
 }
 
 /**
- * Translates TABLE_NOT_FOUND: a statement that names an unknown table is wrong, but here an
- * unknown table only means that the path does not exist.
+ * Translates TABLE_NOT_FOUND. In a statement, the name of an unknown table is a mistake, but here
+ * it only means that the path does not exist.
  */
 function notThere(error: unknown): never {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") throw error;
@@ -106,7 +106,7 @@ function respond(exchange: Exchange, { bytes, entry }: OpenFile): Response {
   });
 }
 
-/** Content is shown inline only if a browser cannot run it as a page of this server. */
+/** Content is displayed inline only if a browser cannot run it as a page of this server. */
 function dispositionOf({ mime, name }: FileEntry, isDownload: boolean): string {
   const isHarmless = INLINE_TYPES.has(mime) || /^(?:audio|video)\//.test(mime);
   const isInline = isHarmless && !isDownload;

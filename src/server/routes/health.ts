@@ -30,8 +30,8 @@ export interface HealthRouteOptions {
   /** Returns whether the server refuses writes because the disk is full. */
   readonly isReadOnly: () => boolean;
   /**
-   * Returns the host and port of the API. The cluster response reports them for the server's only
-   * node.
+   * Returns the host and port of the API. The cluster health response reports them for the
+   * server's only node.
    */
   readonly apiAddress: () => string;
   readonly uptimeSeconds: () => number;

@@ -71,7 +71,7 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
 };
 
 /**
- * Returns a sink that discards all messages. A HEAD request uses it, because its subscription is
+ * Returns a sink that discards all messages. It is used for a HEAD request, whose subscription is
  * only checked.
  */
 function nowhere(): LiveSink {
@@ -108,8 +108,8 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     const spec = specFrom(exchange, config);
     requireSameReader(exchange, principal);
     refuseTooMany(exchange, { config, connections });
-    // A HEAD request gets only the headers. Without this return, it would open a stream that never
-    // ends.
+    // A HEAD request gets only the headers. Without this return, the response would be a stream
+    // that never ends.
     if (exchange.request.method === "HEAD") {
       live.subscribe({ principal, spec, sink: nowhere() }).close();
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
@@ -151,8 +151,8 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
   const from = last.position ?? query.get("from_seq_id") ?? undefined;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
   const given = query.get("params") ?? "[]";
-  // The parameters are wrapped in the text of a socket message, so that numbers keep all their
-  // digits.
+  // The parameters are wrapped in the JSON text of a socket message, so that numbers keep all of
+  // their digits.
   const text = `{"subscription":{"params":${given}}}`;
   const params = paramsFrom(text);
   const options = {
@@ -193,8 +193,8 @@ function mistaken(message: string): SubscriptionError {
 }
 
 /**
- * Returns the parsed parameters. Text that is not JSON is returned as it is: it is then refused
- * just like JSON that is not an array.
+ * Returns the parsed parameters. Text that is not JSON is returned unchanged, and is then refused
+ * in the same way as JSON that is not an array.
  */
 function paramsFrom(text: string): unknown {
   try {
@@ -206,8 +206,8 @@ function paramsFrom(text: string): unknown {
 }
 
 /**
- * Returns the number that the text contains. Any other text is returned unchanged, and the live
- * engine, which knows the option, reports the error.
+ * Returns the number in the text. Any other text is returned unchanged, so that the live engine,
+ * which knows the option, can report the error.
  */
 function wholeNumber(text: string | null): number | string | undefined {
   if (text === null) return undefined;

@@ -219,7 +219,8 @@ function redirect(
   const cookies = cookieOptions(exchange, options);
   const path = PATH + options.name;
   setLoginCookie(response.headers, sealed, { ...cookies, maxAge: COOKIE_SECONDS, path });
-  // The login's state has proved that this browser started the login, so its page can be trusted.
+  // The sealed login state has proved that this browser started the login, so its page can be
+  // trusted.
   if (login !== undefined) setSessionCookies(response.headers, login, cookies);
   return response;
 }

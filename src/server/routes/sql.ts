@@ -91,8 +91,8 @@ export interface SqlRouteOptions {
 const NOTICES_MAX = 5;
 
 /**
- * How much longer the keep-alive timeout must be than a statement's timeout. If it is not, the
- * keep-alive timeout is lifted while the statement runs.
+ * How much longer the keep-alive timeout must be than a statement's timeout, in milliseconds.
+ * Otherwise, the keep-alive timeout is lifted while the statement runs.
  */
 const KEEPALIVE_MARGIN_MS = 5000;
 
@@ -371,7 +371,8 @@ class SqlRoute {
 }
 
 /**
- * Wraps the admission of a request, so that its connection may stay silent while the body waits.
+ * Wraps the admission of a request's body, so that the connection may stay silent while the body
+ * waits.
  */
 function waitingAs(exchange: Exchange, admission: BodyAdmission): BodyAdmission {
   return {
@@ -413,8 +414,8 @@ function headersFor(
 }
 
 /**
- * Returns the notices for the response header. Only NDJSON and CSV responses need them, because
- * their bodies cannot contain the notices of all statements.
+ * Returns the notices for the response header. Only NDJSON and CSV responses need it, because
+ * their bodies have no place for the notices of all statements.
  */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];

@@ -3,7 +3,7 @@
  *
  * A request for messages stays open until a message arrives, its timeout has passed, the client
  * disconnects, or the server stops. If the client disconnects or its session ends in the meantime,
- * messages claimed for it immediately become available to other consumers.
+ * messages already claimed for it immediately become available to other consumers.
  */
 import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import type { TopicAckBody, TopicConsumeBody, TopicNackBody } from "../../protocol/mod.ts";
@@ -104,7 +104,7 @@ async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<
   const { userId } = principal;
   const { group, partition } = request;
   const poll = { exchange, group, partition, principal, topicId, topicName, waitMs };
-  // The promise is returned rather than awaited, because an awaiting function would stay in memory
+  // The promise is returned rather than awaited, because an async function would stay in memory
   // while the request waits.
   return topics
     .consume({ ...request, topicId, waitMs, signal, userId })

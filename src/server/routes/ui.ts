@@ -1,6 +1,6 @@
 /**
  * Serves `/ui`: the admin page and its assets. Every path without an extension gets the same
- * document. A script in the document then shows the right page.
+ * document, in which a script displays the right page.
  */
 import type { Random } from "../../base/random.ts";
 import type { UiAssets } from "../contract/options.ts";
