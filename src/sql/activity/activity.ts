@@ -2,9 +2,10 @@
  * Tracks running requests, so that they can be listed and killed, and records how long statements
  * take.
  *
- * A request answered within its tick of the event loop is never listed, because no other request
- * could see it. When a request is killed or its user is dropped, it ends with CANCELLED the next
- * time it checks its deadline. When the server shuts down, requests end with SHUTTING_DOWN.
+ * A request answered within a single tick of the event loop is never listed, because no other
+ * request could see it. When a request is killed or its user is dropped, it ends with CANCELLED
+ * the next time it checks its deadline. When the server shuts down, requests end with
+ * SHUTTING_DOWN.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -21,7 +22,7 @@ import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
 import { RowLocks } from "./row_locks.ts";
 
-/** Lists and logs show at most this many characters of a statement. */
+/** The maximum number of characters of a statement that lists and logs show. */
 const SHOWN_SQL_LENGTH_MAX = 2000;
 
 /** A request that the server is executing. */
@@ -29,7 +30,10 @@ export interface RunningRequest {
   readonly queryId: string;
   /** The user who sent the request. */
   readonly userId: string;
-  /** The user as whom the current statement runs. It differs from `userId` inside EXECUTE AS. */
+  /**
+   * The user on whose behalf the current statement runs. It differs from `userId` inside EXECUTE
+   * AS.
+   */
   asUser: string;
   readonly sql: string;
   readonly startedAtMs: number;
@@ -122,8 +126,8 @@ class RunningRequests {
   }
 
   /**
-   * Ends all requests that a user sent or that run as this user. Otherwise, a slow request could
-   * still return rows long after the user was dropped.
+   * Ends all requests that a user sent or that run on behalf of this user. Otherwise, a slow
+   * request could still return rows long after the user was dropped.
    */
   endUser(userId: string): void {
     for (const { asUser, ledger, userId: askedBy } of this.#byId.values()) {
@@ -132,8 +136,8 @@ class RunningRequests {
   }
 
   /**
-   * Ends all running requests, and any request that begins later. Returns the number of running
-   * requests.
+   * Ends all running requests, and from then on any request that begins. Returns the number of
+   * running requests.
    */
   shutDown(): number {
     this.#isShutDown = true;
@@ -173,8 +177,8 @@ export function slowSql(text: ReadText, limits: ParseLimits): string | undefined
 }
 
 /**
- * Returns the SQL of a request for the log entry about a bug. If the parser itself fails, the SQL
- * is returned unchanged, unless it may contain a password.
+ * Returns the SQL of a request for a log entry about a bug. If the parser itself fails, the SQL is
+ * returned unchanged, unless it may contain a password.
  */
 export function bugSql(sql: string, limits: ParseLimits): string {
   try {

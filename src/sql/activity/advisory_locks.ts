@@ -9,7 +9,7 @@
  * - Several holders can share a lock. An exclusive lock has a single holder. A holder can take the
  *   same lock several times and in both modes.
  * - Waiting holders receive a lock in the order in which they asked for it. A holder that already
- *   has the lock and asks for the other mode goes first.
+ *   has the lock in the other mode goes first.
  * - A holder waits for at most one lock. If its wait would complete a cycle of waiting holders,
  *   the holder is refused instead.
  * - A transaction's lock ends with the transaction, or with ROLLBACK TO a savepoint set before the
@@ -29,7 +29,7 @@ export type AdvisoryHolder = Transaction | RequestLedger;
 
 /** The number or pair of numbers that is locked, and who can lock it. */
 export interface AdvisoryKey {
-  /** The only user who can lock the key; undefined for keys that administrators share. */
+  /** The only user who can take this lock; undefined for locks that administrators share. */
   readonly userId: string | undefined;
   /** The numbers that identify the lock, as text, such as "5" or "(5, 6)". */
   readonly text: string;
@@ -52,7 +52,7 @@ export interface AdvisoryTurn {
   withdraw(): void;
 }
 
-/** A lock that a holder has or waits for, as lists show it. */
+/** A lock that a holder has or is waiting for, as it appears in lists. */
 export interface ListedAdvisoryLock {
   readonly holder: AdvisoryHolder;
   readonly key: AdvisoryKey;
@@ -148,7 +148,7 @@ export class AdvisoryLocks {
     return { granted, withdraw };
   }
 
-  /** Releases the session's lock once. Returns whether the session had the lock. */
+  /** Releases one of the session's grants of a lock. Returns whether the session had the lock. */
   unlock(holder: AdvisoryHolder, key: AdvisoryKey, mode: AdvisoryMode): boolean {
     const lock = this.#locks.get(idOf(key));
     const grant = lock?.grants.get(holder)?.get(mode);
@@ -166,7 +166,9 @@ export class AdvisoryLocks {
     }
   }
 
-  /** Returns a mark of the locks that a transaction has now, for {@linkcode returnTo}. */
+  /**
+   * Returns a mark for {@linkcode returnTo}. It represents the locks that a transaction has now.
+   */
   markOf(holder: AdvisoryHolder): number {
     return this.#holders.get(holder)?.notes.length ?? 0;
   }
@@ -309,14 +311,17 @@ interface Asking {
   readonly mode: AdvisoryMode;
 }
 
-/** Whether a holder can take a lock, given the holders that asked for it earlier. */
+/**
+ * Whether a holder can take a lock, taking into account the holders that asked for the lock
+ * earlier.
+ */
 function isFree(lock: Lock, asking: Asking, before: readonly Waiter[]): boolean {
   return blockersOf(lock, asking, before).next().done === true;
 }
 
 /**
- * Yields the holders that must release a lock or get it first before the asking holder can have
- * it.
+ * Yields the holders that stand in the way of the asking holder: those that must release the lock,
+ * or get it first.
  */
 function* blockersOf(
   { grants }: Lock,

@@ -11,7 +11,7 @@
  * - If the transaction is ended while a statement is running, the statement is cancelled, and the
  *   transaction ends once the statement has stopped.
  * - The outcomes of the most recent transactions are kept, so that a client that missed a response
- *   can query them.
+ *   can look them up.
  * - All state is in memory: after a crash, nothing of an open transaction remains.
  */
 import { concerns, type Principal, type Revocation } from "../../auth/mod.ts";
@@ -55,7 +55,10 @@ export interface TransactionLimits {
   readonly transactionsPerUser: number;
   readonly transactionIdleMs: number;
   readonly transactionTimeoutMs: number;
-  /** The memory limit for all statements together. Open transactions may use up to half of it. */
+  /**
+   * The memory limit for all statements together, in bytes. Open transactions may use up to half
+   * of it.
+   */
   readonly totalQueryMemoryBytes: number;
 }
 
@@ -86,7 +89,7 @@ export interface OpenTransaction extends OpeningRequest {
 export interface EndedTransaction {
   readonly id: string;
   readonly outcome: TransactionOutcome;
-  /** Why the transaction ended, worded to complete the sentence "it was …". */
+  /** The reason why the transaction ended, which completes the sentence "it was …". */
   readonly why: string;
 }
 
@@ -95,11 +98,11 @@ interface TransactionEntry extends OpenTransaction {
   cancelIdle: CancelTimer | undefined;
   /** The number of requests of the transaction that are running or waiting. */
   requestCount: number;
-  /** Settles when all requests that have arrived so far are done. */
+  /** Settles when all requests that have arrived so far have ended. */
   tail: Promise<void>;
   /**
-   * Why the transaction must end once its current request has stopped; undefined if it need not
-   * end.
+   * The reason why the transaction must end once its current request has stopped; undefined if it
+   * need not end.
    */
   endsBecause: string | undefined;
 }
@@ -134,7 +137,7 @@ export class OpenTransactions {
   /**
    * Opens a transaction.
    *
-   * @param begin Begins the transaction. It is passed a function through which the transaction
+   * @param begin Begins the transaction. Its argument is a function through which the transaction
    *   reports the memory that it uses.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN

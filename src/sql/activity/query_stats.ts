@@ -1,6 +1,6 @@
 /**
- * Keeps statistics about statements: number of calls, durations and rows. Statements that differ
- * only in their literals are counted together.
+ * Keeps statistics about statements: the number of calls, their durations, and the number of rows.
+ * Statements that differ only in their literals are counted together.
  *
  * Durations are counted in logarithmic buckets, twelve per doubling. A percentile is therefore off
  * by at most 6 %, and recording a statement takes only a few array accesses. The statistics begin
@@ -10,7 +10,7 @@
 
 import { xxHash3 } from "../../base/checksum.ts";
 
-/** The maximum number of statements, and how many are dropped at once when there are more. */
+/** The maximum number of statements, and the number of statements dropped when it is exceeded. */
 const STATEMENTS_MAX = 1000;
 const EVICTED_COUNT = 100;
 
@@ -85,7 +85,10 @@ export class QueryStats {
    * object avoids hashing the SQL.
    */
   #byStatement = new WeakMap<object, QueryStat>();
-  /** The statistics of bulk loads, keyed by shape, so that a repeated load need not be printed. */
+  /**
+   * The statistics of bulk loads, keyed by shape, so that a repeated load does not have to be
+   * printed again.
+   */
   readonly #byShape = new Map<string, QueryStat>();
 
   /**
@@ -103,7 +106,7 @@ export class QueryStats {
   /**
    * Returns the statistics of a statement without a cached syntax tree.
    *
-   * @param shape A string shared only by statements that are printed identically.
+   * @param shape A string that only statements with the same printed form have in common.
    */
   ofShape(shape: string, textOf: () => string): QueryStat {
     const known = this.#byShape.get(shape);
@@ -147,8 +150,8 @@ export class QueryStats {
     for (const { fingerprint } of oldest.slice(0, EVICTED_COUNT)) {
       this.#byFingerprint.delete(fingerprint);
     }
-    // The counts of dropped statements start again from zero, so the objects that led to them are
-    // forgotten.
+    // The counts of dropped statements start again from zero, so the keys under which the
+    // statements were found are forgotten.
     this.#byStatement = new WeakMap();
     this.#byShape.clear();
   }

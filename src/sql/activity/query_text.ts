@@ -3,8 +3,8 @@
  *
  * Readers of that view must not see other users' data, which literals may contain. The plan cache
  * keeps some literals in its key, so the strings among them are removed here. If the cache cannot
- * normalise a statement, numbers are removed as well. Otherwise, the numbers in the key stay, so
- * `SELECT 1` and `SELECT 2` are different statements.
+ * normalise a statement, numbers are removed as well. Otherwise, the numbers in the key remain, so
+ * `SELECT 1` and `SELECT 2` count as different statements.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -29,8 +29,8 @@ const LENGTH_MAX = 2000;
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
 /**
- * How many list items and operands of a statement are kept: more than the displayed text can
- * contain.
+ * How many list items and operands of a statement are kept. This is more than the displayed text
+ * can contain.
  */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
@@ -58,8 +58,8 @@ export function textOfStatement(node: Statement): string {
 }
 
 /**
- * Returns a key shared by bulk loads that differ only in their rows and are therefore printed
- * identically. Returns undefined for any other statement.
+ * Returns a key shared by bulk loads that differ only in their rows and therefore have the same
+ * printed form. Returns undefined for any other statement.
  *
  * @param sql The text of the statement.
  */
@@ -72,7 +72,7 @@ export function bulkShapeOf(node: Statement, sql: string): string | undefined {
 }
 
 /**
- * Returns the text of a statement without any literal, for display to users other than its author.
+ * Returns the text of a statement without literals, for display to users other than its author.
  */
 export function strangersText(node: Statement): string {
   return withoutLiterals(statementToSql(withOneRow(node)));
@@ -83,9 +83,9 @@ function withoutLiterals(sql: string): string {
 }
 
 /**
- * Reduces a long list of plain values to one row. A bulk load is the same statement however many
- * rows it has, and printing all of its rows only to remove the values would take much of the
- * load's time.
+ * Reduces a long list of plain values to one row. A bulk load counts as the same statement however
+ * many rows it has, and printing all of its rows only to remove the values would take up much of
+ * the load's time.
  */
 function withOneRow(node: Statement): Statement {
   const { end, start } = node._location;
@@ -93,8 +93,8 @@ function withOneRow(node: Statement): Statement {
 }
 
 /**
- * Shortens a tree to the parts that will be shown. Once the limit is reached, a list keeps only
- * its first item, and a pair of operands only the left one.
+ * Reduces a tree to the parts that will be displayed. Once the limit is reached, only the first
+ * item of a list and only the left operand of an operator are kept.
  * @param taken Counts the items and operands kept so far.
  */
 function abridged(part: unknown, taken: { items: number }): unknown {
@@ -115,7 +115,7 @@ function abridged(part: unknown, taken: { items: number }): unknown {
   }
   const shown: Record<string, unknown> = { ...part };
   for (const [name, value] of Object.entries(part)) {
-    // Any other value is a position, a word or a number, and cannot be shortened.
+    // Any other value is a position, a word or a number, none of which can be shortened.
     if (typeof value === "object" && name !== "_location") shown[name] = abridged(value, taken);
   }
   return shown;

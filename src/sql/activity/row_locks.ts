@@ -2,9 +2,8 @@
  * Manages the rows that open transactions have locked with SELECT … FOR UPDATE and similar
  * statements.
  *
- * A lock never makes a statement wait. If two transactions lock the same row in conflicting
- * strengths, the second one fails or skips the row when it tries to lock it, even if neither of
- * them writes the row.
+ * A lock never makes a statement wait. If two transactions try to lock the same row in conflicting
+ * strengths, the second one fails or skips the row, even if neither of them writes to the row.
  *
  * - A lock identifies its row by the seq of the row version, so it ends when the row is changed.
  * - After its transaction has committed, a lock still applies to transactions with an older
@@ -89,7 +88,7 @@ export class RowLocks {
     return past !== undefined && isExcludedBy(past, strength, holder);
   }
 
-  /** Returns the strongest lock that a transaction has on a row, or undefined if it has none. */
+  /** Returns the strongest lock that a transaction has on a row; undefined if it has none. */
   strengthOf(seq: number, holder: LockHolder): LockStrength | undefined {
     return this.#open.get(seq)?.holders.get(holder);
   }
@@ -153,8 +152,8 @@ export class RowLocks {
       const { tableId } = lock;
       const past = this.#past.get(seq)?.strength ?? strength;
       const stronger = EXCLUDES[past].length > EXCLUDES[strength].length ? past : strength;
-      // The entry is deleted first, so that it moves to the end of the map: the lock now applies
-      // for longer.
+      // The entry is deleted first, so that it moves to the end of the map, because the lock now
+      // applies for longer.
       this.#past.delete(seq);
       this.#past.set(seq, { seq, tableId, strength: stronger, committedSeq, atMs });
     }
@@ -183,8 +182,8 @@ function isExcluded(
 }
 
 /**
- * Whether a committed transaction's lock excludes another transaction. It does if the other
- * transaction cannot see the changes of the committed one.
+ * Whether a committed transaction's lock prevents another transaction from locking the row. It
+ * does if the other transaction cannot see the changes of the committed one.
  */
 function isExcludedBy(
   { committedSeq, strength: held }: PastLock,

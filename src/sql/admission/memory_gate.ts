@@ -1,7 +1,7 @@
 /**
  * Implements a gate that statements on rows pass before they begin, and long responses before each
  * part. The gate is closed while the process has nearly used up its memory
- * (`base/memory_pressure.ts`). All other work continues, and frees its memory when it ends. A
+ * (`base/memory_pressure.ts`). Work in progress continues, and frees its memory when it ends. A
  * statement that waits too long is refused.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -9,10 +9,10 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { MemoryPressure } from "../../base/memory_pressure.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 
-/** How often a waiting statement checks whether the gate is open. */
+/** The interval, in milliseconds, at which a waiting statement checks whether the gate is open. */
 const LOOK_MS = 20;
 
-/** The longest that a statement, or a part of its response, may wait. */
+/** The longest that a statement, or a part of its response, may wait, in milliseconds. */
 const WAIT_MS_MAX = 10_000;
 
 export type GatePressure = Pick<MemoryPressure, "isTight" | "noteAllocated">;

@@ -4,9 +4,10 @@
  * limit. If no limit is configured, no object of this class exists, and nothing is counted.
  *
  * - An owner's usage is read from the tables once, in short ticks, before the owner's first write
- *   after startup. From then on, each commit adjusts the usage by the difference it makes.
- * - A check and its commit happen in the same tick of the event loop, so two commits of one owner
- *   can never use the same free space.
+ *   after startup. From then on, each commit adjusts the usage by the amount that it adds or
+ *   removes.
+ * - Each check happens in the same tick of the event loop as its commit, so two commits of one
+ *   owner can never use the same free space.
  * - Rows of STREAM tables expire, and files are swept, without a commit of their owner. If this
  *   may have freed space, a refused commit marks the usage as doubtful, the usage is read again,
  *   and the statement runs once more. The same happens if tables were altered or dropped, or if
@@ -23,13 +24,18 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { StorageGrowth, StorageMeter } from "../execute/context/storage_meter.ts";
 import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
 
-/** How many owners have their usage kept in memory. Each takes about 100 bytes. */
+/** The number of owners whose usage is kept in memory. Each takes up about 100 bytes. */
 const OWNERS_MAX = 65_536;
 
-/** How long a usage counts as current. After that, the actual usage may be smaller. */
+/**
+ * How long a usage counts as current, in milliseconds. After that, the actual usage may be
+ * smaller.
+ */
 const FRESH_MS = 1000;
 
-/** How often a waiting statement checks whether it has been ended. */
+/**
+ * The interval, in milliseconds, at which a waiting statement checks whether it has been ended.
+ */
 const LOOK_MS = 20;
 
 interface Usage {
@@ -57,7 +63,7 @@ interface Meanwhile {
   readonly tables: Map<number, number>;
   mayShrink: boolean;
   /**
-   * Whether files were added or removed. The list of files is not read in a single tick, so it is
+   * Whether files were added or removed. The file list is not read in a single tick, so it is
    * unknown whether the usage already includes this change.
    */
   hasFiles: boolean;
@@ -73,7 +79,7 @@ export interface StorageQuotaOptions {
 export class StorageQuota implements StorageMeter {
   readonly bytesMax: number;
   readonly #deps: StorageQuotaOptions;
-  /** The usage of each owner; the least recently written owner comes first. */
+  /** The usage of each owner, ordered by last write, oldest first. */
   readonly #usages = new Map<number, Usage>();
   /** The measurements in progress, keyed by owner. Writers wait for them. */
   readonly #running = new Map<number, Promise<void>>();
@@ -148,8 +154,8 @@ export class StorageQuota implements StorageMeter {
     const doubt = (): void => {
       for (const { owner } of growths) this.#usages.delete(owner);
     };
-    // The error reaches the writer. Here it only makes the usage doubtful, so that it is read
-    // again.
+    // The error is reported to the writer. Here, it only makes the usage doubtful, so that it is
+    // read again.
     this.#deps.store.durable(made.lastSeq).then(undefined, doubt);
     return made;
   }
@@ -210,8 +216,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Whether the usage still fits the catalog: no table with rows of the owner has been altered or
-   * dropped since the usage was read.
+   * Whether the usage still agrees with the catalog: no table that contains rows of the owner has
+   * been altered or dropped since the usage was read.
    */
   #isSound(usage: Usage): boolean {
     const { catalog } = this.#deps;

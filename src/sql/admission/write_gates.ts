@@ -4,13 +4,16 @@
  *
  * A long-running statement outside a transaction is run again if other statements have changed its
  * rows in the meantime. Before its last attempt, it closes the gates of its tables, so that no new
- * conflict can arise. Another long-running statement that began earlier does not check the gate
- * again and may still commit first; the statement that closed the gate then fails.
+ * conflict can arise. However, another long-running statement that began earlier does not check
+ * the gate again and may still commit first. In that case, the statement that closed the gate
+ * fails.
  */
 import type { Clock } from "../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 
-/** How often a waiting statement checks whether it has been ended. */
+/**
+ * The interval, in milliseconds, at which a waiting statement checks whether it has been ended.
+ */
 const LOOK_MS = 20;
 
 export class WriteGates {
@@ -27,8 +30,8 @@ export class WriteGates {
   }
 
   /**
-   * Waits until none of the gates is closed. If all are open already, the caller continues within
-   * the same tick.
+   * Waits until none of the gates is closed. If all of them are already open, the caller continues
+   * within the same tick.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */

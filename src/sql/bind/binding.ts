@@ -1,6 +1,6 @@
 /**
- * The state that all files of the binder share: the slots of the statement, the ids of columns,
- * and the context of an expression.
+ * Defines the state that all files of the binder share: the slots of the statement, the ids of
+ * columns, and the context of an expression.
  */
 
 import { counted } from "../../base/counted.ts";
@@ -46,8 +46,8 @@ import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
 /**
- * The maximum number of characters of SQL that the binder may bind again, counting each
- * repetition.
+ * The maximum number of characters of SQL that the binder may bind again, where each repetition
+ * counts.
  */
 const BOUND_AGAIN_MAX = 131_072;
 
@@ -56,7 +56,7 @@ const BOUND_AGAIN_COST = 100;
 
 /** Statistics that the binder may use to choose a plan. */
 export interface TableStatistics {
-  /** Returns the number of rows in a table, or 0 if no plan may depend on it. */
+  /** Returns the number of rows in a table; 0 if no plan may depend on it. */
   rowsOf(table: TableEntry): number;
   /** Returns the estimated number of distinct values in a column; undefined if unknown. */
   distinctOf(table: TableEntry, columnId: number): number | undefined;
@@ -89,8 +89,8 @@ const PARTS_PER_LOOK = 256;
 const PARTS_PER_TICK = 2048;
 
 /**
- * The least memory that a single node of a statement takes in its bound, planned and compiled
- * forms together.
+ * The minimum memory that a single node of a statement takes up in its bound, planned and compiled
+ * forms together, in bytes.
  */
 const BYTES_PER_PART = 512;
 
@@ -101,7 +101,7 @@ export class StatementBinding {
    */
   readonly parameterTypes: readonly DataType[];
   readonly requirements: Requirement[] = [];
-  /** The tables that the statement reads as of an earlier moment. */
+  /** The tables that the statement reads as of an earlier point in time. */
   readonly pastReads: PastRead[] = [];
   /** The numbers of the parameters that the statement uses. */
   readonly usedParameters: Set<number> = new Set<number>();
@@ -121,11 +121,14 @@ export class StatementBinding {
   >();
   /** The number of views that have been expanded in the statement. */
   viewCount = 0;
-  /** How many levels deep the WITH entries and views of the current query read one another. */
+  /**
+   * The number of levels through which the WITH entries and views of the current query read one
+   * another.
+   */
   towerHeight = 0;
   /**
-   * For each relation on the nullable side of an outer join: the column that shows whether the
-   * join found a row. Only relations that need such a column have an entry.
+   * For each relation on the nullable side of an outer join, the column that shows whether the
+   * join found a row. Relations that need no such column have no entry.
    */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
@@ -163,7 +166,7 @@ export class StatementBinding {
     this.#watch?.(this.#partCount * BYTES_PER_PART);
   }
 
-  /** Marks a pause in which other requests may run before the next part is bound. */
+  /** Marks a pause, in which other requests may run, before the next part is bound. */
   endStep(): void {
     this.#partsBefore = this.#partCount;
   }
@@ -207,7 +210,8 @@ export class StatementBinding {
   }
 
   /**
-   * Binds a named query. Returns it together with how many levels of named queries it reads.
+   * Binds a named query. Returns it, together with the number of levels of named queries that it
+   * reads.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -253,8 +257,8 @@ export class StatementBinding {
   }
 
   /**
-   * Binds part of a function's body. If a required right is missing, the error names the function
-   * that the statement calls, because the caller may not see the names inside its body.
+   * Binds part of a function's body. If the caller lacks a required right, the error names the
+   * function that the statement calls, because the caller may not see the names inside its body.
    */
   within<Bound>(routine: string, bind: () => Bound): Bound {
     const { requirements } = this;
@@ -269,7 +273,7 @@ export class StatementBinding {
 
   /**
    * Refuses functions that wait, such as sleep, in a statement that changes rows. Other statements
-   * would have to wait for the change, and the change may have to run again.
+   * would have to wait for the change, which, moreover, may have to run again.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -396,8 +400,8 @@ export interface AggregateSink {
   /** The aggregate calls found so far, indexed so that equal calls are found again. */
   readonly known: EquivalenceClasses<BoundAggregate>;
   /**
-   * The GROUPING calls of the block. Such a call makes the block a grouping block even without
-   * aggregates.
+   * The GROUPING calls of the block. Such a call makes the block a grouping block even if it has
+   * no aggregates.
    */
   readonly groupings: { readonly args: readonly BoundExpression[]; readonly start: number }[];
 }
@@ -411,7 +415,7 @@ export interface WindowSink {
   /** The window calls found so far, indexed so that equal calls are found again. */
   readonly known: EquivalenceClasses<BoundWindowCall>;
   /**
-   * The windows over which the calls run. Calls over the same rows in the same order share a
+   * The windows over which the calls run. Calls that read the same rows in the same order share a
    * window.
    */
   readonly orders: BoundWindow[];
@@ -422,7 +426,7 @@ export interface WindowSink {
 
 export interface NamedWindow {
   readonly window: BoundWindow;
-  /** Whether the window definition has a frame. If it has, no other window can extend it. */
+  /** Whether the window definition has a frame. If so, other windows cannot extend it. */
   readonly hasFrame: boolean;
 }
 
@@ -465,13 +469,11 @@ export interface ExpressionContext {
 
 /** How names refer to the variables of a program. */
 export interface VariableNames {
-  /** How to read a name that is both a variable and a column. */
+  /** How to resolve a name that is both a variable and a column. */
   readonly conflict: "column" | "error" | "variable";
   /** Returns the variable, or the field of a variable, to which a name refers in a context. */
   readonly named: (ref: ExprRef, outer: Correlation | undefined) => BoundExpression | undefined;
-  /**
-   * Returns the error for a name that begins with the name of a variable but refers to nothing.
-   */
+  /** Returns the error for a name that begins with a variable's name but cannot be resolved. */
   readonly faultOf: (ref: ExprRef, outer: Correlation | undefined) => DatabaseError | undefined;
 }
 
@@ -491,7 +493,7 @@ export interface CallableRoutine {
   readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;
   /** Set if the body of the function is a program. */
   readonly program?: FunctionEntry | undefined;
-  /** Records that the statement calls the program, and that it needs the right to do so. */
+  /** Records that the statement calls the program and needs the right to do so. */
   readonly enter?: (node: AstNode) => void;
 }
 

@@ -36,7 +36,7 @@ export type Requirement =
       readonly routine?: string;
     }
   /**
-   * The right to read or write the rows permitted by these policies, or all rows of the table if
+   * The right to read or write the rows that these policies permit, or all rows of the table if
    * `policies` is undefined.
    */
   | {
@@ -46,9 +46,7 @@ export type Requirement =
       /** The user to whom the policies apply; absent if it is the caller. */
       readonly viewOwner?: ViewOwner | undefined;
     }
-  /**
-   * A policy reads the table with the rights of the policy's owner, so the caller needs no right.
-   */
+  /** A policy reads the table with the rights of the policy's owner, so the caller needs none. */
   | { readonly action: "policy-read"; readonly table: TableEntry }
   /** The right to read the view itself, in addition to the rights required by the view's query. */
   | {
@@ -88,7 +86,8 @@ export interface PastRead {
   /** The seq or the time as of which the table is read. The expression reads no columns. */
   readonly moment: BoundExpression;
   /**
-   * Whether the seq may lie in the middle of a commit. It may if it is a position among changes.
+   * Whether the seq may lie in the middle of a commit. This is the case if it is a position among
+   * changes.
    */
   readonly isExact?: boolean;
 }
@@ -160,7 +159,7 @@ export type BoundRelation =
   | {
       /**
        * The result of a recursive query: the rows of `first`, followed by the rows that `next`
-       * derives from the rows of the previous step, until a step yields none.
+       * derives from the rows of the previous step, until a step yields no rows.
        */
       readonly kind: "recursive";
       readonly recursion: BoundRecursion;
@@ -200,8 +199,8 @@ export interface BoundTableFunction {
   readonly name: string;
   readonly args: readonly BoundExpression[];
   /**
-   * Whether the function is called even if an argument is NULL. If not, such a call yields no
-   * rows.
+   * Whether the function is called even if an argument is NULL. Otherwise, a call with a NULL
+   * argument yields no rows.
    */
   readonly seesNull: boolean;
   /** How many columns the result has. */
@@ -271,7 +270,7 @@ export interface SystemCall {
   readonly userId: string;
   readonly role: Role;
   /**
-   * Whether the call runs inside EXECUTE AS. There, the caller does not have the rights of a
+   * Whether the call runs inside EXECUTE AS. If so, the caller does not have the rights of a
    * namespace owner.
    */
   readonly isImpersonated: boolean;
@@ -290,21 +289,21 @@ export type BoundFrom =
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
       /**
-       * For a full join: the columns merged by USING or NATURAL. Each takes its value from
+       * Set for a full join: the columns merged by USING or NATURAL. Each takes its value from
        * whichever side has a row.
        */
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
-      /** For LATERAL: the values that the right side reads from each left row. */
+      /** Set for LATERAL: the values that the right side reads from each left row. */
       readonly outerReferences?: readonly OuterReference[] | undefined;
       /**
-       * For LATERAL: an equivalent of the right side that computes its rows from groups, once for
-       * all rows of the left side. It has the same columns as the right side and no outer
+       * Set for LATERAL: an equivalent of the right side that computes its rows as groups, once
+       * for all rows of the left side. It has the same columns as the right side and no outer
        * references.
        */
       readonly asGroups?: JoinedGroups | undefined;
       /**
-       * Set if the right side only computes expressions over columns of the left side. Such joins
-       * occur only in plans.
+       * Set if the right side only computes expressions over columns of the left side. Only plans
+       * contain such joins.
        */
       readonly isBeside?: true;
     };
@@ -326,8 +325,8 @@ export interface BoundOutput {
 
 export interface GroupingSets {
   /**
-   * For each set, the positions in `groupBy` of its expressions. In the rows of a set, all other
-   * grouping expressions are NULL.
+   * The positions in `groupBy` of each set's expressions. In the rows of a set, all other grouping
+   * expressions are NULL.
    */
   readonly sets: readonly (readonly number[])[];
   /** The column with the index of the set to which a row belongs. */
@@ -340,7 +339,7 @@ export interface BoundSelect {
   readonly where: BoundExpression | undefined;
   /** Grouping expressions, with the columns through which later clauses read them. */
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
-  /** For GROUPING SETS, ROLLUP and CUBE: the rows are grouped once for each set. */
+  /** Set for GROUPING SETS, ROLLUP and CUBE: the rows are grouped once for each set. */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
   /**

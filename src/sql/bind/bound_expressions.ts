@@ -1,8 +1,8 @@
 /**
  * Defines bound expressions: computations on values, queries within them, aggregates and windows.
  *
- * In a bound tree, slots replace the lifted literals and the caller's identity. They are filled at
- * each execution, so a single bound tree serves every caller and all literals.
+ * In a bound tree, slots replace the lifted literals and the caller's identity. The slots are
+ * filled at each execution, so a single bound tree serves every caller and all literals.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -20,8 +20,8 @@ export interface BoundColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The stored column from which this column is read. It is used for pushdown, dependency tracking
-   * and the flags of result columns.
+   * The stored column from which this column is read. It is needed for pushdown, for dependency
+   * tracking and for the flags of result columns.
    */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
@@ -66,8 +66,8 @@ export interface BoundConstant {
 }
 
 /**
- * The arguments of a ROW call before their literals were given default types. They are valid only
- * as long as the call still has the arguments in `args`.
+ * The arguments of a ROW call before its literals were given default types. They are valid only as
+ * long as the call still has the arguments in `args`.
  */
 export interface RowAsWritten {
   readonly args: readonly BoundExpression[];
@@ -100,13 +100,16 @@ export type BoundExpression =
        */
       readonly isNumericIdentity: boolean;
       /**
-       * For a cast that only moves the decimal point: the factor by which to multiply integers.
-       * The multiplication cannot fail.
+       * Set for a cast that only moves the decimal point: the factor by which to multiply
+       * integers. The multiplication cannot fail.
        */
       readonly factor?: number | undefined;
       /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
-      /** If a change writes the value: the column that error messages about the value name. */
+      /**
+       * The column that error messages about the value name; set if the value is written by a
+       * change.
+       */
       readonly cell?: CellPlace;
     }
   | {
@@ -127,13 +130,13 @@ export type BoundExpression =
       /** Evaluates a whole column; absent if the function does not support this. */
       readonly evaluateVector?: VectorFunction | undefined;
       /**
-       * For LIKE: whether the operator is NOT LIKE. The loop over undecoded text is in
+       * Set for LIKE: whether the operator is NOT LIKE. The loop over undecoded text is in
        * `sql/execute/kernels/like_bytes.ts`.
        */
       readonly like?: { readonly isNegated: boolean } | undefined;
       /** The program that the call runs; undefined for a built-in function. */
       readonly program?: CalledProgram;
-      /** For ROW(…): the values before their untyped literals were given default types. */
+      /** Set for ROW(…): the values before their untyped literals were given default types. */
       readonly row?: RowAsWritten;
     }
   | {
@@ -191,7 +194,7 @@ export type BoundExpression =
       readonly kind: "subquery";
       readonly type: DataType;
       readonly subquery: BoundSubquery;
-      /** For IN, ANY and ALL: the operands to be compared with the rows. */
+      /** The operands to be compared with the rows; set for IN, ANY and ALL. */
       readonly operands: readonly BoundExpression[];
       /**
        * The values that the query reads from the enclosing row, in the order of its outer
@@ -253,7 +256,7 @@ export interface OuterReference {
 
 /**
  * A query in an expression. Within one run, its result depends only on the values of its outer
- * references, so it is computed once per combination of these values.
+ * references, so it is computed once for each combination of these values.
  */
 export interface BoundSubquery {
   readonly form: SubqueryForm;
@@ -281,7 +284,10 @@ export interface WrittenQuery {
    * The scope in which the query's names are resolved. Each enclosing block has one scope object.
    */
   readonly scope: object;
-  /** The index of the requested output column, if the query's columns become separate values. */
+  /**
+   * Set if each column of the query becomes a separate value: the index of the column that this
+   * value comes from.
+   */
   readonly column: number;
 }
 
@@ -295,8 +301,8 @@ export type SubqueryForm =
       readonly kind: "any" | "all";
       readonly operator: string;
       /**
-       * Compare each operand with the corresponding column. Each function is passed the operand
-       * and the column's value.
+       * The functions that compare each operand with the corresponding column. Each is passed the
+       * operand and the column's value.
        */
       readonly evaluates: readonly RowFunction[];
       /** The types in which each operand and its column are compared. */
@@ -304,13 +310,11 @@ export type SubqueryForm =
     };
 
 /**
- * A query that its outer references restrict only through equalities, with these conditions
- * removed. It is read once for all values of the outer references.
+ * An equivalent of a query that its outer references restrict only through equalities. These
+ * conditions are removed, and the query is read once for all values of the outer references.
  */
 export interface KeyedQuery {
-  /**
-   * The query with its original outputs first, followed by the values that the keys must equal.
-   */
+  /** The query with its original outputs, followed by the values that must equal the keys. */
   readonly query: BoundSelect;
   /** The key expressions of a subquery. They read only outer references. */
   readonly keys: readonly BoundExpression[];
@@ -319,7 +323,7 @@ export interface KeyedQuery {
   readonly offset: BoundExpression | undefined;
   /**
    * The query that provides the result for a key without rows. It is needed because an aggregate
-   * yields a row even then.
+   * yields a row even in that case.
    */
   readonly withoutRows: BoundSelect | undefined;
 }
@@ -367,7 +371,7 @@ export interface BoundWindowCall {
   readonly window: BoundWindow;
 }
 
-/** The order in which a window call reads rows, and the frame that it sees from each row. */
+/** The order in which a window call reads rows, and the frame of each row. */
 export interface BoundWindow {
   readonly partitionBy: readonly BoundExpression[];
   readonly orderBy: readonly BoundSort[];
@@ -389,11 +393,11 @@ export interface BoundFrameBound {
     | "following"
     | "unbounded following";
   /**
-   * For a frame bound with an offset: an expression without columns that is evaluated once per
-   * run.
+   * The offset of a frame bound, as an expression without columns that is evaluated once per run;
+   * undefined if the bound has no offset.
    */
   readonly offset: BoundExpression | undefined;
-  /** For RANGE with an offset: the ordering value, and how far the frame extends from it. */
+  /** Set for RANGE with an offset: the ordering value, and how far the frame extends from it. */
   readonly reach: BoundReach | undefined;
 }
 
@@ -402,7 +406,7 @@ export interface BoundReach {
    * The ordering value, converted to the type that `step` returns, so that both can be compared.
    */
   readonly key: BoundExpression;
-  /** Moves a non-NULL value by the offset, in the direction of the bound. */
+  /** Moves a non-NULL value by the offset in the direction of the bound. */
   readonly step: (key: Value, offset: Value) => Value;
   readonly isNegative: (offset: Value) => boolean;
 }

@@ -3,7 +3,8 @@
  *
  * A cast knows neither the column nor the row, because one plan serves all literals. Both are
  * added when the error is caught, so that nothing has to be stored in advance.
- * `sql/request/faulty_cell.ts` finds the position of the value in the SQL in the same way.
+ * `sql/request/faulty_cell.ts` likewise finds the position of the value in the SQL only after an
+ * error.
  */
 import { DatabaseError, detailsOf, type ErrorCode } from "../../base/errors.ts";
 
@@ -13,7 +14,7 @@ export interface CellPlace {
   readonly source: ValuesCell | "set" | "query";
 }
 
-/** A cell of a VALUES list. Rows and columns count from 0. */
+/** A cell of a VALUES list. Row and column numbers start at 0. */
 interface ValuesCell {
   readonly rowIndex: number;
   readonly columnIndex: number;
@@ -47,7 +48,7 @@ const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
 ]);
 
-/** Whether the error was caused by a value and does not name a column yet. */
+/** Whether the error was caused by a value but does not yet name a column. */
 export function isFaultOfValue(error: unknown): error is DatabaseError {
   if (!(error instanceof DatabaseError) || error instanceof CellError) return false;
   return error.position === undefined && FAULTS_OF_VALUES.has(error.code);

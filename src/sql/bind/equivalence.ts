@@ -1,6 +1,6 @@
 /**
  * Finds equal expressions among many. A query may have thousands of outputs, groups and calls, all
- * bound in one tick, so comparing each with all others could take seconds.
+ * bound in one tick, so comparing each expression with all others could take seconds.
  *
  * Each item has a form, which is a string. Equal items have equal forms, so only items with equal
  * forms need to be compared.
@@ -9,7 +9,10 @@ import type { DataType, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 import { childrenOf, sameExpression } from "./walk.ts";
 
-/** A string's hash covers its length and at most this many leading characters. */
+/**
+ * The maximum number of leading characters that a string's hash covers, in addition to the
+ * string's length.
+ */
 const HASHED_CHARS = 64;
 
 export interface EquivalenceOptions<Thing> {
@@ -37,7 +40,7 @@ export class EquivalenceClasses<Thing> {
     else those.push(thing);
   }
 
-  /** Returns the item added first among those equal to `thing`; undefined if there is none. */
+  /** Returns the earliest item that equals `thing`; undefined if there is none. */
   find(thing: Thing): Thing | undefined {
     if (this.#byForm === undefined) return undefined;
     const { areEquivalent: areAlike, formOf } = this.#options;
@@ -45,7 +48,10 @@ export class EquivalenceClasses<Thing> {
   }
 }
 
-/** Up to this many items are compared one by one, which is cheaper than computing forms. */
+/**
+ * The maximum number of items compared one by one. For so few, this is cheaper than computing
+ * forms.
+ */
 const COMPARED_MAX = 8;
 
 interface Placed {
@@ -96,7 +102,10 @@ function isSame(left: BoundExpression, right: BoundExpression): boolean {
   return left === right || sameExpression(left, right);
 }
 
-/** Returns a string. Lists with pairwise equal expressions have equal strings. */
+/**
+ * Returns a string for a list of expressions. Lists with pairwise equal expressions have equal
+ * strings.
+ */
 export function formOfList(expressions: readonly (BoundExpression | undefined)[]): string {
   return expressions.map((each) => (each === undefined ? "" : hashOf(each))).join(",");
 }
@@ -148,7 +157,10 @@ function nameOf(expression: BoundExpression): string {
   }
 }
 
-/** The hash of an IN list covers the list's length and at most this many of its constants. */
+/**
+ * The maximum number of constants that the hash of an IN list covers, in addition to the list's
+ * length.
+ */
 const HASHED_CONSTANTS = 8;
 
 function nameOfList({
@@ -160,7 +172,8 @@ function nameOfList({
 }
 
 /**
- * Returns a string for a value; empty if the value's type has equal values with different strings.
+ * Returns a string for a value. If the type has equal values with different strings, returns an
+ * empty string.
  */
 function nameOfValue(value: Value, { kind }: DataType): string {
   if (typeof value === "string") return kind === "text" || kind === "unknown" ? value : "";

@@ -1,10 +1,12 @@
 /**
  * Lists PostgreSQL functions that belong to features Tidemark leaves out. A call to such a
- * function is refused with the name of the missing feature rather than as an unknown function.
+ * function is refused with an error that names the missing feature instead of reporting an unknown
+ * function.
  */
 
 /**
- * Returns why a function does not exist here; undefined if its name belongs to no omitted feature.
+ * Returns why a function does not exist here; undefined if it does not belong to an omitted
+ * feature.
  */
 export function omittedFeatureOf(name: string): string | undefined {
   return OMITTED.find(([names]) => names.test(name))?.[1];

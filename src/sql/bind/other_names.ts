@@ -1,6 +1,6 @@
 /**
- * Lists functions and types of other database systems, each with its equivalent here or an example
- * of one.
+ * Lists functions and types of other database systems, each with its equivalent in Tidemark or an
+ * example of one.
  */
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Defines which rows a statement may read and change in the tables to which it refers: the
- * policies that decide about these rows, and the source of the tables that policies read.
+ * policies that control access to these rows, and the lookup of the tables that policies read.
  *
  * Every query is bound with {@linkcode RowRights}, so no table can be read without such a
  * decision.
@@ -19,7 +19,10 @@ export interface RowRights {
    * owner's rights.
    */
   readonly viewOwner?: ViewOwner | undefined;
-  /** Returns the policies that permit rows of a table; undefined if every row is permitted. */
+  /**
+   * Returns the policies that control access to the rows of a table; undefined if every row is
+   * permitted.
+   */
   policiesFor(table: TableEntry): readonly PolicyEntry[] | undefined;
   /** Returns a table that a policy reads; undefined if it no longer exists. */
   tableById(tableId: number): TableEntry | undefined;
@@ -44,7 +47,7 @@ export interface RowDecisions {
   readonly tableById: (tableId: number) => TableEntry | undefined;
 }
 
-/** Returns the rights of a caller who needs the right to each table. */
+/** Returns the rights of a caller who needs a right to each table. */
 export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
   const within = (viewOwner: ViewOwner | undefined): RowRights => ({
     needsRight: true,

@@ -33,8 +33,8 @@ export interface ScopeRelation {
    */
   readonly systemColumns: readonly BoundColumn[];
   /**
-   * The value of a table function. The alias alone refers to it, unless there is a column of the
-   * same name.
+   * The value of a table function. The alias alone refers to this value, unless there is a column
+   * of the same name.
    */
   readonly value?: BoundColumn | undefined;
   /** The place of the relation in FROM; absent if it is not part of FROM. */
@@ -46,7 +46,8 @@ export interface ScopeRelation {
 }
 
 /**
- * Up to this many columns are searched one by one. Longer lists are indexed at the first lookup.
+ * The maximum number of columns that are searched one by one. A longer list is indexed at the
+ * first lookup.
  */
 const SEARCHED_COLUMNS_MAX = 32;
 
@@ -166,7 +167,7 @@ export class Scope {
   }
 
   /**
-   * Returns a scope with the same names, for the clauses of a query with the given select list.
+   * Returns a scope with the same names for the clauses of a query that has the given select list.
    */
   beside(selected: readonly SelectedColumn[] | undefined): Scope {
     return new Scope(this.relations, this.visible, selected);

@@ -1,13 +1,13 @@
 /**
  * Finds numbers that a statement stores in timestamp columns. A number stored as a TIMESTAMP
- * counts microseconds, but the clocks of many languages count milliseconds or seconds. Their
+ * counts microseconds, but the clocks of many languages count milliseconds or seconds. Such
  * numbers become timestamps shortly after 1970. The response to such a statement contains a notice
  * with the timestamp that was stored.
  */
 import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";
 
-/** A number in the SQL or in a parameter that a timestamp column stores unconverted. */
+/** A number, in the SQL or in a parameter, that is stored unconverted in a timestamp column. */
 export interface StoredNumber {
   readonly column: string;
   /** The slot that contains the value when the statement runs; undefined for a constant. */
@@ -16,7 +16,7 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/** A unit in which clocks count, and the range of numbers that are probably meant in it. */
+/** A unit in which clocks count, and the range of numbers that are probably in this unit. */
 interface ClockUnit {
   readonly name: string;
   readonly min: number;

@@ -1,4 +1,4 @@
-/** Analyses bound expressions for the binder, planner and compiler. */
+/** Analyses bound expressions for the binder, the planner and the compiler. */
 import { type DataType, isInteger, isTimeWord, sameType, textFromValue } from "../../types/mod.ts";
 import { sameTree } from "../parse/ast/tree_parts.ts";
 import type { BoundExpression, BoundSort, BoundSubquery } from "./bound_expressions.ts";
@@ -70,7 +70,7 @@ export function someChild(
     case "not":
     case "is":
       return test(expression.operand, given);
-    // The two operands of the most frequent expressions are tested without creating a list.
+    // For the most frequent expressions, the two operands are tested without creating a list.
     case "compare":
     case "arithmetic":
       return test(expression.left, given) || test(expression.right, given);
@@ -188,8 +188,8 @@ export function failsHere(expression: BoundExpression): boolean {
 }
 
 /**
- * Whether evaluating a value is certain to raise no error. If so, it may be evaluated even if no
- * row needs it.
+ * Whether evaluating a value is certain not to raise an error. If so, the value may be evaluated
+ * even if no row needs it.
  */
 export function isSure(value: BoundExpression): boolean {
   return isGiven(value) || (!mayFail(value) && !hasSubquery(value));
@@ -228,8 +228,8 @@ export function readsForEachRow(expression: BoundExpression): boolean {
 }
 
 /**
- * Evaluating a batch takes negligible time for up to this many operands, each of which has its own
- * loop.
+ * The maximum number of operands for which evaluating a batch takes negligible time, because each
+ * operand has its own loop.
  */
 const SMALL_OPERANDS_MAX = 64;
 
@@ -358,7 +358,7 @@ function formOf(expression: BoundExpression): unknown {
   }
 }
 
-/** Returns a string. Lists of equal constants have equal strings. */
+/** Returns a string for a list of constants. Equal lists have equal strings. */
 function constantsText({
   constants,
   operand: { type },
@@ -398,7 +398,8 @@ export function sameOptional(
 }
 
 /**
- * Whether an expression casts a literal such as 'now' to a time, which would differ at each write.
+ * Whether an expression casts a literal such as 'now' to a time. The value would be different at
+ * each write.
  */
 export function holdsTimeWord(expression: BoundExpression): boolean {
   if (expression.kind === "call" && expression.readsTimeWords === true) {

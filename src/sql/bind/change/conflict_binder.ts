@@ -24,8 +24,8 @@ import { asKeysOf, guardsFor, indexContext } from "./index_terms.ts";
 import { boundView, withValues } from "./view_target.ts";
 
 /**
- * The keys whose conflicts are handled: the primary key, a unique index, or all of them. Other
- * conflicts are errors.
+ * The keys whose conflicts are handled: the primary key, a unique index, or all of them. A
+ * conflict on any other key is an error.
  */
 export type ConflictTarget = "key" | "any" | IndexEntry;
 
@@ -100,8 +100,8 @@ export function bindConflict(
 }
 
 /**
- * Returns the columns of `excluded` under the names that the statement may use. For a view,
- * returns it with its computed columns bound twice: over the stored row and over the proposed row.
+ * Returns the columns of `excluded` under the names that the statement may use. For a view, the
+ * computed columns are bound twice: over the stored row and over the proposed row.
  */
 function proposedIn(
   { named, view }: Target,

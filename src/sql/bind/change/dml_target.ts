@@ -1,6 +1,6 @@
 /**
- * Binds what INSERT, UPDATE and DELETE have in common: the target table and the values for its
- * columns.
+ * Binds the parts that INSERT, UPDATE and DELETE have in common: the target table and the values
+ * for its columns.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -36,15 +36,15 @@ export interface DmlDeps extends SelectDeps {
   readonly requiresWhere: boolean;
 }
 
-/** The target table of a statement, as a relation. */
+/** The target table of a statement as a relation. */
 export interface Target {
   readonly table: TableEntry;
   readonly from: FromResult;
   /** The columns of the target table. */
   readonly columns: readonly BoundColumn[];
   /**
-   * The table with the column names that the statement may use: the table's own, or those of the
-   * view through which the statement writes. A view may show a column under several names.
+   * The table with the column names that the statement may use: its own column names, or those of
+   * the view through which the statement writes. A view may show a column under several names.
    */
   readonly named: TableEntry;
   /** The positions of the columns that an INSERT without a column list fills, in order. */
@@ -225,7 +225,7 @@ function assigned(
   return castTo(bound, { to: column.type, mode: "assignment", node });
 }
 
-/** Records a number that is stored unconverted in a timestamp column. */
+/** Records that a number is stored unconverted in a timestamp column. */
 export function noteNumber(
   value: BoundExpression,
   column: ColumnEntry,
@@ -254,7 +254,7 @@ export function generatedAlways(
 }
 
 /**
- * Binds SET. Setting a key column to itself is no change of the key.
+ * Binds SET. Setting a key column to itself does not count as changing the key.
  *
  * @param own.columns The columns with the row's current values.
  */
@@ -386,8 +386,8 @@ function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundE
 }
 
 /**
- * Returns the position of a column that may be assigned. In a table with files, the key columns
- * may not: the files of a row are listed under its primary key.
+ * Returns the position of a column that may be assigned. Key columns of a table with files may not
+ * be assigned, because the files of a row are listed under its primary key.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */

@@ -5,8 +5,8 @@
  *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the condition
  *
  * The literals of a statement are known only when it runs. Where the index has a constant and the
- * statement has such a literal, the comparison of the two becomes a **guard**: the index is used
- * only in runs in which the guard is true.
+ * statement has a literal, the comparison of the two becomes a **guard**: the index is used only
+ * in executions in which the guard is true.
  */
 import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
@@ -44,7 +44,7 @@ import {
 interface IndexTerms {
   /** The condition of a partial index, split at AND. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
-  /** The conditions that AND joins in the condition of a partial index. */
+  /** The conditions of a partial index, which AND connects. */
   readonly where: readonly BoundExpression[];
 }
 
@@ -123,7 +123,7 @@ export function guardsFor(
   return implied(conditions, termsIn(table, index).where);
 }
 
-/** Returns the conditions that are not already guaranteed by the condition of the index. */
+/** Returns the conditions that the condition of the index does not already guarantee. */
 export function withoutCondition(
   table: TableEntry,
   index: IndexEntry,
@@ -183,7 +183,8 @@ function implies(
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
   const guards = matched(given, wanted);
-  // A match under guards may be too narrow: `a > $1` may imply `a > 5` although $1 is not 5.
+  // A match that depends on guards may be too narrow: `a > $1` may imply `a > 5` although $1 is
+  // not 5.
   const ofBound = guards?.length === 0 ? undefined : impliesBound(given, wanted);
   const found = ofBound ?? guards;
   if (found !== undefined) return found;
@@ -274,8 +275,8 @@ function boundOf(condition: BoundExpression): Bound | undefined {
 }
 
 /**
- * Maps the operator of the implied comparison and the operator of the given one to the operator
- * that must hold between their bounds. For example, `a > 7` implies `a >= 5` because 7 >= 5.
+ * Maps the operators of the implied and the given comparison to the operator that must hold
+ * between their bounds. For example, `a > 7` implies `a >= 5` because 7 >= 5.
  */
 const STRONGER: Readonly<
   Record<string, Readonly<Partial<Record<ComparisonOperator, ComparisonOperator>>>>

@@ -63,7 +63,7 @@ export interface BoundMerge {
   readonly table: TableEntry;
   /**
    * Yields the declared columns and `_seq` of the target row, the index of the clause, the values
-   * of all clauses, and the columns carried for RETURNING. Without a target row, the target
+   * of all clauses, and the columns carried for RETURNING. If there is no target row, the target
    * columns are NULL.
    */
   readonly rows: BoundSelect;
@@ -274,7 +274,9 @@ function integer(value: number): BoundExpression {
   return { kind: "constant", type: INT, value };
 }
 
-/** Returns an expression that computes a value only for the rows to which its clause applies. */
+/**
+ * Returns an expression that computes a value only for rows to which the value's clause applies.
+ */
 function whenChosen(
   value: BoundExpression,
   index: number,
@@ -286,7 +288,8 @@ function whenChosen(
 }
 
 /**
- * Returns the changes of a clause. Columns that the clause leaves to their defaults are omitted.
+ * Returns the changes that a clause makes. Columns that the clause leaves at their defaults are
+ * omitted.
  */
 function bindAction(
   { action }: MergeClause,
@@ -370,7 +373,7 @@ function insertedCell(
 }
 
 /**
- * RETURNING * lists the source columns before the target columns, whereas the scope begins with
+ * RETURNING * lists the source columns before the target columns, although the scope begins with
  * the target.
  */
 function returnedFrom({ source, target }: Chosen): FromResult {

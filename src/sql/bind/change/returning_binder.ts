@@ -1,4 +1,4 @@
-/** Binds RETURNING, which produces a result for each row that a statement has written. */
+/** Binds RETURNING, which produces a result row for each row that a statement has written. */
 import type { SelectedColumn } from "../../parse/ast/ast.ts";
 import type { BoundOutput } from "../bound.ts";
 import type { BoundColumn } from "../bound_expressions.ts";
@@ -38,7 +38,7 @@ export function bindReturning(
   if (returning === undefined) return undefined;
   const selected = bindSelectedColumns(returning, {
     context: { ...placeIn(from, { clause: "RETURNING", deps }), mergeAction },
-    // The `*` of a WITH entry covers only the declared columns, as it does in a query.
+    // For a WITH entry, `*` covers only the declared columns, as it does in a query.
     withSystemColumns: deps.isOutermost,
   });
   const { view } = target;

@@ -35,7 +35,10 @@ export interface RowTest {
   readonly view?: string;
   /** Whether this view is a partition. */
   readonly isOfPartition?: boolean;
-  /** Whether the condition is also tested on proposed rows that ON CONFLICT does not insert. */
+  /**
+   * Whether the condition is also tested on proposed rows that ON CONFLICT prevents from being
+   * inserted.
+   */
   readonly isProposed?: boolean;
 }
 
@@ -48,10 +51,7 @@ export interface ParentTest {
   readonly condition: BoundExpression;
 }
 
-/**
- * The conditions that the rows of a change must meet. They are bound over the columns of the
- * table.
- */
+/** The conditions that rows written by a change must meet, bound over the columns of the table. */
 export interface BoundGuard {
   readonly table: TableEntry;
   /** The table's columns, in declared order. */
@@ -68,7 +68,7 @@ export interface BoundGuard {
   readonly parents: readonly ParentTest[];
 }
 
-/** How a statement changes rows, which determines the commands whose policies apply. */
+/** How a statement changes rows. This determines the commands whose policies apply. */
 export interface GuardedChange {
   readonly table: TableEntry;
   readonly node: AstNode;
@@ -127,7 +127,8 @@ export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | un
 }
 
 /**
- * Returns the conditions required by the WITH CHECK OPTION of a view and of the views below it.
+ * Returns the conditions that the WITH CHECK OPTION of a view, and of the views on which it is
+ * based, requires.
  */
 function viewTests(
   view: ViewRelation,
@@ -172,7 +173,7 @@ function namesOf({ table }: RuledTable, command: PolicyCommand, { rights }: DmlD
 }
 
 /**
- * The names of the two rows in the condition on a parent. Users cannot create tables with such
+ * The name of the referring row in the condition on a parent. Users cannot create tables with such
  * names.
  */
 const CHILD = "?child";

@@ -21,7 +21,7 @@ export type BoundChange = BoundInsert | BoundUpdate | BoundDelete | BoundMerge;
 
 /** A data-modifying statement in WITH. */
 export interface BoundPart {
-  /** Identifies the rows that the change returns to the parts that read them. */
+  /** Identifies the rows that the change returns, for the parts that read them. */
   readonly recursion: BoundRecursion;
   readonly change: BoundChange;
 }

@@ -1,8 +1,8 @@
 /**
  * Binds UPDATE and DELETE: the query that finds the rows to change, and their new values.
  *
- * The target table comes first in the query, next to the items of FROM or USING. Each of its rows
- * is changed only once, however many rows of those items it matches.
+ * The target table comes first in the query, beside the items of FROM or USING. Each of its rows
+ * is changed only once, however many rows of these items it matches.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";

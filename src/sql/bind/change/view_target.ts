@@ -4,9 +4,9 @@
  * table: no join, DISTINCT, GROUP BY, HAVING, LIMIT, set operation, WITH, aggregate or window
  * function.
  *
- * The view stands for its table: the statement finds only rows that meet the view's conditions,
- * and sees the view's columns. A column that the view computes can be read but not written. If the
- * view has WITH CHECK OPTION, the written rows must also meet its conditions.
+ * The view takes the place of its table: the statement finds only rows that meet the view's
+ * conditions, and sees only the view's columns. A column that the view computes can be read but
+ * not written. If the view has WITH CHECK OPTION, the written rows must also meet its conditions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -35,7 +35,7 @@ interface ViewPosition {
 /** The view that a change names as its target. */
 export interface WrittenView {
   readonly view: ViewRelation;
-  /** The table that contains the rows of the view. */
+  /** The table in which the rows of the view are stored. */
   readonly table: TableEntry;
 }
 
@@ -46,12 +46,13 @@ export interface ViewCondition {
   readonly condition: BoundExpression;
   /** Whether WITH CHECK OPTION applies to the condition. */
   readonly isChecked: boolean;
-  /** Whether the condition is the bound of a partition. */
+  /** Whether the condition is a partition's bound. */
   readonly isOfPartition: boolean;
 }
 
 /**
- * The bound form of a view in which every column is a table column or computed from table columns.
+ * The bound form of a view in which every column is either a table column or computed from table
+ * columns.
  */
 export interface ViewOverTable {
   /** The columns of the view. A column that is not computed keeps the id of the table's column. */
@@ -206,7 +207,7 @@ function blockOf(
   return { block, item };
 }
 
-/** Returns why a view with this query cannot be written; undefined if it can. */
+/** Returns the reason why a view with this query cannot be written to; undefined if it can. */
 function reasonAgainst(query: SelectStatement): string | undefined {
   if (query.type !== "select") return "it is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];

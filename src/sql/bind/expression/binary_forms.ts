@@ -55,8 +55,8 @@ export const MIRRORED: Readonly<Record<ComparisonOperator, ComparisonOperator>> 
 };
 
 /**
- * Returns the comparison for which an operator stands; undefined if it is not a comparison. `!=`
- * means `<>`.
+ * Returns the comparison that an operator denotes; undefined if the operator is not a comparison.
+ * `!=` means `<>`.
  */
 export function comparisonOf(op: string): ComparisonOperator | undefined {
   return COMPARISONS.get(op);
@@ -68,7 +68,7 @@ export interface BinaryOperands {
   readonly right: BoundExpression;
 }
 
-/** An operator's form that fits the operands, and the operands cast to its types. */
+/** The form of an operator that fits the operands, and the operands cast to the form's types. */
 export interface FormedOperands {
   readonly form: OperatorForm;
   readonly left: BoundExpression;
@@ -193,8 +193,8 @@ function isUntypedBeside(type: DataType, other: DataType): boolean {
 }
 
 /**
- * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. The
- * column on the DECIMAL side then keeps its fast comparison, its key lookups and its range checks.
+ * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. A column
+ * on the DECIMAL side then keeps its fast comparison, its key lookups and its range checks.
  */
 function isSteppedBeside(operand: BoundExpression, other: BoundExpression): boolean {
   if (operand.type.kind !== "numeric" || other.type.kind !== "decimal") return false;
@@ -217,7 +217,8 @@ function comparedLiteral(
 }
 
 /**
- * Returns the largest magnitude that doubles compute exactly; undefined if they cannot be exact.
+ * Returns the largest magnitude up to which doubles compute the result exactly; undefined if they
+ * cannot.
  */
 function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): number | undefined {
   const [left, right] = operands;
@@ -245,8 +246,8 @@ export function elementOf(type: DataType): DataType | undefined {
 }
 
 /**
- * Suggests the operator or the cast that the author probably meant, for operand types that the
- * operator does not accept.
+ * Suggests the operator or the cast that the author probably meant, if the operator does not
+ * accept the operand types.
  */
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
@@ -281,8 +282,9 @@ function hintOf({ left, op, right }: BinaryOperands): string {
  *     date <  moment   =   date <  the first day that begins at the moment or later
  *     date <= moment   =   date <= the day of the moment              (likewise >= and >)
  *
- * The column is then compared as stored: no row needs a conversion, and the column's bounds let a
- * scan skip row groups. `date < DATE '1994-01-01' + INTERVAL '1 year'` is such a comparison.
+ * The column is then compared in its stored form: no row needs to be converted, and the column's
+ * bounds allow a scan to skip row groups. `date < DATE '1994-01-01' + INTERVAL '1 year'` is such a
+ * comparison.
  *
  * @param mirrored The operator with both sides exchanged.
  */
@@ -326,7 +328,8 @@ function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpr
   return {
     kind: "call",
     type: DATE,
-    // The function's name reads like a cast, so that EXPLAIN still shows the original timestamp.
+    // The function has a name that reads like a cast, so that EXPLAIN still shows the original
+    // timestamp.
     name: isUpper ? "cast to the next day" : "cast to its day",
     args: [moment],
     evaluate: ([value = null]) => {

@@ -205,7 +205,7 @@ function noteRequirements(
   if (asks) requirements.push({ action: "take-id" });
 }
 
-/** The schema with which calls may qualify a PostgreSQL function, as pg_dump does. */
+/** The schema that may qualify a call to a PostgreSQL function. pg_dump writes it. */
 const SYSTEM_SCHEMA = "pg_catalog";
 
 /**
@@ -297,9 +297,9 @@ function bindNullif(
   other: BoundExpression,
   node: ExprCall,
 ): BoundExpression {
-  // A comparison with a DECIMAL may replace a NUMERIC or a literal with another value that merely
-  // compares the same way. Here the value is also the result, so both sides are compared as
-  // NUMERIC.
+  // In a comparison with a DECIMAL, a NUMERIC or a literal may be replaced by another value that
+  // gives the same comparison result. Here, the value is also the result of the call, so both
+  // sides are compared as NUMERIC.
   const isUnsized = value.type.kind === "numeric" || value.type.kind === "unknown";
   const isReplaced = isUnsized && other.type.kind === "decimal";
   const asCompared = (operand: BoundExpression): BoundExpression =>

@@ -79,7 +79,7 @@ export function castTo(
 }
 
 /**
- * Changes the collation of text or of text arrays. The values stay the same.
+ * Changes the collation of strings or string arrays. The values stay the same.
  *
  * @param type The type of the expression with the new collation.
  */
@@ -97,8 +97,8 @@ export function relabelled(expression: BoundExpression, type: DataType): BoundEx
 }
 
 /**
- * Casts each value of ROW(…) separately, so that a literal is read as the type of its field.
- * Returns undefined for any other expression.
+ * Casts each value of ROW(…) separately, so that a literal is read as its field's type. Returns
+ * undefined for any other expression.
  */
 function castRowValues(
   expression: BoundExpression,
@@ -150,7 +150,7 @@ export function castToInterval(
   expression: BoundExpression,
   { limit, node }: { limit: IntervalLimit; node: AstNode },
 ): BoundExpression {
-  // A number without a unit is taken as the type's last field only in a literal. Any other string
+  // Only in a literal is a number without a unit taken as the type's last field. Any other string
   // is first read as a plain interval.
   const isLiteral = expression.type.kind === "unknown";
   const operand = isLiteral
@@ -182,7 +182,7 @@ function sameValue(value: Value): Value {
 
 /**
  * Whether a cast depends on the current time. It does if it reads literals such as 'now' and
- * 'today', which mean the time of the statement.
+ * 'today', which refer to the time of the statement.
  */
 function dependsOnNow(from: DataType, to: DataType): boolean {
   if (isRangeType(to)) return dependsOnNow(from, to.bound);
@@ -230,8 +230,8 @@ export function noteLiteral(literal: BoundExpression, read: (value: Value) => Va
 }
 
 /**
- * Converts a constant; undefined if the conversion fails. The constant then keeps its cast, and
- * fails only when it is evaluated.
+ * Converts a constant; undefined if the conversion fails. In that case, the constant keeps its
+ * cast, which fails only when it is evaluated.
  */
 function tryConvert(
   value: Value,
@@ -241,15 +241,15 @@ function tryConvert(
   try {
     return convert(value);
   } catch (error) {
-    // Safe to ignore: the cast raises the same error again when the statement runs.
+    // Ignoring the error is safe: the cast raises the same error when the statement runs.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
 /**
- * Whether the cast only widens a number within the same representation. If so, the stored double
- * or int32 stays the same.
+ * Whether the cast only widens a number within the same representation, so that the stored double
+ * or int32 does not change.
  */
 function isNumericIdentity(from: DataType, to: DataType): boolean {
   if (isInteger(from)) {
@@ -307,7 +307,7 @@ export function castToCommonType(
  * Casts all expressions to the type in which they are compared. For example, a FLOAT and an
  * integer are compared as DOUBLE, which can represent both.
  *
- * @throws {DatabaseError} TYPE_MISMATCH if there is none.
+ * @throws {DatabaseError} TYPE_MISMATCH if there is no such type.
  */
 export function castToCompare(
   expressions: readonly BoundExpression[],
@@ -368,9 +368,9 @@ const FORMS: Readonly<Partial<Record<DataType["kind"], string>>> = {
 };
 
 /**
- * Returns a hint for numbers mixed with dates or times, which have no common type. Numbers do not
- * cast to dates or times, because their unit would be a guess. The hint shows what is accepted
- * instead.
+ * Returns a hint for numbers mixed with dates or times, which have no common type. Numbers cannot
+ * be cast to dates or times, because their unit would have to be guessed. The hint shows what is
+ * accepted instead.
  */
 function mixedTimesHint(types: readonly DataType[]): string | undefined {
   const number = types.find(isNumeric);

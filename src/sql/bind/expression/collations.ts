@@ -39,7 +39,8 @@ export function typeWithDerived(type: DataType, operands: readonly BoundExpressi
 }
 
 /**
- * Operators and functions that search strings for patterns or substrings by comparing characters.
+ * The operators and functions that search strings, character by character, for patterns or
+ * substrings.
  */
 const PATTERNS: ReadonlySet<string> = new Set([
   "~",
@@ -78,8 +79,8 @@ export function checkPattern(
 }
 
 /**
- * Returns text with the collation of the operands of a pattern operation; undefined if they have
- * none.
+ * Returns the text type with the collation of the operands of a pattern operation; undefined if
+ * the operands have none.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the collation is nondeterministic; TYPE_MISMATCH
  *   if the operands have different collations.

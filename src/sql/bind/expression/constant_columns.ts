@@ -1,6 +1,6 @@
 /**
  * Reads the values of a column of literals without creating a bound expression for each, because a
- * list of a hundred thousand literals is bound in one tick. Columns that mix different kinds of
+ * list of a hundred thousand literals is bound in one tick. Columns with different kinds of
  * literals are bound as ordinary expressions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -20,7 +20,10 @@ import { LiteralCell, type LiteralList } from "../../parse/ast/ast.ts";
 import { literalText } from "../../parse/text/literal_list.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
-/** An integer with at most this many digits always fits BIGINT, and is exact as a double. */
+/**
+ * The maximum number of digits for which an integer is certain to fit into a BIGINT and to be
+ * exact as a double.
+ */
 const DIGITS_MAX = 15;
 
 export interface LiteralColumn {
@@ -45,7 +48,7 @@ export function literalColumnOf(list: LiteralList, column: number): LiteralColum
       values.push(null);
     } else if (kind === LiteralCell.integer) {
       if ((ends[cell] ?? 0) - (starts[cell] ?? 0) > DIGITS_MAX) return undefined;
-      // Adding 0 turns -0, which is not an integer value, into 0.
+      // Adding 0 turns -0, which is not a valid integer value, into 0.
       const value = Number(literalText(list, cell)) + 0;
       if (!fitsInteger("int", value)) isWide = true;
       hasNumbers = true;
@@ -85,7 +88,7 @@ export function constantsOf(
   try {
     return values.map((value) => (value === null ? null : convert(value)));
   } catch (error) {
-    // Safe to ignore: the cast raises the same error again when the statement runs.
+    // Ignoring the error is safe: the cast raises the same error when the statement runs.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

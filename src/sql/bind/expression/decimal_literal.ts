@@ -2,10 +2,10 @@
  * Binds untyped literals compared with a DECIMAL, as in `price >= '9.995'` or `price = $1` with a
  * string, and numbers with a different scale from that of the DECIMAL.
  *
- * The literal gets exactly the type of the other side, so that the comparison can use its fast
- * form, its key and its ranges. The literal is not rounded. If it lies between two steps of the
- * scale, an ordering comparison uses the step that gives the same result, and an equality matches
- * no value.
+ * The literal gets exactly the type of the other side, so that the comparison can use the fast
+ * form, keys and ranges of that type. The literal is not rounded. If it lies between two steps of
+ * the scale, an ordering comparison uses the step that gives the same result, and an equality
+ * matches no value.
  */
 import {
   addWhole,
@@ -44,7 +44,7 @@ export function decimalLiteral(
 
 function comparedText(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
   const value = numericFromText(text);
-  // The string is not a number; the cast raises the error.
+  // The string is not a number, so the cast raises an error.
   if (value === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
   return comparedNumeric(value, operator, type);
 }

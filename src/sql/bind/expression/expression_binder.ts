@@ -240,7 +240,7 @@ function bindKeywordCall(expression: KeywordCall, context: ExpressionContext): B
   }
 }
 
-/** Binds `$n`. In the query of a function, it is an argument. */
+/** Binds `$n`. In the query of a function, `$n` is an argument. */
 function bindParameter(
   node: Extract<Expr, { type: "parameter" }>,
   { outer, statement }: ExpressionContext,
@@ -355,8 +355,8 @@ function bindCollate(
 /**
  * Binds `ARRAY[…]`.
  *
- * @param to The type to which the array is cast. Each element is cast to its element type, so that
- *   an untyped literal is read as that type.
+ * @param to The type to which the array is cast. Each element is cast to the element type, so that
+ *   an untyped literal is read as a value of that type.
  */
 function bindArray(
   list: ExprList,

@@ -1,8 +1,8 @@
 /**
  * Binds numbers compared with a FLOAT, as in `price = 0.1`.
  *
- * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: the DECIMAL then
- * equals a value that was stored from the same digits. Compared as DOUBLE, the two would never be
+ * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT. The DECIMAL then
+ * equals a FLOAT that was stored from the same digits. Compared as DOUBLE, the two would never be
  * equal. A numeric parameter is also compared as the nearest FLOAT, but any other DOUBLE keeps its
  * 64 bits.
  */
@@ -47,7 +47,7 @@ export function comparedWithElements(
 }
 
 /**
- * Returns the nearest FLOAT. A value out of range, or between 0 and the smallest FLOAT, is
+ * Returns the nearest FLOAT. A value that is out of range, or between 0 and the smallest FLOAT, is
  * returned unchanged.
  */
 function nearestFloat(value: Value): number {

@@ -65,7 +65,7 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["xml", XML],
 ]);
 
-/** Types that may be called as functions of a date and a time. */
+/** The types that may be called as functions with a date and a time as arguments. */
 const MOMENTS: ReadonlySet<string> = new Set(["timestamp", "timestamptz"]);
 
 /** Binds a call as a cast; undefined if the call is not one. */

@@ -3,7 +3,7 @@
  *
  * An integer in a request is BIGINT, however small it is, so that one plan can be used for every
  * value and results always have the same type. If no overload of a function accepts BIGINT, an
- * argument that is just a parameter is narrowed to INT, and its range is checked when the
+ * argument that consists of just a parameter is narrowed to INT, and its range is checked when the
  * statement runs.
  */
 import { type DataType, INT } from "../../../types/mod.ts";
@@ -11,8 +11,8 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { type CastTarget, castTo } from "./casts.ts";
 
 /**
- * Finds the form that accepts arguments of the given types. If there is none, the search is
- * repeated with integer parameters treated as INT.
+ * Finds the form that accepts arguments of the given types. If there is none, searches again,
+ * treating integer parameters as INT.
  *
  * @param find Returns the form for the given types; undefined if no form accepts them.
  */

@@ -174,8 +174,8 @@ const NO_VARIABLES =
   "@ is the absolute value of a number; a parameter is $1, and its value is in params";
 
 /**
- * Binds `@`, the absolute value operator. Some other servers write parameters as `@name`, so an
- * unknown column after `@` gets a hint about parameters.
+ * Binds `@`, the absolute value operator. Because some other servers write parameters as `@name`,
+ * the error for an unknown column after `@` contains a hint about parameters.
  */
 function bindAbsolute(
   { operand }: ExprUnary,

@@ -1,13 +1,13 @@
 /**
  * Binds calls to the functions that implement operators: `jsonb_exists(doc, 'a')` is `doc ? 'a'`,
- * and `int4pl(a, b)` is `a + b`. Applications call these functions where a driver would mistake
+ * and `int4pl(a, b)` is `a + b`. Applications call these functions if their driver would mistake
  * `?` for a placeholder.
  */
 import type { BinaryOperator, Expr, ExprCall } from "../../parse/ast/ast.ts";
 
 /**
- * An operator, and the types to which its operands are cast. An operand for which the type is
- * undefined keeps its own type.
+ * An operator, and the types to which its operands are cast. An operand whose type is undefined
+ * here keeps its own type.
  */
 interface OperatorCall {
   readonly op: BinaryOperator;
@@ -47,7 +47,7 @@ const OF_DOCUMENTS: readonly (readonly [name: string, op: BinaryOperator, right:
   ["jsonb_concat", "||", "jsonb"],
 ];
 
-/** Operators with a meaning that depends on the type of their right operand. */
+/** The operators whose meaning depends on the type of the right operand. */
 const OF_ARRAYS: readonly (readonly [name: string, op: BinaryOperator, left?: string])[] = [
   ["jsonb_exists_any", "?|", "jsonb"],
   ["jsonb_exists_all", "?&", "jsonb"],

@@ -12,7 +12,8 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { conjunctsOf, isSure, isVolatile, readsColumn } from "../walk.ts";
 
 /**
- * The minimum number of equalities to rewrite. Fewer can be compared one by one just as quickly.
+ * The minimum number of equalities to rewrite. Comparing fewer of them one by one is just as
+ * quick.
  */
 const EQUALITIES_MIN = 4;
 
@@ -21,7 +22,7 @@ interface Equality {
   readonly value: BoundExpression;
 }
 
-/** Equalities on one column that are compared in the same type. */
+/** Equalities on one column that are compared as the same type. */
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
@@ -29,7 +30,7 @@ interface EqualityGroup {
   readonly place: number;
 }
 
-/** Equalities on the same columns that are compared in the same types. */
+/** Equalities on the same columns that are compared as the same types. */
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
@@ -135,8 +136,8 @@ function equalityOf(condition: BoundExpression): Equality | undefined {
 }
 
 /**
- * Returns the id of the column that an expression reads, possibly cast to another type; undefined
- * for any other expression.
+ * Returns the id of the column that an expression reads, even if the column is cast to another
+ * type; undefined for any other expression.
  */
 function columnIdIn(expression: BoundExpression): number | undefined {
   if (expression.kind === "column") return expression.column.id;

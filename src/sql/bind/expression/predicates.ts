@@ -89,8 +89,8 @@ export function bindIn(
 }
 
 /**
- * Binds IN for types whose values only the operator `=` can compare. Sets of such values are not
- * possible.
+ * Binds IN for types whose values can be compared only with the operator `=`. Such values cannot
+ * form a set.
  */
 function tolerantIn(
   operand: BoundExpression,
@@ -212,7 +212,7 @@ export function bindLike(
 
 /**
  * Returns how ILIKE is evaluated under a collation whose language has its own rules for upper and
- * lower case; undefined if the collation has no influence.
+ * lower case; undefined if the collation makes no difference.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the collation is nondeterministic.
  */
@@ -265,7 +265,7 @@ export function bindQuantified(
   const array = bind(argument, context);
   // The elements of an untyped array get the type of the other side, without its precision and
   // scale. If the operator does not accept that type on both sides, the elements get the type that
-  // it expects beside the other side, such as TSQUERY beside TSVECTOR.
+  // the operator expects with the other side's type, such as TSQUERY with TSVECTOR.
   const isUntyped = array.type.kind === "unknown";
   const element = isUntyped ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =
@@ -349,8 +349,8 @@ function settled(type: DataType): DataType {
 }
 
 /**
- * Combines tests by three-valued logic: the first test with a deciding result determines the
- * outcome. If there is none, the outcome is unknown if any test was unknown.
+ * Combines tests by three-valued logic: a test with a deciding result determines the outcome. If
+ * there is none, the outcome is unknown if any test was unknown.
  */
 function quantified(
   value: Value,

@@ -1,4 +1,4 @@
-/** Compares rows field by field, by rewriting comparisons as conditions on the fields. */
+/** Binds comparisons of rows, rewriting them as conditions on the fields. */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { ORDERED_FIELDS_MAX } from "../../../base/limits.ts";
@@ -36,7 +36,7 @@ export function bindRowIn(
     }
     return rowEquals(left, item, context, bind);
   });
-  // The rewriting happens here rather than in the planner, because such a condition may also occur
+  // The rewriting happens here rather than in the planner, because such a condition can also occur
   // outside WHERE.
   const any = orToIn({ kind: "or", type: BOOLEAN, operands: alternatives });
   return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;

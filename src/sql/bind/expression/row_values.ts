@@ -134,8 +134,8 @@ function namedRow(
         name: relation.fieldNames?.[at] ?? column.name,
         value: columnValue(column),
       })),
-      // The columns of an aliased join come from several relations, so the join has no row that
-      // could be missing as a whole.
+      // The columns of an aliased join come from several relations, so there is no single row that
+      // could be missing.
       presence:
         relation.isOpen === true && relation.node !== undefined
           ? columnValue(presenceColumn(relation, statement))
@@ -169,8 +169,8 @@ function rowOfVariable(
 }
 
 /**
- * Returns a column of the relation that is NULL only where an outer join found no row. The column
- * is added if the relation has none.
+ * Returns a column of the relation that is NULL only where an outer join found no row. If the
+ * relation has no such column, one is added.
  */
 function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
   const node = defined(relation.node, "every relation of an outer join must have a FROM item");

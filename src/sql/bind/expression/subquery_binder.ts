@@ -33,7 +33,7 @@ import { arrayTypeOf } from "./types.ts";
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
 /**
- * A bound query before it is known how the expression uses it: as a value, as a row, or in EXISTS,
+ * A bound query whose use in the expression is not known yet: as a value, as a row, or in EXISTS,
  * IN, ANY or ALL.
  */
 export interface InnerQuery {
@@ -42,9 +42,12 @@ export interface InnerQuery {
   readonly context: ExpressionContext;
   /** The syntax node of the query or, for the query of a function, of the call. */
   readonly node: AstNode;
-  /** The index of the requested output column, if the query's columns become separate values. */
+  /**
+   * Set if each column of the query becomes a separate value: the index of the column that this
+   * value comes from.
+   */
   readonly column?: number;
-  /** The query as it was written; absent for the query of a function. */
+  /** The syntax tree of the query; absent for the query of a function. */
   readonly select?: SelectStatement;
 }
 
@@ -68,8 +71,8 @@ export function bindScalar(node: SelectStatement, context: ExpressionContext): B
 }
 
 /**
- * Returns the columns of a query of at most one row as separate values. They are NULL if the query
- * returns no row.
+ * Returns the columns of a query of at most one row as separate values, which are NULL if the
+ * query returns no row.
  */
 export function bindRowQuery(
   node: SelectStatement,
@@ -102,7 +105,7 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
   const [node] = call.args;
   const inner = bindInner(node as SelectStatement, context);
   const { query } = inner;
-  // EXISTS does not depend on the values in a row, unless the query removes duplicates or keeps
+  // EXISTS does not depend on the values in the rows, unless the query removes duplicates or keeps
   // ties.
   const isPlain = query.distinct === "none" && !query.withTies;
   const bare: BoundSelect = isPlain ? { ...query, outputs: [], orderBy: [] } : query;
@@ -177,7 +180,7 @@ export function bindQuantifiedQuery(
 }
 
 /**
- * Requires that the rows of a query can be kept in a set for lookups.
+ * Requires that the rows of a query can be stored in a set for lookups.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
 function requireMembers(type: DataType, node: Expr): void {
@@ -222,7 +225,7 @@ function withConverted(
   tests: readonly { readonly column: BoundColumn; readonly right: BoundExpression }[],
 ): BoundSelect {
   const { query } = inner;
-  // A cast below DISTINCT could make different rows equal, so it is applied above.
+  // A cast inside DISTINCT could make different rows equal, so it is applied outside.
   const isCast = tests.some(({ right }) => right.kind !== "column");
   const source =
     isCast && query.distinct !== "none" ? selectFromQuery(query, inner.context.statement) : query;
@@ -262,7 +265,7 @@ export function valueOf(
     outerTypes: outerReferences.list.map(({ value }) => value.type),
     keyed: isCorrelated && !isVolatile ? keyedForm(query, context.statement) : undefined,
     // An uncorrelated query is evaluated only once, because its result does not depend on the row.
-    // A function is evaluated once per row.
+    // By contrast, a function is evaluated once per row.
     isVolatile: isVolatile && (isCorrelated || select === undefined),
     position: node._location.start,
     written:

@@ -3,7 +3,7 @@
  * tree keep the resolved types, so that a reader thread, which has no catalog, can use the tree.
  *
  * Type names in a statement refer to types in the catalog. SQL stored with a table or view, such
- * as a DEFAULT, can refer only to the types of the columns, so resolving its names needs no
+ * as a DEFAULT, can refer only to types of the columns, so resolving the names in it requires no
  * catalog.
  */
 import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
@@ -66,7 +66,7 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
   };
 }
 
-/** The properties of a column that determine the types to which stored SQL can refer. */
+/** The properties of a column that determine which types stored SQL can refer to. */
 type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
 /** An enum type or row type defined with CREATE TYPE. */
@@ -79,8 +79,8 @@ function isNamedType(type: DataType): type is NamedType {
 }
 
 /**
- * Returns the defined types that occur in a type: the type itself, its element types and its field
- * types.
+ * Returns the defined types that are part of a type: the type itself, its element types and its
+ * field types.
  */
 function namedTypesIn(type: DataType): NamedType[] {
   if (type.kind === "array") return namedTypesIn(type.element);
@@ -88,7 +88,7 @@ function namedTypesIn(type: DataType): NamedType[] {
   return isNamedType(type) ? [type, ...inner] : inner;
 }
 
-/** Returns the collations defined with CREATE COLLATION that occur in a type. */
+/** Returns the collations defined with CREATE COLLATION that are part of a type. */
 function definedCollationsIn(type: DataType): DefinedCollation[] {
   if (type.kind === "array") return definedCollationsIn(type.element);
   if (type.kind === "row") return type.fields.flatMap((field) => definedCollationsIn(field.type));
@@ -100,7 +100,7 @@ function definedCollationsIn(type: DataType): DefinedCollation[] {
 
 type DefinedCollation = Exclude<Collation, { kind: "mixed" }> & { readonly typeId: number };
 
-/** Returns the ids of the defined types and collations that occur in a type. */
+/** Returns the ids of the defined types and collations that are part of a type. */
 export function typeIdsIn(type: DataType): number[] {
   const typeIds = namedTypesIn(type).map((each) =>
     each.kind === "enum" ? each.enumType.typeId : each.named.typeId,
@@ -114,8 +114,8 @@ export function parseStored(sql: string, columns: readonly TypedColumn[]): Expr 
 }
 
 /**
- * Resolves the type names in a tree, in place. Unknown names become unresolved, even if the tree
- * was bound earlier, when the types still existed.
+ * Resolves the type names in a tree, in place. Names that are now unknown become unresolved, even
+ * if they were resolved when the tree was bound earlier.
  */
 export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | undefined): Tree {
   if (find === undefined) return tree;

@@ -124,14 +124,14 @@ const TEXTS: ReadonlySet<string> = new Set([
   "nchar",
 ]);
 
-/** The names of the bit string types. True means that the length varies. */
+/** The names of the bit string types. The value is true if the length varies. */
 const BITS: ReadonlyMap<string, boolean> = new Map([
   ["bit", false],
   ["bit varying", true],
   ["varbit", true],
 ]);
 
-/** Column types that take their numbers from a sequence, keyed by name. */
+/** The column types that take their numbers from a sequence, keyed by name. */
 const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["smallserial", SMALLINT],
   ["serial2", SMALLINT],
@@ -190,8 +190,8 @@ function refuseArrayOfDomain(element: DataTypeDef): void {
 
 function builtInType(definition: BasicDataTypeDef): DataType {
   const { doubleQuoted, name } = definition;
-  // A quoted name is never an SQL keyword: "char" means PostgreSQL's one-byte type, which does not
-  // exist here.
+  // A quoted name is never an SQL keyword: "char" denotes PostgreSQL's one-byte type, which does
+  // not exist here.
   if (doubleQuoted === true && name === "char") throw unsupported(definition);
   const [first, second] = definition.config ?? [];
   const listed = listedType(definition);
@@ -216,7 +216,10 @@ function builtInType(definition: BasicDataTypeDef): DataType {
   }
 }
 
-/** Returns the type that a definition names; undefined if no list above contains the name. */
+/**
+ * Returns the type that a definition names; undefined if none of the lists above contains the
+ * name.
+ */
 function listedType(definition: BasicDataTypeDef): DataType | undefined {
   const { config: [first] = [], name } = definition;
   const simple = SIMPLE.get(name) ?? SERIALS.get(name);
@@ -238,8 +241,8 @@ function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefi
 }
 
 /**
- * Returns the element type of an array type that is written with an underscore, as in PostgreSQL:
- * `_int4`, `_text`.
+ * Returns the element type of an array type whose name begins with an underscore, as in
+ * PostgreSQL: `_int4`, `_text`.
  */
 function elementNamed(name: string): DataType | undefined {
   if (!name.startsWith("_")) return;
@@ -247,7 +250,7 @@ function elementNamed(name: string): DataType | undefined {
   return SIMPLE.get(element) ?? TIMES.get(element) ?? (element === "varchar" ? TEXT : undefined);
 }
 
-/** Types with special rules for the numbers in parentheses after the name. */
+/** The types with special rules for the numbers in parentheses after their names. */
 const SIZED: ReadonlySet<string> = new Set([
   "float",
   "decimal",

@@ -2,7 +2,8 @@
  * Converts untyped literals to the required type just before their statement runs. This includes
  * literals that no row would ever evaluate: `CASE WHEN true THEN 1 ELSE 'a' END` fails.
  *
- * Literals lifted out by the plan cache differ from run to run, so they are converted in each run.
+ * Literals lifted out by the plan cache differ between executions, so they are converted at each
+ * execution.
  */
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
@@ -33,7 +34,7 @@ export function readLiterals(
   }
 }
 
-/** Whether some constant cannot be converted. If so, every run of the statement fails. */
+/** Whether any constant cannot be converted. If so, every execution of the statement fails. */
 export function hasFaultyLiteral(reads: readonly LiteralRead[]): boolean {
   return reads.some(({ slot }) => slot === undefined);
 }

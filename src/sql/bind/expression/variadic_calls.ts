@@ -1,7 +1,7 @@
 /**
  * Binds calls with VARIADIC before the last argument, which is an array. Its elements become the
  * last arguments of the function. Their number is known only at run time, so the function is
- * resolved for each number that occurs.
+ * resolved separately for each number of elements that occurs.
  */
 import {
   type ArrayValue,
@@ -27,7 +27,7 @@ import { arrayTypeOf } from "./types.ts";
 
 type EvaluateCall = (values: readonly Value[], call: CallDeps) => Value;
 
-/** The largest number of elements for which the resolved function is cached. */
+/** The maximum number of elements for which the resolved function is cached. */
 const COUNT_KEPT_MAX = 64;
 
 /**

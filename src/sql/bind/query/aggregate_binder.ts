@@ -123,7 +123,7 @@ function ordersOf(
   return call.orderBy?.flatMap((sort) => {
     const { by } = sort;
     if (given === undefined) {
-      // The order of the rows does not affect a count.
+      // The order of the rows does not affect count.
       const [row] = call.args;
       if (row !== undefined && expressionToSql(by) === expressionToSql(row)) return [];
       throw notDistinguished(call, by);
@@ -342,7 +342,7 @@ export function bindGrouping(
 /**
  * Determines whether an aggregate belongs to its own query or to an outer one: it belongs to the
  * nearest query with columns that its arguments, ORDER BY or FILTER read, or to its own query if
- * they read no columns. The answer is "unknown" if the arguments contain a query, which resolves
+ * they read no columns. The result is "unknown" if the arguments contain a query, which resolves
  * its own names.
  *
  *     SELECT (SELECT sum(o.v) FROM i) FROM o           one sum over o, which the inner query reads
@@ -360,7 +360,7 @@ function levelOf(call: ExprCall, { outer, scope }: ExpressionContext): "own" | "
   return isOuter && refs.length > 0 ? "outer" : "own";
 }
 
-/** Whether a bound aggregate reads no columns but those of outer queries. */
+/** Whether a bound aggregate reads only columns of outer queries. */
 function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): boolean {
   const sorted = orderBy.map(({ expression }) => expression);
   const parts = [argument, filter].flatMap((part) => part ?? []).concat(extra, sorted);

@@ -22,7 +22,7 @@ import { Scope, type ScopeRelation } from "../scope.ts";
 export class OuterReferences implements Correlation {
   readonly context: ExpressionContext;
   readonly list: OuterReference[] = [];
-  /** The position of each outer value in the list of passed values. */
+  /** The positions of the outer values in the list of values passed to the query. */
   #places = new ExpressionPlaces();
 
   constructor(context: ExpressionContext) {
@@ -52,8 +52,8 @@ export class OuterReferences implements Correlation {
 
 /**
  * The context of a query that is declared in one query and read in an inner one, such as a WITH
- * entry. Names are resolved where the query is declared, and the values are passed on to where it
- * is read.
+ * entry. Names are resolved where the query is declared, and the values are passed on to the place
+ * where it is read.
  */
 export class PassedOn implements Correlation {
   readonly declared: Correlation;
@@ -87,9 +87,7 @@ export class PassedOn implements Correlation {
     };
   }
 
-  /**
-   * Returns the expression through which the inner query reads a `value` of the declaring query.
-   */
+  /** Returns the expression through which the inner query reads a value of the declaring query. */
   handOn(value: BoundExpression): BoundExpression {
     return handed(value, this.declared, this.#read);
   }
@@ -103,8 +101,8 @@ export interface RoutineArgument {
 }
 
 /**
- * The context of a function's query. It knows only the parameters, because a function must not see
- * the columns of the query that calls it.
+ * The context of a function's query. It contains only the parameters, because a function must not
+ * see the columns of the query that calls it.
  */
 export class RoutineArguments implements Correlation {
   readonly context: ExpressionContext;
@@ -178,9 +176,7 @@ export class RoutineArguments implements Correlation {
 /** The variables of a program, as the SQL inside the program reads them. */
 export interface ProgramVariables {
   find(ref: ExprRef): BoundExpression | undefined;
-  /**
-   * Returns the error for a name that begins with the name of a variable but refers to nothing.
-   */
+  /** Returns the error for a name that begins with a variable's name but cannot be resolved. */
   faultOf(ref: ExprRef): DatabaseError | undefined;
   /**
    * Returns the value of `$index`.
@@ -212,8 +208,8 @@ export class VariableArguments extends RoutineArguments {
 }
 
 /**
- * Returns the error for a name in a program that begins with the name of a variable but refers to
- * nothing; undefined for any other name.
+ * Returns the error for a name in a program that begins with a variable's name but cannot be
+ * resolved; undefined for any other name.
  */
 export function variableFault(
   ref: ExprRef,
@@ -279,7 +275,7 @@ function handed(value: BoundExpression, from: Correlation, to: Correlation): Bou
   return to.referTo(handed(value, from, around));
 }
 
-/** Returns the relation of the nearest enclosing query to which `t.*` refers. */
+/** Returns the relation to which `t.*` refers in the nearest enclosing query that contains it. */
 export function outerRelation(
   table: NonNullable<ExprRef["table"]>,
   outer: Correlation | undefined,
@@ -305,7 +301,7 @@ export function resolveOuter(
   const column = context.scope.lookup(ref);
   const value: BoundExpression | undefined =
     column === undefined ? resolveOuter(ref, context.outer) : columnValue(column);
-  // Constants and slots have the same value everywhere, so they need not be passed on.
+  // Constants and slots have the same value everywhere, so they do not have to be passed on.
   if (value === undefined || value.kind === "constant" || value.kind === "slot") return value;
   return outer.referTo(value);
 }

@@ -4,8 +4,8 @@
  *     … WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND rest)
  *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
  *
- * The result is a hash join in which the outer query is the streaming side. The rewriting applies
- * if outer references occur only in such equalities. The keys become the first grouping
+ * The result is a hash join in which the outer query is the streaming side. A query can be
+ * rewritten if outer references occur only in such equalities. The keys become the first grouping
  * expressions, so that an aggregate is computed per key.
  */
 import { BOOLEAN } from "../../../types/mod.ts";
@@ -24,7 +24,7 @@ interface KeyPair {
 /** Returns the keyed form of a query, which must not be volatile; undefined if it has none. */
 export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
   if (query.withTies || typeof query.distinct === "object") return undefined;
-  // Every grouping set would have to include the keys.
+  // If there were grouping sets, each of them would have to include the keys.
   if (query.groupingSets !== undefined) return undefined;
   const pairs: KeyPair[] = [];
   const rest: BoundExpression[] = [];

@@ -5,7 +5,7 @@
  *       ─► calls that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
  *       ─► if ORDER BY reads none of the calls: the others ─► LIMIT
  *
- * Under the last rule, rows are produced after sorting, so the rows that come from one input row
+ * In the last case, rows are produced after sorting, so the rows that come from the same input row
  * stay together. A call in the arguments of another call runs before it; calls at the same nesting
  * level run side by side.
  */

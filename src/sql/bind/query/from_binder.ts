@@ -106,7 +106,7 @@ function beside(
     : withOuterReferences(product(whole, current), around, statement);
 }
 
-/** Joins an item to the items before it, back to the last comma. */
+/** Joins an item to the items before it, as far back as the last comma. */
 function joinedItem(
   left: FromResult,
   right: FromResult,
@@ -180,7 +180,7 @@ function bindNested(item: Nested, deps: SelectDeps): Generator<void, FromResult>
 }
 
 /**
- * Binds an item that contains no query. This happens without a pause, because a step costs more
+ * Binds an item that contains no query. This happens without a pause, because a pause costs more
  * than binding a table.
  */
 function bindSource(item: Exclude<From, Nested>, deps: SelectDeps): FromResult {
@@ -448,8 +448,8 @@ export interface TableInScope {
   readonly names?: readonly Name[] | undefined;
   readonly past?: PastRead | undefined;
   /**
-   * Returns the policies' condition on the rows, over the columns of the relation; undefined if
-   * every row is permitted.
+   * Returns the condition that policies impose on the rows, over the columns of the relation;
+   * undefined if every row is permitted.
    */
   readonly ruleOf: (columns: readonly BoundColumn[]) => BoundExpression | undefined;
   readonly statement: StatementBinding;
@@ -559,7 +559,7 @@ interface BoundView {
   readonly query: BoundSelect;
   /** The columns of the relation, one per output of the query. */
   readonly columns: readonly BoundColumn[];
-  /** The columns that the view shows to its reader. */
+  /** The columns of the view that are visible to its reader. */
   readonly shown: readonly BoundColumn[];
 }
 
@@ -575,8 +575,8 @@ function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundV
   const { rights, statement } = deps;
   const { name: viewName, ownRights } = view;
   const viewDepth = enterStored(view, { node: item, kind: "view" }, deps);
-  // The view's SQL is not part of the request, so every error in it is reported at the position of
-  // the view's name.
+  // The view's SQL is not part of the request, so errors in it are reported at the position of the
+  // view's name.
   const bind = (): BoundSelect =>
     boundNow(relocated(view.query, item._location), {
       statement,

@@ -35,14 +35,14 @@ export interface Block {
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
-  /** Functions that bind inner queries, created once for all clauses of the block. */
+  /** The functions that bind inner queries, created once for all clauses of the block. */
   readonly queries: QueriesAround;
 }
 
 /** The constructs that a clause may contain besides ordinary expressions. */
 type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
-/** Returns the context for the expressions in a clause of the block. */
+/** Returns the context for the expressions of one of the block's clauses. */
 export function placeOf(
   { deps, queries, scope }: Block,
   clause: string,
@@ -125,7 +125,7 @@ export function* bindGroups(
     checkMembers(both, item);
     sets = sets.flatMap((set) => further.map((more) => set.concat(more)));
   }
-  // A node may occur in many sets, but it is bound only once.
+  // A node may occur in many sets but is bound only once.
   const positions = new Map<Expr, number>();
   const numberOf = (node: Expr): number => {
     const number = positions.get(node) ?? positionOf(node);
@@ -142,7 +142,7 @@ export function* bindGroups(
 
 /**
  * Finds the output to which a grouping expression refers. With grouping sets, two outputs with the
- * same expression are two keys, as in PostgreSQL, because a set may contain only one of them.
+ * same expression are separate keys, as in PostgreSQL, because a set may contain only one of them.
  */
 class OutputKeys {
   readonly #own: ReadonlySet<BoundExpression>;
@@ -176,7 +176,7 @@ function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly 
   return [...firsts.values()];
 }
 
-/** Returns the grouping sets for which a GROUP BY item stands. */
+/** Returns the grouping sets that a GROUP BY item denotes. */
 function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   if (!("groups" in item)) return [membersOf(item)];
   if (item.type === "grouping sets") return item.groups.flatMap(setsOf);
@@ -198,7 +198,7 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   checkMembers((2 ** parts.length / 2) * sum(members), item);
   const all = 2 ** parts.length - 1;
   return Array.from({ length: all + 1 }, (_, i) =>
-    // The highest bit stands for the first expression, so that the set with all expressions comes
+    // The highest bit represents the first expression, so that the set with all expressions comes
     // first.
     parts.filter((__, part) => ((all - i) >> (parts.length - 1 - part)) & 1).flat(),
   );
@@ -340,7 +340,7 @@ export class GroupedBlock {
   /**
    * Returns the aggregate calls of the block. Their direct arguments, such as the fraction of a
    * percentile, may read only grouping expressions. With grouping sets, they read the keys of the
-   * group, some of which are NULL.
+   * group, some of which may be NULL.
    *
    * @throws {DatabaseError} INVALID_QUERY if a direct argument reads rows.
    */
@@ -377,8 +377,8 @@ export class GroupedBlock {
   }
 
   /**
-   * Returns a bit mask with one bit per argument, the last argument in the lowest bit. A bit is 1
-   * if the argument is not in the row's grouping set.
+   * Returns a bit mask with one bit per argument; the lowest bit represents the last argument. A
+   * bit is 1 if the argument is not in the row's grouping set.
    */
   #groupingOf(args: readonly BoundExpression[]): BoundExpression {
     const positions = args.map((argument) => {
@@ -466,8 +466,8 @@ function columnLike(expression: BoundExpression): Omit<BoundColumn, "id"> {
 /**
  * Returns the position for the error about a column that a grouping block may not read: its first
  * mention outside aggregates and grouping expressions or, failing that, its first mention
- * anywhere. A bound expression has no position, so the clauses are searched, but only after a
- * failure.
+ * anywhere. A bound expression has no position, so the clauses have to be searched. This happens
+ * only after a failure.
  */
 function startOfRead(select: SelectFromStatement, column: BoundColumn, scope: Scope): number {
   const { _location, columns, having, orderBy, windows } = select;

@@ -1,6 +1,6 @@
 /**
  * Binds hypothetical-set aggregates, which compute where a value would rank among the rows of a
- * group. With several sort keys, they take one value per key.
+ * group. If there are several sort keys, such a call takes one value per key.
  *
  *     rank(v) WITHIN GROUP (ORDER BY x)           1 + the rows that sort before v
  *     dense_rank(v) WITHIN GROUP (ORDER BY x)     1 + the different values that sort before v
@@ -9,8 +9,8 @@
  *
  * They are rewritten as counts before they are bound, so that grouping, filters and spilling need
  * no special code for them. The value `v` belongs to the group and not to a row. With grouping
- * sets, a key of another set is NULL in it. Therefore a value that reads columns becomes a
- * placeholder, which the grouping block replaces once it knows its groups.
+ * sets, keys that are not in the group's set are NULL. Therefore, a value that reads columns
+ * becomes a placeholder, which the grouping block replaces once it knows its groups.
  */
 import { defined } from "../../../base/assert.ts";
 import { counted } from "../../../base/counted.ts";
@@ -27,8 +27,8 @@ const DIRECT_ARGUMENT: QName = { name: "direct argument", _location: { start: 0,
  * Binds a call of a hypothetical-set aggregate, or a direct argument of one. Returns undefined for
  * any other call.
  *
- * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has one value for each sort key;
- *   INVALID_QUERY
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND unless the call has exactly one value for each sort
+ *   key; INVALID_QUERY
  */
 export function bindHypothetical(
   call: ExprCall,
@@ -55,7 +55,10 @@ function directArgument(value: BoundExpression): BoundExpression {
   };
 }
 
-/** Returns the direct argument for which an expression is the placeholder, if it is one. */
+/**
+ * Returns the direct argument whose placeholder an expression is; undefined if it is not a
+ * placeholder.
+ */
 export function directArgumentOf(expression: BoundExpression): BoundExpression | undefined {
   const isPlaceholder = expression.kind === "call" && expression.name === DIRECT_ARGUMENT.name;
   return isPlaceholder ? expression.args[0] : undefined;

@@ -5,7 +5,7 @@
  *     t LEFT JOIN (SELECT count(*) AS n, a FROM s WHERE rest GROUP BY a) g ON g.a = t.b
  *       beside (CASE WHEN g.a IS NULL THEN 0 ELSE g.n END) x
  *
- * The rewriting applies if the inner query refers to the left side only in such equalities. The
+ * A join can be rewritten if the inner query refers to the left side only in such equalities. The
  * planner chooses between the two forms. The second form may compute groups that no row of the
  * left side needs, so it is used only if computing the groups can raise no error other than an
  * arithmetic overflow.
@@ -30,7 +30,8 @@ export function groupsBeside(
   const { condition, join, left, outerReferences = [], right } = from;
   if (right.kind !== "relation" || right.relation.kind !== "query") return undefined;
   const { alias, columns, query } = right.relation;
-  // Such an aggregate yields exactly one row, so a left join ON true is an inner join.
+  // Such an aggregate yields exactly one row, so a left join ON true is equivalent to an inner
+  // join.
   const isTrue = condition === undefined || isConstantTrue(condition);
   if (join === "full" || (join === "left" && !isTrue) || !isWholeAggregate(query)) return undefined;
   const keyed = keyedForm(query, statement);
@@ -86,7 +87,7 @@ function isConstantTrue(condition: BoundExpression): boolean {
   return condition.kind === "constant" && condition.value === true;
 }
 
-/** Whether a query always yields exactly one row, whatever rows it reads. */
+/** Whether a query always yields exactly one row, regardless of the rows that it reads. */
 function isWholeAggregate(query: BoundSelect): boolean {
   return (
     query.isAggregated &&
@@ -140,7 +141,7 @@ function withValues(
   return mapChildren(expression, (child) => withValues(child, read));
 }
 
-/** Returns the values that the aggregates have over no rows, keyed by column id. */
+/** Returns the values of the aggregates over an empty set of rows, keyed by column id. */
 function emptyValues(aggregates: readonly BoundAggregate[]): ReadonlyMap<number, Value> {
   return new Map(aggregates.map(({ column, form }) => [column.id, form.create().finish(0)]));
 }

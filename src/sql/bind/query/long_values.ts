@@ -1,6 +1,6 @@
 /**
  * Binds long VALUES lists of expressions in FROM, in steps, before the query that contains them.
- * The query itself is bound in one tick, and 20,000 rows of expressions would block the event loop
+ * The query itself is bound in one tick, so 20,000 rows of expressions would block the event loop
  * for too long.
  *
  * Only self-contained rows are bound beforehand. Rows that read columns of other items, contain a
@@ -12,7 +12,10 @@ import type { StatementBinding } from "../binding.ts";
 import { Scope } from "../scope.ts";
 import { bindRows } from "./values_binder.ts";
 
-/** Lists with fewer rows are bound together with their query. */
+/**
+ * The minimum number of rows in a list that is bound separately. A shorter list is bound together
+ * with its query.
+ */
 const ROWS_MIN = 64;
 
 /** Binds long VALUES lists in steps, and stores the bound rows in the statement. */
@@ -25,7 +28,8 @@ export function* bindLongValues(
       const context = { statement, scope: new Scope([]), clause: "VALUES", sink: undefined };
       statement.longRows.set(values.values, yield* bindRows(values, context));
     } catch (error) {
-      // The error can be ignored: the rows are bound again in place, which raises the same error.
+      // Ignoring the error is safe: the rows are bound again as part of the query, which raises
+      // the same error.
       if (!(error instanceof DatabaseError)) throw error;
     }
   }

@@ -41,8 +41,8 @@ export function outputByOrdinal(
 }
 
 /**
- * Whether an expression is a constant other than a position. Such a constant is the same in all
- * rows and cannot sort them, so it is probably a mistake.
+ * Whether an expression is a constant other than a position. Such a constant is the same for all
+ * rows, so it cannot sort them and is probably a mistake.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {

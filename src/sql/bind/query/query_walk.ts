@@ -72,7 +72,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "function":
     case "changes":
     case "working":
-    // An entry may be read in many places, so its properties are cached with the entry instead.
+    // An entry may be read in many places, so its properties are cached with the entry itself.
     case "cte":
       return [];
     case "query":
@@ -165,8 +165,8 @@ export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion
 }
 
 /**
- * Returns the ids through which LATERAL items read earlier items. These values do not come from an
- * enclosing query.
+ * Returns the ids through which LATERAL items read earlier items. The values with these ids do not
+ * come from an enclosing query.
  */
 function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {
   if (from?.kind === "join") {

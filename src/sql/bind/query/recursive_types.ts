@@ -4,9 +4,9 @@
  *
  * Each step computes its values from the previous step, so it may need more digits or a longer
  * string than the initial side has. A column keeps its base type, but is widened to fit the
- * recursive side. A DECIMAL, also as an array element, becomes a NUMERIC without a precision,
- * which can hold the digits of every step. The recursive side is then bound again, until no column
- * needs to be wider.
+ * recursive side. A DECIMAL, even as an array element, becomes a NUMERIC without a precision,
+ * which can hold the digits of every step. The recursive side is then bound again. This is
+ * repeated until no column needs to be wider.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -28,8 +28,8 @@ import type { BoundSelect } from "../bound.ts";
 import { castTo } from "../expression/casts.ts";
 
 /**
- * In the first rounds, a column is widened only as much as necessary. After this many rounds,
- * every column that is still growing gets the maximum size at once.
+ * The number of rounds in which a column is widened only as much as necessary. After that, every
+ * column that is still growing immediately gets the maximum size.
  */
 const PATIENT_ROUNDS = 3;
 
@@ -124,7 +124,7 @@ function otherType(
 
 /**
  * Returns the name of a type without its size. Sizes would only distract, because the types in the
- * message differ in more than their size.
+ * message differ in more than size.
  */
 function nameOf(type: DataType): string {
   if (type.kind === "array") return `${nameOf(type.element)}[]`;

@@ -169,7 +169,7 @@ function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundO
 }
 
 /**
- * Replaces the outputs of a query. A query with DISTINCT is nested first, because a cast below
+ * Replaces the outputs of a query. A query with DISTINCT is nested first, because a cast inside
  * DISTINCT could make different rows equal.
  */
 function withOutputs(
@@ -229,7 +229,7 @@ function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
     args,
     evaluate: (values, { programs }) => programs.call(program, values),
     seesNull: !callable.routine.isStrict,
-    // The body may read tables, so not even an immutable program is evaluated ahead of the
+    // The body may read tables, so even an immutable program is not evaluated ahead of the
     // statement.
     volatility: volatility === "volatile" ? "volatile" : "stable",
     program,
@@ -315,9 +315,9 @@ function rowOf({ outputs }: BoundSelect, { columns, type }: RoutineCall): BoundE
 }
 
 /**
- * Returns the expression of a function whose query merely computes one; undefined if the function
- * has to stay a query. An argument that is not free must occur exactly once, because it replaces
- * the parameter.
+ * Returns the expression that replaces a call, if the function's query merely computes an
+ * expression; undefined if the function has to remain a query. An argument that is not free must
+ * occur exactly once, because it replaces the parameter.
  */
 function inlineValue(
   query: BoundSelect,
@@ -371,8 +371,8 @@ function strict(call: RoutineCall, value: BoundExpression): BoundExpression {
 }
 
 /**
- * Returns a condition that is true if an argument of a strict function is NULL; undefined if none
- * can be.
+ * Returns a condition that is true if an argument of a strict function is NULL; undefined if no
+ * argument can be NULL.
  */
 function missingArgument(call: RoutineCall): BoundExpression | undefined {
   if (!isStrict(call)) return undefined;
@@ -395,7 +395,7 @@ function missingArgument(call: RoutineCall): BoundExpression | undefined {
 export interface MadeRoutine {
   readonly made: BoundTableFunction;
   readonly columns: readonly RoutineColumn[];
-  /** Whether the columns form a row. If not, the only column is the value. */
+  /** Whether the columns form a row. If false, the only column is the value. */
   readonly isRow: boolean;
 }
 
@@ -493,8 +493,8 @@ function filtered(
 }
 
 /**
- * Joins the function's query with a single row that contains the arguments of the call, so that
- * each argument is evaluated once, however often the query reads it.
+ * Joins the function's query to a single row that contains the arguments of the call, so that each
+ * argument is evaluated once, no matter how many times the query reads it.
  */
 function besideArguments(
   query: BoundSelect,

@@ -145,7 +145,7 @@ export function resolveRoutine(
   return called(best, call);
 }
 
-/** Compares how well two functions fit the same call. The better one sorts first. */
+/** Compares how well two functions fit the same call. The better fit sorts first. */
 function compareFits(left: Candidate, right: Candidate): number {
   const [cost, open, count] = misfitOf(left);
   const [otherCost, otherOpen, otherCount] = misfitOf(right);
@@ -220,7 +220,9 @@ interface CallPlace {
   readonly context: ExpressionContext;
 }
 
-/** Returns the arguments as a function would take them; undefined if it does not accept them. */
+/**
+ * Returns the arguments as a function would receive them; undefined if it does not accept them.
+ */
 function candidateOf(
   callable: CallableRoutine,
   { bind, bound, call, context }: CallPlace,
@@ -258,8 +260,8 @@ function candidateOf(
 }
 
 /**
- * Returns the context of a default expression. The only names in it are the functions that the
- * default itself may call.
+ * Returns the context of a default expression. It contains no names except those of functions that
+ * the default itself may call.
  */
 function defaultContext(
   { statement }: ExpressionContext,
@@ -328,7 +330,7 @@ function packedArguments(
   return [...fixed, arrayOfValues(elements, type)];
 }
 
-/** Returns the type for which anyelement stands in a call, as determined by the arguments. */
+/** Returns the type that anyelement denotes in a call, as determined by the arguments. */
 function elementIn(
   inputs: readonly RoutineParameter[],
   args: readonly BoundExpression[],
@@ -343,7 +345,7 @@ function elementIn(
 }
 
 /**
- * Replaces a polymorphic type with the type for which it stands in a call.
+ * Replaces a polymorphic type with the type that it denotes in a call.
  * @throws {DatabaseError}
  */
 export function typeIn(

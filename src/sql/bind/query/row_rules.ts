@@ -38,7 +38,8 @@ export interface RuledTable {
   /** The columns, each originating from a column of the table. */
   readonly columns: readonly BoundColumn[];
   /**
-   * The syntax node that refers to the table. Errors in the policies are reported at its position.
+   * The syntax node that refers to the table. Errors in the policies are reported at the node's
+   * position.
    */
   readonly node: AstNode;
 }
@@ -59,7 +60,7 @@ export function noteRight(
 
 /**
  * Records that a statement reads or writes rows of a table, and under which policies the statement
- * is planned. Callers to whom different policies apply cannot use the plan.
+ * is planned. A caller to whom other policies apply cannot use the plan.
  */
 export function noteRows(table: TableEntry, { rights, statement }: RuleDeps): void {
   if (accessLevelOf(table) !== "RESTRICTED") return;

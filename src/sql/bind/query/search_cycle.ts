@@ -23,7 +23,7 @@ import type {
 } from "../../parse/ast/ast.ts";
 import { emptySelect } from "../../parse/select_block.ts";
 
-/** The alias under which both sides are read as relations. No statement can contain this name. */
+/** The alias under which both sides are read as relations. No name in a statement can equal it. */
 const SIDE = "*SIDE*";
 
 /** A column that SEARCH or CYCLE adds. */
@@ -111,8 +111,8 @@ function marksOf(
 }
 
 /**
- * Returns the recursive side. It additionally selects the added columns of the rows from which it
- * continues.
+ * Returns the recursive side extended so that it also selects the added columns of the rows from
+ * which it continues.
  */
 function passingOn(
   side: SelectStatement,
@@ -139,7 +139,7 @@ function passingOn(
     );
   }
   const of = (name: string): ExprRef => nodes.of(entry, name);
-  // The entry's star does not cover the added columns, which come after all others.
+  // The entry's `*` does not cover the added columns, which come after all others.
   const isStar = ({ expr }: SelectedColumn): boolean =>
     expr.type === "ref" &&
     expr.star === true &&

@@ -151,7 +151,8 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
-  // A step costs more than binding an empty clause, so absent clauses get no step of their own.
+  // A step costs more than binding an empty clause, so absent clauses do not get a step of their
+  // own.
   const outputs = yield* bindOutputs(block);
   const grouped =
     select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);
@@ -189,7 +190,7 @@ function* selectInSteps(
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
     expansions: mapExpansions(made, over),
-    // The list of columns that grouping has to yield is complete only now.
+    // The list of columns that grouping has to yield is complete only at this point.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
     aggregates,
@@ -238,8 +239,8 @@ function ownPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * The maximum number of outputs once each `*` is expanded. A short statement may select thousands
- * of columns, and each output is compiled in the first time slice.
+ * The maximum number of outputs after each `*` has been expanded. A short statement may select
+ * thousands of columns, and each output is compiled in the first time slice.
  */
 const OUTPUTS_MAX = 16_384;
 
@@ -292,7 +293,10 @@ function* selectedInSteps(
   return outputs;
 }
 
-/** Returns references to the columns of `t.*` if only an enclosing query has a relation `t`. */
+/**
+ * Returns references to the columns of `t.*` if no relation `t` is in this query but an enclosing
+ * query has one.
+ */
 function outerStar(
   expr: Expr,
   { outer, scope, statement }: ExpressionContext,

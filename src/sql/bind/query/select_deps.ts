@@ -24,7 +24,7 @@ export interface RelationSource {
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
   systemView(namespace: string, name: string): SystemView | undefined;
   view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
-  /** Returns the functions with this name. They differ in their parameters. */
+  /** Returns the functions with this name. They differ in their parameter types. */
   functions(name: { name: string; schema?: string | undefined }): readonly RoutineRelation[];
 }
 
@@ -39,7 +39,9 @@ export interface ViewRelation {
   readonly shown: readonly string[] | undefined;
   /** Resolves names inside the view's query. */
   readonly source: RelationSource;
-  /** The rights with which the query reads; undefined if it reads with those of its reader. */
+  /**
+   * The rights with which the view's query reads; undefined if it reads with its reader's rights.
+   */
   readonly ownRights: ViewRights | undefined;
   /**
    * How rows written through the view are checked against the conditions of the view; undefined if
@@ -65,7 +67,7 @@ export interface SelectDeps {
   /** Decides which rows the query may read in each table. */
   readonly rights: RowRights;
   /**
-   * Whether the query is the outermost one. There, `*` over a single stored table includes the
+   * Whether the query is the outermost one. If so, `*` over a single stored table includes the
    * system columns.
    */
   readonly isOutermost: boolean;
@@ -113,14 +115,17 @@ export type CteEntry =
       /** The column names of a WITH entry. */
       readonly names: readonly string[];
       readonly cte: BoundCte;
-      /** How many levels of WITH entries and views the entry reads through, counting itself. */
+      /**
+       * The number of levels of WITH entries and views that the entry reads through, including
+       * itself.
+       */
       readonly height: number;
       readonly outer: Correlation | undefined;
       /** Binds the entry's query again, with a different context for its outer values. */
       readonly bind: (outer: Correlation | undefined) => BoundSelect;
     }
   | {
-      /** The WITH entry as seen by its own recursive side: the rows of the previous step. */
+      /** The WITH entry as its own recursive side sees it: the rows of the previous step. */
       readonly kind: "working";
       readonly name: string;
       readonly columns: readonly { readonly name: string; readonly type: DataType }[];
@@ -130,7 +135,7 @@ export type CteEntry =
     }
   | {
       /**
-       * A change in WITH. Its RETURNING rows were computed before the query that reads them
+       * A change in WITH. Its RETURNING rows have been computed before the query that reads them
        * starts.
        */
       readonly kind: "changed";
@@ -205,7 +210,7 @@ function bindRoutine(
 
 /**
  * Counts a view or function whose SQL is bound as part of the statement, and records the right to
- * use it. Returns the view depth of the queries in its SQL.
+ * use it. Returns the nesting depth of views for the queries in its SQL.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */

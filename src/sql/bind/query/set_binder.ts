@@ -103,7 +103,7 @@ function withCommonTypes(
 }
 
 /**
- * Returns a side with its outputs cast. The casts are applied above DISTINCT, which must compare
+ * Returns a side with its outputs cast. The casts are applied outside DISTINCT, which must compare
  * the original values.
  */
 function withOutputs(

@@ -59,7 +59,7 @@ import { bindXmlTable } from "./xml_table.ts";
 /** The function that yields the changes to a table. It is bound by `changes_binder.ts`. */
 export const CHANGES = "changes";
 
-/** A column of a call's result, and the domain against which its values are checked. */
+/** A column of a call's result, with the domain against which its values are checked. */
 export interface CallColumn {
   readonly name: string;
   readonly type: DataType;
@@ -71,7 +71,8 @@ export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly CallColumn[];
   /**
-   * Whether the alias can be read as the only column: `json_array_elements(j) AS e` provides `e`.
+   * Whether the alias can be read as the only column: with `json_array_elements(j) AS e`, `e` is
+   * the value.
    */
   readonly isValue: boolean;
 }
@@ -179,14 +180,17 @@ function boundRoutine(
   };
 }
 
-/** Yields the rows of a function without their last column, which only marks them as present. */
+/**
+ * Yields the rows of a function without their last column, which serves only to mark them as
+ * present.
+ */
 function* shownRows(made: BoundTableFunction, values: readonly Value[]): Generator<Row> {
   for (const row of made.rows(values)) yield row.slice(0, -1);
 }
 
 /**
- * Returns the error for a function in FROM that waits. It cannot wait, because a function in FROM
- * produces its rows in one tick.
+ * Returns the error for a function in FROM that waits. Such a function cannot wait, because
+ * functions in FROM produce their rows in one tick.
  */
 function waitInFrom(item: FromCall, name: string): DatabaseError {
   const shown = name.toUpperCase();
@@ -213,7 +217,8 @@ export function bindExpansion(
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
   const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
-  // The key of a member is NULL only in padding rows, which a longer call beside this one causes.
+  // The key of a member is NULL only in padding rows, which are added if another call in the list
+  // returns more rows.
   return valueOfRow({ fields, presence: fields[0]?.value });
 }
 
@@ -246,7 +251,7 @@ function setElsewhere(name: string, { clause }: ExpressionContext, node: AstNode
   );
 }
 
-/** Returns `(t).c` as `t.c` if t is the name of a relation; undefined for any other row. */
+/** Returns `(t).c` as `t.c` if `t` is the name of a relation; undefined for any other row. */
 export function refOfField(
   { name, row, star, _location }: ExprField,
   context: ExpressionContext,
@@ -293,7 +298,7 @@ export function bindField(
 }
 
 /**
- * Returns the columns for which `(f(x)).*` and `(r).*` stand.
+ * Returns the columns that `(f(x)).*` or `(r).*` denotes.
  * @throws {DatabaseError} INVALID_QUERY
  */
 export function fieldsOf(

@@ -33,8 +33,8 @@ export function bindValues(values: ValuesStatement, deps: SelectDeps): BoundRows
 }
 
 /**
- * Returns a VALUES list made up of many literals as plain values; undefined if a column mixes
- * different kinds of literals.
+ * Returns a VALUES list that consists of many literals as plain values; undefined if a column
+ * mixes different kinds of literals.
  */
 function constantRows(list: LiteralList): BoundRows | undefined {
   const types: DataType[] = [];

@@ -177,7 +177,7 @@ function functionOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bou
       ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
       : argument,
   );
-  // An untyped literal gets the type of the related argument, or becomes text if there is none.
+  // An untyped literal gets the type of the related argument; if there is none, it becomes text.
   const valued = [args[0], shape.alike === undefined ? undefined : args[shape.alike]];
   const present = valued.flatMap((value) => value ?? []);
   let { result: type } = shape;
@@ -278,7 +278,7 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
 }
 
 /**
- * Accepts an untyped literal as a key. It puts all rows into the same group, whatever its value.
+ * Accepts an untyped literal as a key. Whatever its value, it puts all rows into the same group.
  */
 function settledKey(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;

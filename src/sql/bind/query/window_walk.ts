@@ -68,18 +68,23 @@ function nameOf({ form }: BoundWindowCall): string {
   return form.kind === "function" ? form.name : form.aggregate.name;
 }
 
-/** Returns a string. Calls that {@linkcode sameCall} considers equal have equal strings. */
+/**
+ * Returns a string for a call. Calls that {@linkcode sameCall} considers equal have equal strings.
+ */
 export function formOfCall({ args, filter, window }: BoundWindowCall): string {
   const { end, start } = window.frame;
   return `${formOfOrder(window)} ${formOfList([...args, filter, start.offset, end.offset])}`;
 }
 
-/** Whether two windows partition the rows alike and sort them alike. */
+/** Whether two windows partition and sort the rows in the same way. */
 export function sameOrder(left: BoundWindow, right: BoundWindow): boolean {
   return sameList(left.partitionBy, right.partitionBy) && sameSorts(left.orderBy, right.orderBy);
 }
 
-/** Returns a string. Windows that {@linkcode sameOrder} considers equal have equal strings. */
+/**
+ * Returns a string for the order of a window. Windows that {@linkcode sameOrder} considers equal
+ * have equal strings.
+ */
 export function formOfOrder({ orderBy, partitionBy }: BoundWindow): string {
   return formOfList([...partitionBy, undefined, ...orderBy.map(({ expression }) => expression)]);
 }

@@ -2,8 +2,8 @@
  * Binds WITH: named queries, including recursive ones.
  *
  * An entry is bound once and may be read in many places. Entries see earlier entries. With
- * RECURSIVE, all entries see each other, and an entry sees itself as the rows produced by its last
- * step.
+ * RECURSIVE, all entries see each other, and an entry sees itself as the rows that its last step
+ * produced.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
@@ -119,7 +119,7 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
 }
 
 /**
- * Adds a hint to the error about an unknown table if the entry has the same name, since the author
+ * If an unknown table has the same name as the entry, adds a hint to the error, because the author
  * probably meant the entry itself.
  */
 function hintingAtRecursive(
@@ -254,8 +254,8 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   };
   const names = namesOf(binding, first);
   const side = boundUntilWide(first, names, { query, name, deps: untyped });
-  // Neither side reads the entry, so the query is an ordinary union, with column types common to
-  // both sides.
+  // Neither side reads the entry, so the query is an ordinary union, whose column types are common
+  // to both sides.
   if (!side.isRecursive) requireNoWalk(binding);
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
@@ -357,7 +357,7 @@ function checkForm(
 }
 
 /**
- * Replaces the outputs of a side. Casts are applied above DISTINCT, which must compare the
+ * Replaces the outputs of a side. Casts are applied outside DISTINCT, which must compare the
  * original values.
  */
 function withOutputs(
@@ -452,9 +452,9 @@ function recursiveForm(
  * there is none. These places are the nullable side of an outer join, the right side of EXCEPT,
  * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most of them,
  * more rows in one step could mean fewer rows in the next, and an empty step could still produce
- * rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how often a row
- * occurs in a step. A WITH entry that reads the recursion contains the rows of a single step, so
- * it may be read anywhere.
+ * rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how many times a
+ * row occurs in a step. A WITH entry that reads the recursion contains the rows of a single step,
+ * so it may be read anywhere.
  */
 function refusedPlaceOf(query: BoundSelect, recursion: BoundRecursion): string | undefined {
   return placeInQuery(query, recursion, undefined);
@@ -514,8 +514,8 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   const read = entries.map(({ alias, statement }) => {
     const names = new Set<string>();
     addNamesRead(statement, new Set(), names);
-    // An entry that reads itself forms no cycle with other entries; it is bound as a recursive
-    // query.
+    // If an entry reads only itself, it is not part of a cycle with other entries, and is bound as
+    // a recursive query.
     names.delete(alias.name);
     return [...names].flatMap((name) => places.get(name) ?? []);
   });
