@@ -3,9 +3,9 @@
  * existing rows must meet. All actions of a statement apply together.
  *
  * Existing rows are rewritten only if a column gets values that differ from row to row
- * (`row_rewrite.ts`). In all other cases, reading takes care of the change: the values of a new
- * column come from its definition, a dropped column is no longer read, a renamed column keeps its
- * id, and older values are converted to a wider type.
+ * (`row_rewrite.ts`). In all other cases, the change takes effect when rows are read: the values
+ * of a new column come from its definition, a dropped column is no longer read, a renamed column
+ * keeps its id, and older values are converted to a wider type.
  */
 
 import { requireReach } from "../../auth/mod.ts";
@@ -93,15 +93,17 @@ import { triggersRenamed, withTriggerSwitch } from "./trigger_definitions.ts";
 
 export interface Alteration extends ChangedSequences {
   /**
-   * The names of new foreign keys that are in force but against which existing rows still have to
-   * be checked.
+   * The names of new foreign keys that are in force, but against which existing rows have not been
+   * checked yet.
    */
   readonly validations: readonly string[];
   /** Foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: readonly IncomingReference[];
   /** The definition of the altered table; undefined if nothing changes. */
   readonly next: TableEntry | undefined;
-  /** The conditions that existing rows must meet. If they do not, the ALTER TABLE fails. */
+  /**
+   * The conditions that existing rows must meet. If any row violates them, the ALTER TABLE fails.
+   */
   readonly demands: readonly RowDemand[];
   /** The columns for which the ALTER TABLE rewrites existing rows. */
   readonly rewrites: readonly ColumnRewrite[];
@@ -202,7 +204,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return addConstraint(table, change, altering);
     case "validate constraint": {
       const { isValidated, name } = foreignKeyNamed(table, change.constraint);
-      // A copy is a different object, so the table counts as altered, although its entry has not
+      // A copy is a different object, so the table counts as altered although its entry has not
       // changed yet.
       if (!isValidated) altering.validations.push(name);
       return isValidated ? table : { ...table };
@@ -237,7 +239,7 @@ function populated(table: TableEntry, { isPopulated }: TableAlterationPopulate):
   return { ...table, materialized: { ...materialized, isPopulated } };
 }
 
-/** Adds several columns together, so that existing columns are checked only once. */
+/** Adds several columns together, so that existing rows are checked only once. */
 function addColumns(
   table: TableEntry,
   additions: readonly TableAlterationAddColumn[],

@@ -41,7 +41,9 @@ export class Altering implements Alterer, ChangedSequences {
   readonly deps: AltererDeps;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The conditions that existing rows must meet. If they do not, the ALTER TABLE fails. */
+  /**
+   * The conditions that existing rows must meet. If any row violates them, the ALTER TABLE fails.
+   */
   readonly demands: RowDemand[] = [];
   /** The columns for which the ALTER TABLE rewrites existing rows. */
   readonly rewrites: ColumnRewrite[] = [];
@@ -52,7 +54,7 @@ export class Altering implements Alterer, ChangedSequences {
   readonly sequences: SequenceEntry[] = [];
   readonly droppedSequences: SequenceEntry[] = [];
   readonly marks: SequenceMark[] = [];
-  /** The names of the foreign keys against which existing rows still have to be checked. */
+  /** The names of the foreign keys against which existing rows have not been checked yet. */
   readonly validations: string[] = [];
   /** Foreign keys of other tables that the ALTER TABLE also drops. */
   readonly referring: IncomingReference[] = [];

@@ -205,7 +205,7 @@ interface RulesPlace {
 }
 
 /**
- * Returns the comparison rules for which a locale stands.
+ * Returns the comparison rules that a locale denotes.
  * @throws {DatabaseError}
  */
 function icuRules(text: string, { isDeterministic, position }: RulesPlace): IcuRules {
@@ -323,8 +323,8 @@ function isTag(text: string): boolean {
   try {
     return Intl.getCanonicalLocales(text).length === 1;
   } catch {
-    // The error can be ignored: ICU falls back to the root collation for a locale it cannot read,
-    // and so does PostgreSQL.
+    // Ignoring the error is safe: for a locale that it cannot read, ICU falls back to the root
+    // collation, as does PostgreSQL.
     return false;
   }
 }

@@ -106,8 +106,8 @@ export function setType(
   }
   if (to.kind === "json") demands.push({ kind: "form", columnId, position });
   const next = withColumn(table, withDomain({ ...column, type: to, missing }, domain));
-  // A CHECK may mean something else for the column's new type, so existing rows must satisfy it
-  // again.
+  // A CHECK may have a different meaning for the column's new type, so existing rows must be
+  // checked against it again.
   for (const check of fittingChecks(table, next, { definition, name })) {
     demands.push({ kind: "check", name: check, position });
   }
@@ -473,8 +473,8 @@ function typeIn(table: TableEntry | undefined, columnId: number | undefined): Da
 }
 
 /**
- * Requires that a stored expression is valid for the altered column. Positions in its errors would
- * refer to the stored SQL rather than to the statement, so they are replaced.
+ * Requires that a stored expression is valid for the altered column. Positions in the resulting
+ * errors would refer to the stored SQL rather than to the statement, so they are replaced.
  */
 function requireFit(
   { name, position, what }: { what: string; name: string; position: number },

@@ -28,8 +28,8 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { partitionNamed } from "./partition_definitions.ts";
 
 /**
- * The maximum length of a comment, in UTF-16 code units. Every change to a table stores all of its
- * comments again.
+ * The maximum length of a comment, in UTF-16 code units. It is limited because every change to a
+ * table stores all of the table's comments again.
  */
 const COMMENT_LENGTH_MAX = 10_000;
 

@@ -3,7 +3,7 @@
  * that uses such a name is bound just before it runs. All other statements are bound before any
  * part of the request runs.
  *
- * A column or alias with the same name as a table of its namespace counts as that table, which
+ * A column or alias with the same name as a table in the namespace is taken for that table, which
  * merely delays the binding of the statement.
  */
 import type { ErrorCode } from "../../base/errors.ts";
@@ -30,7 +30,10 @@ interface DefinedName {
   readonly name: string;
 }
 
-/** Statements that may refer to sequences or indexes whose names no earlier statement mentions. */
+/**
+ * The statements that may refer to sequences or indexes whose names do not occur in any earlier
+ * statement.
+ */
 const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
   "create table",
   "alter table",
@@ -56,7 +59,7 @@ export class DefinedNames {
     token: new Set(),
     user: new Set(),
   };
-  /** Whether a CASCADE may drop views that the request does not name. */
+  /** Whether a CASCADE may drop views that the request does not mention. */
   #isCascading = false;
 
   /**
@@ -84,8 +87,8 @@ export class DefinedNames {
     const isUnwritten = code === "OBJECT_NOT_FOUND" && MAY_NAME_UNWRITTEN.has(node.type);
     if (isUnwritten && this.#names.relation.size > 0) return true;
     const isOfUser = node.type === "alter user" || node.type === "drop user";
-    // The last user with the role system cannot be dropped, but another such user may exist by the
-    // time the statement runs.
+    // The last user with the role `system` cannot be dropped, but another such user may exist by
+    // the time the statement runs.
     if (isOfUser && code === "INVALID_OPERATION") return this.#names.user.size > 0;
     return this.isUsedBy(node, namespace);
   }

@@ -1,6 +1,6 @@
 /**
- * Defines the layers that must be told of a new definition. In a transaction, they are told once
- * the definition has been published.
+ * Defines the layers that must be notified of a new definition. In a transaction, they are
+ * notified once the definition has been published.
  */
 import type { LiveAccess, TopicAccess, WebhookAccess } from "../ports/ports.ts";
 

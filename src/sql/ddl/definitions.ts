@@ -1,8 +1,8 @@
 /**
- * Executes CREATE, ALTER and DROP for all catalog objects: checks the rights for a definition, and
- * passes it to the module for its kind of object.
+ * Executes CREATE, ALTER and DROP for all catalog objects: checks the caller's rights, and passes
+ * each definition to the module for its kind of object.
  *
- * A definition receives a seq, commits in the catalog, and only then takes effect in storage, so
+ * A definition receives a seq, commits in the catalog, and takes effect in storage only then, so
  * the catalog never lags behind the data.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -195,7 +195,8 @@ export class DefinitionStatements {
   }
 
   /**
-   * Returns a definition with its names resolved to the functions and types that have them now.
+   * Returns a definition in which names are resolved to the functions and types that currently
+   * have these names.
    */
   #current(written: DefiningStatement, principal: Principal, namespace: string): DefiningStatement {
     const { catalog } = this.#deps;

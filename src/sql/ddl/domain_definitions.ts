@@ -191,7 +191,10 @@ export function alterDomain(
   };
 }
 
-/** A table with rows that satisfy the conditions of the changed domain, up to a seq. */
+/**
+ * A table whose rows satisfy the conditions of the changed domain, and the seq up to which they
+ * have been checked.
+ */
 interface Inspected {
   readonly table: TableEntry;
   readonly upTo: Seq;

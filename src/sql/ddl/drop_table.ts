@@ -41,15 +41,15 @@ export interface DroppedObjects {
   readonly tables: readonly TableEntry[];
   /** Views and functions, and the queries of materialized views. */
   readonly views: readonly ViewEntry[];
-  /** Partitions of tables that stay, keyed by table id. */
+  /** Partitions, keyed by table id, of tables that are not dropped. */
   readonly partitions: ReadonlyMap<number, readonly PartitionViewEntry[]>;
-  /** Columns of tables that stay and whose DEFAULTs use a dropped sequence. */
+  /** Columns, of tables that are not dropped, whose DEFAULTs use a dropped sequence. */
   readonly numbered: readonly NumberedColumn[];
-  /** Foreign keys of tables that stay and that refer to dropped tables. */
+  /** Foreign keys, of tables that are not dropped, that refer to dropped tables. */
   readonly referring: readonly IncomingReference[];
-  /** Policies of tables that stay and that read dropped tables. */
+  /** Policies, of tables that are not dropped, that read dropped tables. */
   readonly policies: readonly PlacedPolicy[];
-  /** Triggers of tables that stay and that call dropped functions. */
+  /** Triggers, of tables that are not dropped, that call dropped functions. */
   readonly triggers: readonly PlacedTrigger[];
   /** Describes the dropped objects in the response. */
   readonly message: string;
@@ -157,7 +157,7 @@ export interface NamedObjects {
   readonly tables: ReadonlyMap<number, TableEntry>;
   /** Views and functions. */
   readonly entries: readonly ViewEntry[];
-  /** Partitions of tables that stay, keyed by view id. */
+  /** Partitions, keyed by view id, of tables that are not dropped. */
   readonly partitions?: ReadonlyMap<number, PartitionViewEntry>;
 }
 
@@ -222,8 +222,8 @@ export function withDependents(
 
 /**
  * Returns the views and functions that depend on removed objects. The tables of materialized views
- * among them are added to `tables`. The result leaves out the queries of materialized views that
- * the statement names, because {@linkcode drop} drops them with their tables.
+ * among them are added to `tables`. The result does not include the queries of materialized views
+ * that the statement names, because {@linkcode drop} drops them with their tables.
  *
  * @param tables The removed tables.
  * @param removal Other removed objects.
@@ -263,7 +263,7 @@ function queriesOf(tables: readonly TableEntry[], catalog: Catalog): ViewEntry[]
 /**
  * Drops objects and everything that depends on them.
  *
- * @param droppedNow Binds the statement against the catalog as it is in the current tick.
+ * @param droppedNow Binds the statement against the catalog's state in the current tick.
  */
 export async function dropAll(
   droppedNow: () => DroppedObjects,
@@ -377,7 +377,7 @@ async function removeFiles(
   try {
     await removeDroppedFiles(tableId, deps, isEnded);
   } catch (error) {
-    // The error can be ignored: no statement can reach the files any longer, and an hourly job
+    // Ignoring the error is safe: no statement can reach the files any longer, and an hourly job
     // tries again to remove them.
     if (!isExpected(error)) throw error;
     deps.log.warn("cannot remove the files of a dropped table", { error: error.message });

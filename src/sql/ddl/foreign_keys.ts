@@ -5,7 +5,7 @@
  *     SHARED ──► SHARED        USER ──► USER, of the same owner        USER ──► SHARED
  *
  * A row of a SHARED table has no owner. If it referenced a USER table, it would be unclear whose
- * row it means.
+ * row is meant.
  *
  * A foreign key references either a table's primary key or the columns of a unique index that is
  * ready. Such an index cannot be dropped if it is the last unique index on its columns.
@@ -211,7 +211,7 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
 
 /**
  * Returns whether a foreign key may reference the given columns. It may if no two rows of the
- * table can have the same values in them.
+ * table can have the same values in these columns.
  */
 function isReferable(
   ids: readonly number[],

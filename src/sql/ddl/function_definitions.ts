@@ -61,7 +61,7 @@ export function isFunctionDefinition(node: Statement): node is FunctionDefinitio
 }
 
 /**
- * Requires that the caller may define functions, which takes the same right as defining views.
+ * Requires that the caller may define functions. This requires the same right as defining views.
  * Called before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
@@ -142,13 +142,14 @@ function sourceFor({ namespace, principal }: ViewCall, deps: BindingDeps): Relat
   return dmlDepsOf(deps, { namespace, principal, statement }).source;
 }
 
-/** Returns where a statement that changes a function looks up the function's name. */
+/** Returns the place where a statement that changes a function looks up the function's name. */
 export function functionPlace(call: ViewCall, deps: BindingDeps): FunctionPlace {
   return { ...call, catalog: deps.catalog, source: sourceFor(call, deps) };
 }
 
 /**
- * Returns the signature declared by a definition, and the name under which the function is stored.
+ * Returns the signature that a definition declares, and the name under which the function is
+ * stored.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, UNSUPPORTED_TYPE, …
  */
@@ -358,8 +359,8 @@ function contentOf(
     try {
       return content(sample, false);
     } catch (error) {
-      // The error can be ignored: the query may be valid for other types, and each call checks it
-      // again.
+      // Ignoring the error is safe: the query may be valid for other types, and each call checks
+      // it again.
       if (!(error instanceof DatabaseError) || error.code === "PERMISSION_DENIED") throw error;
     }
   }
@@ -414,7 +415,8 @@ function checkDefaults(
     const type = parameters[i]?.type;
     if (written === undefined) continue;
     const bound = bindExpression(written, context);
-    // Literals are converted here, so that an invalid one is refused when the function is defined.
+    // Literals are converted here, so that an invalid literal is refused when the function is
+    // defined.
     const mode = bound.type.kind === "unknown" ? "implicit" : "assignment";
     if (typeof type === "object") castTo(bound, { to: type, mode, node: written });
   }
@@ -451,7 +453,7 @@ function requireReplaceable(
   throw fault("it would call itself");
 }
 
-/** Returns a string. Functions with the same result have equal strings. */
+/** Returns a string for a function's result. Functions with the same result have equal strings. */
 function resultText({ isSet, parameters, returnsName }: Routine): string {
   const outputs = parameters.filter(isOutput).map(({ name, typeName }) => [name, typeName]);
   return JSON.stringify([isSet, outputs.length === 0 ? returnsName : outputs]);

@@ -1,6 +1,6 @@
 /**
- * Implements GENERATED ALWAYS AS (…) STORED: checks the expressions that compute columns, and
- * finds the columns that depend on a given one.
+ * Implements GENERATED ALWAYS AS (…) STORED: checks the expressions of generated columns, and
+ * finds the generated columns that depend on a given column.
  */
 
 import { DatabaseError } from "../../base/errors.ts";

@@ -3,8 +3,8 @@
  * durable beforehand, and no further messages get an offset until the new definition is in force.
  *
  * - Only a table that is a source of a topic has offsets to preserve.
- * - Waiting takes several ticks, so a statement is bound again after each table whose offsets were
- *   made durable.
+ * - Waiting takes several ticks, so a statement is bound again each time the offsets of a table
+ *   have been made durable.
  */
 
 import { topicsOf } from "../names/topics.ts";
@@ -20,8 +20,8 @@ export class HeldOffsets {
   }
 
   /**
-   * Whether a source table may be changed in this tick. Its offsets must be durable, and its
-   * messages must not currently be counted.
+   * Whether a source table may be changed in this tick. Its offsets must be durable, and the
+   * counting of its messages must be paused.
    */
   holds(tableId: number): boolean {
     return this.#held.has(tableId) || topicsOf(this.#deps.catalog, tableId).length === 0;

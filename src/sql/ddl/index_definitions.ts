@@ -47,7 +47,9 @@ import { partitioningsOf, requireKeysInUnique } from "./partition_keys.ts";
 import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 
-/** How often an index build checks whether its request was killed, in milliseconds. */
+/**
+ * The interval, in milliseconds, at which an index build checks whether its request was killed.
+ */
 const KILL_LOOK_MS = 200;
 
 export interface IndexDeps
@@ -320,8 +322,8 @@ export function resumeIndexBuilds(deps: IndexDeps & Pick<SqlEnvironment, "writeG
     const unfinished = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
     if (unfinished.length === 0) return;
     await resumeBuilds(deps, { table, made: unfinished.filter(isCommittedIndex) });
-    // The gates do not wait for these builds, and a failure of these builds leaves committed
-    // indexes alone.
+    // The gates do not wait for these builds, and if they fail, committed indexes are not
+    // affected.
     const others = unfinished.filter((index) => !isCommittedIndex(index));
     void resumeBuilds(deps, { table, made: others });
   });
@@ -339,7 +341,7 @@ async function resumeBuilds(
   try {
     await finishIndexes(deps, table.tableId, { made });
   } catch (error) {
-    // The error can be ignored: either the index was dropped and the job shows why, or the build
+    // Ignoring the error is safe: either the index was dropped and the job shows why, or the build
     // continues after the next startup.
     if (!isExpected(error)) throw error;
     if (deps.jobs.isClosing) return;
@@ -364,7 +366,7 @@ export function withReferring(
   return [...new Set([...tableIds, ...referring.map(({ tableId }) => tableId)])];
 }
 
-/** New indexes of a table, and who defines them. */
+/** New indexes of a table, and the user who defines them. */
 export interface NewIndexes {
   readonly made: readonly IndexEntry[];
   readonly ledger?: RequestLedger;
@@ -461,7 +463,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   const checked = indexOf(deps, built);
   if (checked === undefined) return stopped();
   const { isCommitted: _, ...rest } = checked;
-  // Only from this point on is it certain that no two live ranges overlap.
+  // Only from this point on is it certain that no two live rows have overlapping ranges.
   const apart = index.isExclusion === true ? { enforcedSeq: store.issueSeq() } : {};
   setIndex(deps, tableId, { ...rest, ...apart, state: "ready" });
   return { status: "completed", message: `index ${index.name} is ready` };
@@ -512,7 +514,7 @@ function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: T
 
 /**
  * Checks the COLLATE clause of an index part. A deterministic collation makes no difference to an
- * index, which finds equal strings and has its own order.
+ * index: the index only has to find equal strings, and has its own order.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE, TYPE_MISMATCH, OBJECT_NOT_FOUND
  */

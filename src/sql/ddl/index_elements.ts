@@ -107,8 +107,8 @@ export function withIndex<Table extends IndexedTable>(
     columnIds,
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
-    // A non-unique index does not compare keys, so the clause has no effect on it, as in
-    // PostgreSQL.
+    // A non-unique index does not compare keys, so the clause has no effect on such an index, as
+    // in PostgreSQL.
     ...(isUnique && written.equalNulls === true && { equalNulls: true }),
     ...(written.isExclusion === true && { isExclusion: true }),
     isConstraint,
@@ -179,7 +179,7 @@ function exclusionOf({
       },
     );
   }
-  // The index is sorted first by the values that must be equal, and then by the range.
+  // The values that must be equal come first in the index, followed by the range.
   const equal = parts.filter(({ operator }) => operator === "=");
   const columns = [...equal, ...ranges].map(({ part }) => part);
   return { columns, where, name, isUnique: false, isConstraint: true, isExclusion: true, position };
@@ -218,8 +218,8 @@ function constraintOn(
 }
 
 /**
- * Refuses NULLS NOT DISTINCT for a partial index. The index files list all rows that do not
- * satisfy the condition under a key of NULLs, so rows with that key would wrongly count as
+ * Refuses NULLS NOT DISTINCT for a partial index. In index files, rows that do not satisfy the
+ * condition are listed under a key of NULLs, so rows with that key would wrongly count as
  * duplicates.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
@@ -345,7 +345,7 @@ function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntr
 }
 
 /**
- * Returns a new table with a primary key name that is not in use. The usual name may be taken,
+ * Returns a new table with a primary key name that is not in use. The default name may be taken,
  * because a renamed table keeps the name of its key.
  */
 export function withFreeKeyName<Table extends IndexedTable>(

@@ -1,6 +1,6 @@
 /**
- * Checks the expressions and conditions of indexes. Each must have the same value for a row at any
- * time and for any caller, so that an index can be rebuilt from the rows.
+ * Checks the expressions and conditions of indexes. The value of each for a row must be the same
+ * at any time and for any caller, so that an index can be rebuilt from the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { IndexCondition, IndexExpression, TableEntry } from "../../catalog/mod.ts";

@@ -46,8 +46,8 @@ type PartitionCaller = Pick<TableCall, "namespace" | "principal">;
 type NamedIn = Pick<TableDeps, "catalog" | "systemViews">;
 
 /**
- * Returns the name of an attached table while its rows are being moved. No statement can name such
- * a table.
+ * Returns the name of an attached table while its rows are being moved. No statement can refer to
+ * this name.
  */
 export function movedName({ name }: { readonly name: string }): string {
   return `?${name}`;
@@ -165,8 +165,8 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
 }
 
 /**
- * Refuses a table with rules or indexes that its new parent does not have, because they would be
- * lost.
+ * Refuses a table with constraints or indexes that its new parent does not have, because they
+ * would be lost.
  */
 function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: AstNode): void {
   const own = [
@@ -333,7 +333,10 @@ function detachPartition(
   };
 }
 
-/** Returns a partition of the detached partition, as a partition of the new table. */
+/**
+ * Returns a partition of the detached partition in the form that it has as a partition of the new
+ * table.
+ */
 function movedPart(
   part: PartitionViewEntry,
   { viewId }: PartitionViewEntry,
@@ -365,7 +368,10 @@ function withTableFor(
   });
 }
 
-/** Returns a column that is no longer an identity column and takes no numbers from a sequence. */
+/**
+ * Returns a column that is no longer an identity column and no longer takes numbers from a
+ * sequence.
+ */
 function withoutIdentity(column: ColumnEntry): ColumnEntry {
   if (column.identity === undefined) return column;
   const { defaultSql: _, identity: __, ...rest } = column;

@@ -43,10 +43,10 @@ import { optionSettings } from "./table_elements.ts";
  */
 export type BoundDefinition = () => string | Promise<string>;
 
-/** The parts of the database needed to add an entry to the catalog. */
+/** The parts of the database that are needed to add an entry to the catalog. */
 export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
-/** The parts of the database needed to change a namespace. */
+/** The parts of the database that are needed to change a namespace. */
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "store"> & Pick<DefinitionFollowers, "live">;
 
 /**
@@ -227,7 +227,7 @@ function dropNamespace(
 
 /**
  * Refuses to drop a namespace with partitions of tables in other namespaces, because the rows of
- * these partitions would stay behind.
+ * these partitions would remain.
  */
 function refusePartitionsOfOthers(
   name: string,
@@ -278,7 +278,7 @@ async function dropHeld(
       continue;
     }
     if (tables.length === 0) {
-      // The sequences of the dropped tables are already gone; these are the remaining ones.
+      // The sequences of the dropped tables are already gone, so these are the remaining ones.
       const { sequences, types } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
       refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });

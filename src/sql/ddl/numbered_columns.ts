@@ -42,7 +42,10 @@ export interface SequenceMaker {
   readonly before?: readonly SequenceEntry[];
 }
 
-/** Returns how a column in CREATE TABLE or ADD COLUMN is numbered; undefined if it is not. */
+/**
+ * Returns the numbering of a column in CREATE TABLE or ADD COLUMN; undefined if the column is not
+ * numbered.
+ */
 export function numberingOf(
   { constraints = [], dataType }: CreateColumnDef,
   columnId: number,

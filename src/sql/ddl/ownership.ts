@@ -1,6 +1,6 @@
 /**
  * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, for the sake
- * of dumps that contain them. These statements change nothing. They succeed if the requested state
+ * of dumps that contain them. These statements change nothing: they succeed if the requested state
  * already exists, and are refused otherwise.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -24,7 +24,8 @@ interface OwnerCall {
 
 /**
  * Binds OWNER TO. A table, view, sequence or type belongs to its namespace. The new owner must
- * therefore be the owner of the namespace, or the caller, if the caller may alter the object.
+ * therefore be either the owner of the namespace or, if the caller may alter the object, the
+ * caller.
  *
  * @throws {DatabaseError} USER_NOT_FOUND, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, …
  */
@@ -119,8 +120,8 @@ function shown(kind: AlterOwnerStatement["kind"]): string {
 }
 
 /**
- * PostgreSQL extensions of which at least a part is built in, with a description of the functions
- * that exist.
+ * PostgreSQL extensions that are at least partly built in, each with a description of the
+ * functions that exist.
  */
 const BUILT_IN: ReadonlyMap<string, string> = new Map([
   ["pgcrypto", "gen_random_uuid()"],

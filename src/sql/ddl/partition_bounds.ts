@@ -119,7 +119,8 @@ function keyOf(
 
 /**
  * Requires that a key's COLLATE clause makes no difference to the bounds. The bounds of a range
- * have the order of the key; all others are the same strings under any deterministic collation.
+ * have the order of the key. All other bounds are the same strings under any deterministic
+ * collation.
  */
 function requireOwnCollation(
   type: DataType,
@@ -327,7 +328,7 @@ function overlap(one: StoredBounds, other: StoredBounds, types: readonly DataTyp
   return false;
 }
 
-/** Requires that each modulus is a factor of the next larger one, as in PostgreSQL. */
+/** Requires that each modulus is a factor of the next larger modulus, as in PostgreSQL. */
 function requireFactors(
   modulus: number,
   siblings: readonly PartitionViewEntry[],

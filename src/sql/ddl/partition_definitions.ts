@@ -52,8 +52,8 @@ interface NamedPartitioned {
 }
 
 /**
- * Returns the partition with a given name; undefined if the name refers to anything else or to
- * nothing.
+ * Returns the partition with a given name; undefined if the name refers to anything else or does
+ * not exist.
  */
 export function partitionNamed(
   name: QName,
@@ -118,7 +118,7 @@ export function partitionedTable(
   return { ...table, partitioned: { ...partitioning, accepts: "FALSE" } };
 }
 
-/** A new partition, and the DEFAULT partition whose rows have to be checked. */
+/** A new partition, and the DEFAULT partition, whose rows have to be checked. */
 interface PlannedPartition {
   readonly table: TableEntry;
   readonly partition: PartitionEntry;
@@ -334,7 +334,7 @@ export function removePartitions(
 ): void {
   const before = deps.catalog.tableById(tableId);
   if (before === undefined) return;
-  // A transaction that has deleted the rows must not commit if another transaction writes new
+  // A transaction that has deleted the rows must not commit if another transaction has written new
   // ones.
   holdsRows(deps.store, tableId);
   const schemaVersion = before.schemaVersion + 1;

@@ -11,7 +11,10 @@ import {
 } from "../../catalog/mod.ts";
 import { partitionsOf } from "../names/partitions.ts";
 
-/** Returns how a table and its partitions are partitioned; an empty list if they are not. */
+/**
+ * Returns the partitioning of a table and of each of its partitions that is itself partitioned; an
+ * empty list if there is none.
+ */
 export function partitioningsOf(
   { partitioned, tableId }: TableEntry,
   catalog: Pick<Catalog, "views">,

@@ -364,7 +364,7 @@ export function withOwnerPolicies(
   }, table);
 }
 
-/** The policies for which OWNER_COLUMN stands, and whose rows each condition permits. */
+/** The policies for which OWNER_COLUMN stands, and the users whose rows each condition permits. */
 const OWNER_POLICIES = [
   { name: "everybody_reads", command: "select", using: "everybody", check: undefined },
   { name: "owner_inserts", command: "insert", using: undefined, check: "owner" },

@@ -3,8 +3,8 @@
  * that they need.
  *
  * A condition may read only SHARED tables of which its owner may read every row. The rows of a
- * USER table depend on the caller, and it would be undefined for which user the policies of
- * another table apply.
+ * USER table depend on the caller, and it would be unclear for which user the policies of another
+ * RESTRICTED table apply.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";

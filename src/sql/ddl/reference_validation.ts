@@ -1,7 +1,7 @@
 /**
- * Checks a table's existing rows against a foreign key that is already in force. New rows satisfy
- * the key, and referenced rows can no longer disappear. All rows can therefore be read as of a
- * single earlier seq, over many ticks.
+ * Checks a table's existing rows against a foreign key that is already in force. New rows already
+ * have to satisfy the key, and referenced rows can no longer disappear. Therefore, all rows can be
+ * read as of a single earlier seq, over many ticks.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
@@ -11,7 +11,7 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import { referencedKeyOf } from "../execute/change/referenced_key.ts";
 import { keyTextOf } from "../execute/keys/key_text.ts";
 
-/** How many rows a foreign key check reads between two pauses. */
+/** The number of rows that a foreign key check reads between two pauses. */
 const BATCH_ROWS = 512;
 
 /**

@@ -38,7 +38,7 @@ export function removedColumns(
     const column = columns.find((each) => each.name === name);
     if (column === undefined || !isGone(column)) return [];
     const isCascading = change.behaviour === "cascade";
-    // CASCADE also drops the columns computed from the dropped one.
+    // CASCADE also drops the columns that are computed from the dropped one.
     const gone = isCascading ? columns.filter(isGone) : [column];
     const columnIds = new Set(gone.map(({ columnId }) => columnId));
     const removed = { tableId, columnIds };

@@ -56,7 +56,7 @@ export interface InspectionOptions {
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
-/** The error codes of computations with messages that may quote values from rows. */
+/** The error codes of computations whose messages may quote values from rows. */
 const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
   "INVALID_INPUT",
@@ -139,8 +139,8 @@ export class RowInspection {
       try {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
           yield batch;
-          // If the conditions read no stored column, they have the same result for all rows, so
-          // one row is enough.
+          // If the conditions read no stored column, the result is the same for all rows, so
+          // checking one row is enough.
           if (columnIds.length === 0 && batch.rowCount > 0) return;
         }
       } finally {
@@ -200,7 +200,7 @@ export class RowInspection {
     if (domain === undefined) return undefined;
     const given = defined(context, "checks must have a context");
     const conditions = domain.checks.map(({ sql }) =>
-      // The condition of a domain reads the value as column 0.
+      // A domain's condition reads the value as column 0.
       compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
     );
     return ({ columns, rowCount }) => {
@@ -254,7 +254,7 @@ export class RowInspection {
     if (demand.kind === "index") return this.#indexJudge(demand.indexId, position);
     const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
     const column = this.#columns[at];
-    // Reading the value in its new type has already proved that the type can represent it.
+    // The fact that the value was read in its new type proves that the type can represent it.
     if (column === undefined) return undefined;
     if (demand.kind === "form") return () => undefined;
     if (demand.kind === "domain") return this.#domainJudge(column, at, position);
@@ -276,7 +276,7 @@ export class RowInspection {
 
 /**
  * Runs a computation over rows, and removes values from its error messages, because the user who
- * alters a table may not be allowed to read its rows.
+ * alters a table may not have the right to read its rows.
  *
  * @throws {DatabaseError} An error with the same code, but without any value.
  */

@@ -1,7 +1,7 @@
 /**
- * Rewrites a table's existing rows for an ALTER TABLE that gives columns new values: a type that
- * storage cannot convert to on reading, a generated column, or a DEFAULT that differs from row to
- * row.
+ * Rewrites a table's existing rows for an ALTER TABLE that gives columns new values: a type to
+ * which storage cannot convert the old values on reading, a generated column, or a DEFAULT that
+ * differs from row to row.
  *
  * Such a column gets a new column id. Each row is written once more, with the values of the new
  * columns after those of the current ones. The catalog does not contain the new columns yet, so no
@@ -43,8 +43,8 @@ export interface ColumnRewrite {
   readonly columnId: number;
   /**
    * Computes the new values from the columns that the table had before the ALTER TABLE, in their
-   * order. Absent if the definition of the column determines the values, as with a DEFAULT or a
-   * generated column.
+   * order. Absent if the column's definition determines the values, as a DEFAULT or a generated
+   * expression does.
    */
   readonly compute: Evaluator | undefined;
   readonly position: number;
@@ -73,7 +73,7 @@ interface RewrittenRange {
 const ROWS_PER_COMMIT = 2000;
 
 /**
- * The share of a commit's time that counts when the size of the next commit is determined. A
+ * The share of a commit's duration that counts when the size of the next commit is determined. A
  * commit waits for the disk, so it may take longer than a query batch, which takes about 20 ms.
  */
 const PACED_SHARE = 1 / 10;
@@ -85,7 +85,7 @@ export class RowRewrite {
   readonly #commits: Commit[] = [];
   /**
    * Determines how many rows the next commit contains. The number varies, because USING may take a
-   * long time per row.
+   * long time for each row.
    */
   readonly #pace = new RowPace(ROWS_PER_COMMIT);
   #numbers: SequenceNumbers;
@@ -165,9 +165,7 @@ export class RowRewrite {
     return isWritten;
   }
 
-  /**
-   * Returns whether this rewrite has written all rows that are in a range as of the current tick.
-   */
+  /** Returns whether this rewrite has written all rows that are in a range in the current tick. */
   isDone(range: RewrittenRange): boolean {
     const { store, table } = this.#options;
     for (const owner of this.#owners()) {
@@ -187,7 +185,7 @@ export class RowRewrite {
     return this.#options.store.owners(this.#options.table.tableId);
   }
 
-  /** Reads a batch of rows and, if `writes` is set, writes them again. */
+  /** Reads a batch of rows and, if `writes` is set, writes the rows again. */
   #step({ owner, range, writes }: { owner: number; range: RewrittenRange; writes: boolean }): {
     readonly nextAfter: Seq | undefined;
     readonly commit?: Commit;

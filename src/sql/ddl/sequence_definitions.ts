@@ -56,7 +56,7 @@ export function authorizeSequence(
     const right = node.type === "drop sequence" ? "removeTable" : "defineTable";
     const ownedBy = catalog.sequence(schema, name.name)?.ownedBy;
     const table = ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
-    // If a column owns the sequence, the caller needs the rights to the column's table.
+    // If a column owns the sequence, the caller needs the rights that apply to the column's table.
     if (node.type === "alter sequence" && table !== undefined) {
       requireAlter(principal, table, { namespace: holder });
       continue;

@@ -13,7 +13,10 @@ export type SequenceShape = Pick<
 
 type CountedType = SequenceEntry["type"];
 
-/** The highest value of each integer type. The lowest value is its negative minus one. */
+/**
+ * The highest value of each integer type. The lowest value is the negative of the highest, minus
+ * one.
+ */
 const HIGHEST: Readonly<Record<CountedType, bigint>> = {
   smallint: 32_767n,
   int: 2_147_483_647n,
@@ -103,7 +106,8 @@ function requireOfType(
 }
 
 /**
- * Returns where an altered sequence continues if its options restart it; undefined otherwise.
+ * Returns the position from which an altered sequence continues if its options restart it;
+ * undefined otherwise.
  *
  * @param used The current position of the sequence.
  *

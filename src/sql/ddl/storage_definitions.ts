@@ -51,7 +51,7 @@ const ALTER_SETTINGS: readonly string[] = CREATE_SETTINGS.filter(
   (name) => name !== "path" && name !== "base_directory",
 );
 
-/** Matches a part of a path template: a plain name, possibly with placeholders. */
+/** Matches a component of a path template: a plain name, possibly with placeholders. */
 const TEMPLATE_PART = /^(?:[A-Za-z0-9._-]|\{(?:namespace|tableName|userId)\})+$/;
 
 const LONGEST_NAME: string = "x".repeat(NAME_LENGTH_MAX);
@@ -62,8 +62,8 @@ const TEMPLATE_LENGTH_MAX = 200;
 const PART_LENGTH_MAX = 255;
 
 /**
- * The maximum length of the path of a table's directory, in bytes. It is below the operating
- * system's limit of 4096, so that file names can be appended, but large enough for the longest
+ * The maximum length of the path of a table's directory, in bytes. It is far enough below the
+ * operating system's limit of 4096 for file names to be appended, but long enough for the longest
  * template with the longest names.
  */
 const PATH_BYTES_MAX = 2048;

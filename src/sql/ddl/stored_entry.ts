@@ -11,7 +11,7 @@ export interface NewEntry {
   readonly entryOf: (viewId: number) => ViewEntry;
 }
 
-/** Returns the definition that stores an entry, replacing the earlier one if there is any. */
+/** Returns the definition that stores an entry. It replaces the earlier entry, if there is one. */
 export function storingEntry(
   { before, entryOf, shown }: NewEntry,
   { catalog, live, store }: EntryDeps & Pick<DefinitionFollowers, "live">,

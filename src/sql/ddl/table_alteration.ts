@@ -54,7 +54,7 @@ interface PlannedAlteration extends Alteration {
   readonly policies: readonly PlacedPolicy[];
 }
 
-/** The result of an ALTER TABLE, and the new indexes that still have to be built. */
+/** The result of an ALTER TABLE, and the new indexes that have not been built yet. */
 interface Altered {
   readonly message: string;
   readonly tableId: number;
@@ -193,9 +193,9 @@ class AlterTable {
   }
 
   /**
-   * Alters the table. Returns a description of the change, and the indexes that still have to be
-   * built. The change is planned again after each wait, since other requests may change tables in
-   * the meantime.
+   * Alters the table. Returns a description of the change, and the indexes that have not been
+   * built yet. The change is planned again after each wait, because other requests may change
+   * tables in the meantime.
    */
   async #alter(first: PlannedAlteration): Promise<Altered> {
     const { clock, store } = this.#deps;
@@ -211,8 +211,8 @@ class AlterTable {
           const message = `Table ${nameOf(table)} not changed, still at schema version ${table.schemaVersion}`;
           return { message, tableId, made: [] };
         }
-        // Only additions require free space, so an operator can still free space by changing a
-        // table or its history.
+        // Only additions require free space, so that an operator can still free up space by
+        // changing a table or its history.
         if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
           store.requireFreeSpace();
         }
@@ -232,7 +232,7 @@ class AlterTable {
         } else if (!held.holds(table.tableId)) {
           await held.hold(table.tableId);
         } else {
-          // Rows written during the inspection are checked now, in the tick of the change.
+          // Rows written during the inspection are checked now, in the same tick as the change.
           if (inspected !== undefined) inspection.inspectNow({ after: inspected.upTo, upTo });
           const message = this.#redefine(at, next);
           if (at.validations.length > 0) await this.#validate(at, pause);

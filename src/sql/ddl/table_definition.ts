@@ -23,7 +23,9 @@ export function tableNamesOf(catalog: Pick<Catalog, "tables"> | undefined): Map<
   ]);
 }
 
-/** Returns where new segments of a table are stored; undefined for the data directory. */
+/**
+ * Returns the place where new segments of a table are stored; undefined for the data directory.
+ */
 export function homeOf(
   { options, storageDirectory }: Pick<TableEntry, "options" | "storageDirectory">,
   catalog: Pick<Catalog, "storages">,
@@ -38,7 +40,7 @@ export function homeOf(
 export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
   // Rows that are deleted at a certain age exist only briefly, so their history need not outlast
-  // them. A client that was away for longer than the history simply reads the few existing rows
+  // them. A client that has been away for longer than that simply reads the few existing rows
   // again.
   const historyMs = deletedAfterMs(table) ?? defaults.historyMs;
   return {

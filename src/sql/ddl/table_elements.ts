@@ -138,8 +138,8 @@ export function newTable(
 }
 
 /**
- * Returns the type that a column gets in a primary key. In it, equal numbers have equal string
- * forms.
+ * Returns the type that a column gets in a primary key. In this type, equal numbers have equal
+ * string forms.
  */
 function typeInKey(type: DataType): DataType {
   if (isRangeType(type)) return { kind: type.kind, bound: typeInKey(type.bound) };
@@ -223,8 +223,7 @@ export type CheckedTable = Pick<
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
 > & {
   /**
-   * The start of generated constraint names. By default, it consists of the names of the table and
-   * the column.
+   * The start of generated constraint names; defaults to the names of the table and the column.
    */
   readonly prefix?: string;
   /**
@@ -288,7 +287,10 @@ function automaticPrefix(tableName: string, columnName: string | undefined): str
   return columnName === undefined ? tableName : `${tableName}_${columnName}`;
 }
 
-/** Returns the column that a condition reads if it reads exactly one; undefined otherwise. */
+/**
+ * Returns the column that a condition reads, provided that it reads exactly one; undefined
+ * otherwise.
+ */
 function onlyColumnIn(
   condition: BoundExpression,
   columns: readonly ColumnEntry[],
@@ -541,8 +543,8 @@ export const PARTITION_KEY = "a partition key";
 
 /**
  * Refuses text with a nondeterministic collation in a primary key or partition key. A primary key
- * must identify a row, and equal values must belong to the same partition, but such text has equal
- * values that differ.
+ * must identify a row, and equal values must belong to the same partition, but under such a
+ * collation, different strings can be equal.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */

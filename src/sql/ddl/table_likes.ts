@@ -1,7 +1,8 @@
 /**
- * Implements LIKE in CREATE TABLE, which copies the current definitions of another table. That
- * table's columns and constraints become part of the statement, as if they were written in it.
- * Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished table.
+ * Implements LIKE in CREATE TABLE, which copies the current definitions of another table. The
+ * columns and constraints of the other table become part of the statement, as if they were written
+ * in it. Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished
+ * table.
  *
  * NOT NULL is always copied and foreign keys never are, as in PostgreSQL. A copied identity column
  * gets a new sequence, whereas a copied DEFAULT uses the same sequence as the original.
@@ -45,7 +46,7 @@ interface LikeCaller {
   readonly namespace: string;
 }
 
-/** A table named in LIKE, and which kinds of definitions are copied from it. */
+/** A table named in LIKE, and the kinds of definitions that are copied from it. */
 export interface LikedTable {
   readonly table: TableEntry;
   readonly node: TableLike;
@@ -112,8 +113,8 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
       parts.push(`UNIQUE ${nulls}(${columnsText(table, columnIds)})`);
     }
   }
-  // The parser's limits are meant for requests. These definitions were already accepted when they
-  // were stored.
+  // The parser's limits are meant for requests. The copied definitions were already accepted when
+  // they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
   const copy = relocated(statement as CreateTableStatement, node._location);

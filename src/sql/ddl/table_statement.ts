@@ -1,6 +1,6 @@
 /**
- * Defines what CREATE, ALTER and DROP TABLE have in common: the request, the dependencies and the
- * checks.
+ * Defines the request, the dependencies and the checks that CREATE, ALTER and DROP TABLE have in
+ * common.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";

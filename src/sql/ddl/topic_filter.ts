@@ -1,6 +1,6 @@
 /**
  * Checks the condition of a topic source. Offsets are derived from the condition again and again,
- * so it must always have the same result for a change, whoever the caller is.
+ * so it must always have the same result for a given change, regardless of the caller.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";

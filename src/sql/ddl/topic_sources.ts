@@ -145,14 +145,14 @@ interface Retargeted {
   readonly missing?: string | undefined;
 }
 
-/** Returns a source's condition with the current names of its columns. */
+/** Returns a source's condition with each column name replaced by the column's current name. */
 function retargeted(where: string, { after, before }: AlteredTable): Retargeted {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(where))) {
     const node: Partial<Expr> = part;
     if (node.type !== "ref" || node._location === undefined) continue;
     const column = before.columns.find(({ name }) => name === node.name);
-    // A source that has already ended may read a column dropped earlier.
+    // A source that has already ended may read a column that was dropped earlier.
     const name = after.columns.find(({ columnId }) => columnId === column?.columnId)?.name;
     if (name === undefined) return { text: where, missing: node.name };
     const namesTable = node.table !== undefined && after.name !== before.name;

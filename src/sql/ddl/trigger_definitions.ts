@@ -4,7 +4,7 @@
  * A trigger belongs to its table: it is dropped with the table, and is kept when the table, one of
  * its columns or the function is renamed. It runs with the rights of the user whose statement
  * fires it. Each change raises the table's schema version, so that a running statement starts
- * again with the triggers that it must fire.
+ * again and fires the correct triggers.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { requireAlter } from "../../auth/mod.ts";
@@ -173,7 +173,7 @@ function invalid(node: CreateTriggerStatement, why: string, hint?: string): Data
 }
 
 /**
- * Requires that changes to a table can fire such a trigger.
+ * Requires that changes to a table can fire a trigger as defined by the statement.
  * @throws {DatabaseError}
  */
 function requireFireable(node: CreateTriggerStatement, table: TableEntry): void {
@@ -341,7 +341,7 @@ export function withTriggerSwitch(
   return switched.every((each, i) => each === triggers[i]) ? table : withTriggers(table, switched);
 }
 
-/** Returns triggers with a column's new name in their conditions. */
+/** Returns triggers whose conditions use a column's new name. */
 export function triggersRenamed(
   triggers: readonly TriggerEntry[],
   from: string,

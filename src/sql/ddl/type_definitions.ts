@@ -268,8 +268,8 @@ export function alterType(
   return () => {
     if (node.change.type === "add value") store.requireFreeSpace();
     const { name, namespace: schema } = findType(catalog, node.name, namespace);
-    // The altered type is computed again, because another statement may have changed the type in
-    // the meantime.
+    // The altered type is computed again, because another statement may have changed it in the
+    // meantime.
     const entry = changed();
     if (entry === undefined) return `Type ${schema}.${name} already has the label`;
     catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
@@ -443,8 +443,8 @@ export function dropTypes(
   };
   const isCascading = node.cascade === "cascade";
   if (isCascading) {
-    // A column that cannot be dropped is reported by name, so this check comes first: the message
-    // must not name a table of a namespace hidden from the caller.
+    // A column that cannot be dropped is reported by name. This check therefore comes first: a
+    // message must not name a table in a namespace that is hidden from the caller.
     for (const type of types) {
       const users = usersOf(type, typesHolding(catalog, type), catalog);
       requireReach(principal, users, { action: dropOf(type), position: node._location.start });

@@ -216,7 +216,7 @@ function boundOrNothing(bind: () => BoundSelect, isTried: boolean): BoundSelect 
   try {
     return bind();
   } catch (error) {
-    // The error can be ignored: callers that set `isTried` expect that the query may be invalid.
+    // Ignoring the error is safe: callers that set `isTried` expect that the query may be invalid.
     if (!isTried || !(error instanceof DatabaseError)) throw error;
     return plainSelect({ from: undefined, outputs: [] });
   }
@@ -397,8 +397,8 @@ export function alterView(
 }
 
 /**
- * Changes whether a view runs with its owner's rights. The caller becomes the owner, and therefore
- * needs the rights to all objects that the view reads.
+ * Changes whether a view runs with its owner's rights. The caller becomes the owner and therefore
+ * needs rights to all objects that the view reads.
  */
 function setViewRights(
   before: ViewEntry,

@@ -40,7 +40,7 @@ interface WritingPlace {
   readonly namespace: string;
 }
 
-/** Definitions whose SQL keeps its calls, because it is bound with the catalog. */
+/** The definitions whose SQL keeps its calls, because it is bound with the catalog. */
 const KEPT: ReadonlySet<Statement["type"]> = new Set(["create function", "create view"] as const);
 
 /** A piece of SQL in which calls are being expanded. */
@@ -168,7 +168,7 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
   return relocated(expression, call._location);
 }
 
-/** Returns the place in which names in the body of a function are looked up. */
+/** Returns the place where names in the body of a function are looked up. */
 function within(entry: FunctionEntry, text: WrittenText): WrittenText {
   return { ...text, namespace: entry.searchNamespace, caller: entry, depth: text.depth + 1 };
 }
@@ -210,7 +210,7 @@ interface WrittenCall {
   readonly text: WrittenText;
 }
 
-/** An argument of a call, as it replaces a parameter. */
+/** An argument of a call, in the form in which it replaces a parameter. */
 interface GivenArgument {
   readonly sql: string;
   readonly isVolatile: boolean;
@@ -284,7 +284,7 @@ function castText(
   return `CAST(${value} AS ${to.typeName})`;
 }
 
-/** Returns the expression that a query computes; undefined if the query reads anything. */
+/** Returns the expression that a query computes; undefined if the query reads any relation. */
 function expressionOf(query: SelectStatement): Expr | undefined {
   if (query.type !== "select") return undefined;
   const { columns = [], ...rest } = query;

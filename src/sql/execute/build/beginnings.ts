@@ -6,8 +6,8 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 
 /**
- * The bounds of the strings that may match; undefined if none can match, because the pattern or
- * prefix is NULL.
+ * Returns the bounds of the strings that may match; undefined if none can match because the
+ * pattern or prefix is NULL.
  */
 export type BeginningSpan = (context: ExecutionContext) => ColumnSpan | undefined;
 

@@ -43,14 +43,17 @@ import { buildPassing, measured, type Passing, paced } from "./build_passing.ts"
 import { buildScan, buildSystemView, type ScanUse } from "./build_scan.ts";
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 
-/** How the consumer of a plan node uses its rows. */
+/** How the consumer of a plan node uses the node's rows. */
 interface Use extends ScanUse {
   /**
    * Present if the consumer of a sort needs only the first row of each group. Rows with equal
    * values of these expressions form a group.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** Bounds on the row number of a window. Rows with numbers outside them are not needed. */
+  /**
+   * Bounds on the row number of a window. Rows whose numbers are outside these bounds are not
+   * needed.
+   */
   readonly bounds?: readonly NumberBound[];
 }
 
@@ -154,8 +157,8 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
 }
 
 /**
- * Builds a filter with a condition that is the same for all rows. If the condition is not true,
- * the input is not opened.
+ * Builds a filter whose condition is the same for all rows. If the condition is not true, the
+ * input is not opened.
  */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);

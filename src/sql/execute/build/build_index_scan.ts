@@ -4,9 +4,9 @@
  *     the plan names some indexes ──► ranges of keys in each ──► the index with the fewest rows
  *                                                                 └──too many: a scan of the table
  *
- * The number of rows in a range is known before any of them is read, so each run decides anew. If
- * a value cannot be computed, no index is used, and the condition above the scan raises the error
- * once a row needs the value.
+ * The number of rows in a range is known before any of them is read, so the choice is made anew
+ * for each run. If a value cannot be computed, no index is used, and the condition above the scan
+ * raises the error once a row needs the value.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -44,8 +44,8 @@ import { compileSought } from "./key_parts.ts";
 const ROWS_PER_ROW = 64;
 
 /**
- * How many rows a scan reads in the time that an inverted index needs to yield a single row. The
- * number is lower than for other indexes, because the conditions take longer to test.
+ * How many rows a scan reads in the time that an inverted index needs to yield a single row. It is
+ * lower than for other indexes, because the conditions take longer to test.
  */
 const ROWS_PER_TERM_ROW = 8;
 
@@ -62,8 +62,8 @@ type SpansOf = (context: ExecutionContext) => readonly IndexSpan[];
  * Compiles the choice of an index.
  *
  * @returns A function that opens a scan of the rows in the key ranges of the chosen index, or
- *   returns undefined if the table should be scanned instead. Undefined if the plan names no
- *   index.
+ *   returns undefined if the table should be scanned instead. Undefined instead of a function if
+ *   the plan names no index.
  */
 export function compileIndexes({
   either,
@@ -188,8 +188,8 @@ function compileOpening(table: TableEntry, access: IndexAccess): Opening {
 }
 
 /**
- * Compiles the term query that the conditions imply. In a run in which they imply none, the result
- * is undefined.
+ * Compiles the term query that the conditions imply. In a run in which they do not imply one, the
+ * result is undefined.
  */
 function compileTerms(
   table: TableEntry,
@@ -274,7 +274,7 @@ export interface SpanUse {
   readonly skipsNull?: boolean;
 }
 
-/** Compiles the test for whether a run may use an index. */
+/** Compiles the test that decides whether a run may use an index. */
 export function compileGuards({ guards }: IndexAccess): (context: ExecutionContext) => boolean {
   if (guards.length === 0) return () => true;
   const tests = guards.map(compileScalar);
@@ -405,7 +405,7 @@ function compileBounds(
   };
 }
 
-/** Shortens a bound to the values before the first NULL, which widens it. */
+/** Shortens a bound to the values before its first NULL, which makes the range wider. */
 function withoutNull({ isInclusive, values }: IndexBound): IndexBound {
   const at = values.indexOf(null);
   return at === -1 ? { isInclusive, values } : { isInclusive: true, values: values.slice(0, at) };

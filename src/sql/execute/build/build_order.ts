@@ -137,7 +137,7 @@ interface SortFront {
 
 /** A way to read the input of a sort so that its rows arrive sorted by the first sort keys. */
 interface FrontSource {
-  /** How many leading sort keys the input is already sorted by. */
+  /** The number of leading sort keys by which the input is already sorted. */
   readonly keyCount: number;
   /**
    * Opens the input. Returns undefined if `rowsMax` rows cannot be read in this order in this run.

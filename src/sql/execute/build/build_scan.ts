@@ -51,13 +51,13 @@ import {
 import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Returned by a run that cannot read the rows directly. The operators must then run instead. */
+/** Returned by a run that cannot read the rows directly. In that case, the operators must run. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
 /** Reads the few rows of a query without operators, as rows of its output columns. */
 export type RowRead = (context: ExecutionContext) => readonly Row[] | typeof NOT_READ;
 
-/** How many versions with the same index key are visited at most without operators. */
+/** The maximum number of versions with the same index key that are visited without operators. */
 const VERSIONS_MAX = 64;
 
 /**
@@ -147,7 +147,7 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
 
 /**
  * The number of rows in a batch if all operators above the scan consume whole batches. The arrays
- * of such a batch stay in the second-level cache, and processing the batch does not block the
+ * of such a batch fit into the second-level cache, and processing the batch does not block the
  * event loop for long.
  */
 const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
@@ -199,7 +199,7 @@ function areWorthLookingUp(
   );
 }
 
-/** Up to this many keys are looked up without first counting the rows of the table. */
+/** The maximum number of keys that are looked up without first counting the rows of the table. */
 const FEW_KEYS = 32;
 
 function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {
@@ -245,8 +245,8 @@ export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) 
 /** How the rows of one side of a join are found by their keys. */
 export interface KeyedUse extends ScanUse {
   /**
-   * The columns to which the keys apply. If only the first column of the primary key is known, all
-   * rows between the lowest and the highest key are read.
+   * The columns to which the keys apply. If these include only the first column of the primary
+   * key, all rows between the lowest and the highest key are read.
    */
   readonly by: RuntimeFilter["by"];
 }
@@ -294,7 +294,7 @@ export interface OrderedRows {
 
 /**
  * Builds a scan sorted by a column. Each run passes the number of rows that it needs from the
- * front. The scan returns undefined if the rows cannot be read in sorted order, or if sorting all
+ * front. A run returns undefined if the rows cannot be read in sorted order, or if sorting all
  * rows is faster.
  */
 export function buildOrderedScan(
@@ -437,8 +437,8 @@ function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
 }
 
 /**
- * Returns the smallest range that contains all spans of a list, so that row groups outside it are
- * not read.
+ * Returns the smallest range that contains all of the given spans, so that row groups outside it
+ * are not read.
  */
 function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[] {
   if (keySpans === undefined || keySpans.spans.length < 2) return [];
@@ -566,8 +566,8 @@ function spanOfRanges(
 }
 
 /**
- * Whether a lower bound is higher than another bound. Either may be absent; an absent one is never
- * higher.
+ * Whether a lower bound is higher than another bound. Either may be absent; an absent bound is
+ * never higher.
  */
 function isAbove(type: DataType, bound: Value | undefined, other: Value | undefined): boolean {
   if (bound === undefined) return false;

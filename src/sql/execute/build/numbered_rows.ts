@@ -1,6 +1,6 @@
 /**
- * Exploits a condition on `row_number()` above a window: only the first rows of each partition are
- * kept below the window, so that few rows have to be sorted and numbered.
+ * Exploits a condition on `row_number()` above a window: below the window, only the first rows of
+ * each partition are kept, so that few rows have to be sorted and numbered.
  *
  *     Filter n <= 3 ──► Project ──► Window row_number() AS n ──► first rows ──► input
  */

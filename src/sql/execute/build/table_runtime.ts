@@ -64,7 +64,7 @@ interface FaultyRow {
 export class TableRuntime {
   readonly table: TableEntry;
   readonly types: readonly DataType[];
-  /** The positions of the primary key's columns, in key order. */
+  /** The positions of the primary key columns, in key order. */
   readonly keyPositions: readonly number[];
   readonly keyTypes: readonly DataType[];
   /** The positions of the columns of type FILE. */
@@ -112,8 +112,8 @@ export class TableRuntime {
   }
 
   /**
-   * Whether some columns are computed from others, row by row. {@linkcode completed} computes
-   * them.
+   * Whether some columns are computed from other columns of the same row. {@linkcode completed}
+   * computes them.
    */
   get isGenerated(): boolean {
     return this.#generated.length > 0;
@@ -180,7 +180,8 @@ export class TableRuntime {
   }
 
   /**
-   * Checks the rows of a batch that contains all columns of the table, like {@linkcode check}.
+   * Checks the rows of a batch that contains all columns of the table, in the same way as
+   * {@linkcode check}.
    * @throws {DatabaseError} The same errors as `check`.
    */
   checkBatch(batch: Batch, context: ExecutionContext): void {
@@ -204,7 +205,7 @@ export class TableRuntime {
       const found = this.#firstFaultOf(check, before, context);
       if (found === undefined) continue;
       first = found;
-      // Only an earlier row can still turn out to be the first faulty one: within the current row,
+      // Only an earlier row can still turn out to be the first faulty one: for the current row,
       // the first failing CHECK is already known.
       if (found.row === 0) break;
       before = partOf(before, 0, found.row);
@@ -222,7 +223,8 @@ export class TableRuntime {
       if (!isFaultOfValue(error)) throw error;
       if (rowCount === 0) return undefined;
       if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
-      // The error does not say which row failed, so the batch is searched by halves.
+      // The error does not say which row failed, so the row is found by repeatedly halving the
+      // batch.
       const half = Math.floor(rowCount / 2);
       const early = this.#firstFaultOf(check, partOf(batch, 0, half), context);
       if (early !== undefined) return early;
@@ -286,7 +288,7 @@ function withPlace(cause: DatabaseError, place: string): DatabaseError {
   });
 }
 
-/** Returns words such as ` of column "a"`, which follow the name of a check in messages. */
+/** Returns a phrase such as ` of column "a"`, which follows the name of a check in messages. */
 function ofColumns(names: readonly string[]): string {
   if (names.length === 0) return "";
   const listed = names.map((name) => `"${name}"`).join(", ");
@@ -303,7 +305,7 @@ function hasNull(column: Vector | undefined): boolean {
   return false;
 }
 
-/** Returns the number of bytes that a column's longest value takes in a key. */
+/** Returns the number of bytes that a column's longest value takes up in a key. */
 function longestOf(column: Vector | undefined): number {
   if (column?.kind === "i32" || column?.kind === "f64" || column?.kind === "bool") return 8;
   if (column?.kind !== "utf8") return Number.POSITIVE_INFINITY;

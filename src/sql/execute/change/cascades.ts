@@ -67,7 +67,8 @@ class Cascade {
    */
   *begin(rows: readonly { readonly owner: number }[]): WaitingSteps<void> {
     const { context, event, triggers } = this.#options;
-    // This also ends the first time slice, because triggers cannot be undone on their own.
+    // This call also ends the first time slice, because the effects of triggers cannot be undone
+    // on their own.
     context.stay();
     const own = ownerOf(context.principal, this.#table);
     // A trigger sees the caller's rows, so it must not be passed other users' rows.

@@ -10,7 +10,7 @@
  *
  * - A statement makes either a single commit or none: rows staged in the store are invisible
  *   before the commit.
- * - If another statement changes a row after it was read and before the commit,
+ * - If another statement changes a row between the time it was read and the commit,
  *   SERIALIZATION_FAILURE is raised, and the caller runs the whole statement again.
  * - An error in RETURNING must prevent all writes, so RETURNING is evaluated before the commit.
  *   `_seq` is known only after the commit, so outputs that read `_seq` are evaluated again.
@@ -51,7 +51,7 @@ import {
 } from "./row_changes.ts";
 import type { RowGuard } from "./row_guard.ts";
 
-/** How many changes are evaluated or staged in one step. */
+/** The number of changes that are evaluated or staged in one step. */
 const ROWS_PER_STEP = 256;
 
 const NO_SEQS: readonly Value[] = [];
@@ -66,7 +66,7 @@ export interface DmlOutcome {
 }
 
 /**
- * Runs a statement. Work that does not fit into this tick is done in later ticks.
+ * Runs a statement. Any work that does not fit into this tick is done in later ticks.
  *
  * @param elsewhere The thread that reads the rows and runs the queries of the statement; undefined
  *   if the event loop does so itself.
@@ -136,7 +136,10 @@ export class ChangeWriter {
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
-  /** The bytes that the staged changes add for their owner; undefined without a storage limit. */
+  /**
+   * The number of bytes that the staged changes add to the storage used by their owner; undefined
+   * if there is no storage limit.
+   */
   #growth: StorageGrowth | undefined;
   readonly #sliceEndMs: number;
   readonly #operations = new Set<TableWrite["operation"]>();
@@ -238,8 +241,8 @@ export class ChangeWriter {
    * Writes the remaining changes over many ticks. The statement reads all rows as of the current
    * tick.
    *
-   * @param first The latest result of the source's `next`, which tells whether the source may have
-   *   more changes.
+   * @param first The most recent result of the source's `next`, which says whether the source may
+   *   have more changes.
    * @throws {DatabaseError} SERIALIZATION_FAILURE if other statements changed the rows or altered
    *   the table.
    */
@@ -297,7 +300,7 @@ export class ChangeWriter {
       context,
     );
     // From here on, the statement stays in this thread, because nothing may interrupt a commit.
-    // The changes of a WITH part are only held, so later parts may still move to a reader.
+    // The changes of a WITH part are merely held back, so later parts may still move to a reader.
     if (context.parts === undefined) context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
     const made = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
@@ -428,7 +431,7 @@ export class ChangeWriter {
     const growth = growthOf(this.#runtime, changes, { context });
     if (growth.owner === SHARED_OWNER) return;
     this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
-    // Other changes of the statement may free space, but never more than the owner uses now.
+    // Other changes made by the statement may free space, but never more than the owner uses now.
     if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 }

@@ -3,7 +3,8 @@
  * per row would take longer than everything else.
  *
  * Each function turns the rows that were read into the rows to write, with all columns of the
- * table. Columns have forms that the log and the memtables can copy without examining each value.
+ * table. Columns are represented in forms that the log and the memtables can copy without
+ * examining each value.
  */
 import { defined } from "../../../base/assert.ts";
 import {
@@ -28,7 +29,7 @@ import type { TableRuntime } from "../build/table_runtime.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { sameValue } from "../context/transaction.ts";
 
-/** Rows to write, and the seqs of the versions that they replace. */
+/** The rows to write, and the seqs of the row versions that they replace. */
 export interface ReplacingColumns {
   readonly batch: Batch;
   readonly replacedSeqs: ArrayLike<number>;
@@ -111,7 +112,7 @@ function seqsOf(column: Vector | undefined): ArrayLike<number> {
   return valuesOf(vector).map(Number);
 }
 
-/** Sets the flag to 1 for each row in which the two vectors differ. */
+/** Sets the row's flag to 1 for each row in which the two vectors differ. */
 function noteDifferences(
   before: Vector | undefined,
   after: Vector | undefined,

@@ -1,7 +1,7 @@
 /**
  * Compiles ON CONFLICT, which decides which of an INSERT's proposed rows are new, and how existing
- * rows with the same key change. The rows of a step are evaluated together, since creating vectors
- * for each row would take most of the time of an upsert.
+ * rows with the same key change. The rows of a step are evaluated together, because creating
+ * vectors for each row would take up most of the time of an upsert.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -47,8 +47,8 @@ export interface ConflictPlace extends EvaluationPlace {
 }
 
 /**
- * How many sets the keys are distributed over. A set that grows copies all of its entries at once,
- * so a single large set would block the thread.
+ * The number of sets over which the keys are distributed. A set that grows copies all of its
+ * entries at once, so a single large set would block the thread.
  */
 const TOUCHED_PARTS = 64;
 
@@ -109,7 +109,7 @@ export function compileConflict(
     const updated: (Row | undefined)[] = met.map(() => undefined);
     if (given.length === 0) return changesOf(met, updated);
     const batch = { rowCount: given.length, columns: columnsFromRows(given, types) };
-    // The statement's expressions must not read a row that is hidden from the caller.
+    // The statement's expressions must not be evaluated on a row that is hidden from the caller.
     const stored = met.flatMap(({ before }) => (before === undefined ? [] : [before]));
     const permitted = guard?.requireReplaceable(stored, place);
     const values = whenThere(permitted, () => evaluated(evaluation, batch, place));
@@ -191,7 +191,7 @@ interface ProposedKey {
 }
 
 /**
- * Returns the indexes on which conflicts are handled. In the list, undefined stands for the
+ * Returns the indexes on which conflicts are handled. In the list, undefined represents the
  * primary key.
  */
 function targetsOf(
@@ -205,8 +205,8 @@ function targetsOf(
 }
 
 /**
- * Returns the key of a row; an empty list if an index key contains NULL and therefore conflicts
- * with no other key.
+ * Returns the key of a row; an empty list if an index key contains NULL and therefore does not
+ * conflict with any other key.
  */
 function keyFor(index: UniqueIndex | undefined, row: Row, runtime: TableRuntime): ProposedKey[] {
   if (index === undefined) {

@@ -35,20 +35,23 @@ import { compileGuard } from "./row_guard.ts";
 import { TriggeredChange, type TriggeredOptions, writeTriggered } from "./triggered_change.ts";
 
 /**
- * How many rows are written per tick if their values are expressions. Each row takes about a dozen
- * microseconds.
+ * The number of rows written per tick if their values are expressions. Each row takes about a
+ * dozen microseconds.
  */
 const ROWS_PER_TICK = 1024;
 
 /**
- * How many rows are written per tick if they are in columnar form. Each row takes a microsecond,
- * so all of them take about a dozen milliseconds.
+ * The number of rows written per tick if they are in columnar form. Each row takes about a
+ * microsecond, so this many take about a dozen milliseconds.
  */
 const COLUMN_ROWS_PER_TICK: number = 4 * BATCH_ROWS_MAX;
 
 type CellProgram = (context: ExecutionContext) => Value;
 
-/** A compiled change: its program, and those of its evaluations that contain queries. */
+/**
+ * A compiled change: its program, and the programs of those of its evaluations that contain
+ * queries.
+ */
 export interface CompiledChange {
   readonly program: DmlProgram;
   readonly evaluations: readonly Evaluation[];
@@ -56,7 +59,7 @@ export interface CompiledChange {
 
 /** The source of the rows that an INSERT writes. */
 interface InsertedRows {
-  /** The number of rows to insert; undefined if it is not known beforehand. */
+  /** The number of rows to insert; undefined if it is not known in advance. */
   readonly rowCount: number | undefined;
   /**
    * Returns the rows from `from` (inclusive) to `to` (exclusive). Called only if the number of
@@ -187,7 +190,7 @@ export function idsAt(
 }
 
 /**
- * Returns a faster program that inserts a few rows without a writer, provided that no later step
+ * Returns a faster program that inserts a few rows without a writer, for use if no later step
  * reads the results.
  */
 function shortened(program: DmlProgram, source: InsertedRows, runtime: TableRuntime): DmlProgram {
@@ -279,8 +282,8 @@ function compileSource(
       const { rowCount } = source.literals;
       const rows: InsertedRows["rows"] = (context, from, to) =>
         rowsFromBatch(columns(context, from, to));
-      // These rows are not available as columns, because generated columns are computed and parent
-      // rows are looked up row by row.
+      // The rows cannot be represented as columns, because generated columns are computed and
+      // parent rows are looked up row by row.
       if (runtime.isByRow) return listed({ rowCount, rows });
       return { ...listed({ rowCount, rows, columns }), columns };
     }

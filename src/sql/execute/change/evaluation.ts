@@ -18,7 +18,7 @@ export interface Evaluation {
 }
 
 /**
- * Another thread that reads the rows of a change and runs the evaluations that contain queries.
+ * Another thread, which reads the rows of a change and runs the evaluations that contain queries.
  */
 export interface Elsewhere {
   /**
@@ -60,7 +60,7 @@ export function evaluated(
     : evaluate(given, context);
 }
 
-/** Passes on a value at once or, if it is a promise, when the promise resolves. */
+/** Passes on a value immediately or, if it is a promise, when it resolves. */
 export function whenThere<T, U>(
   value: T | Promise<T>,
   goOn: (value: T) => U | Promise<U>,

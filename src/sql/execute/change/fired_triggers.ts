@@ -2,8 +2,8 @@
  * Chooses the triggers of a table that a change fires, evaluates their conditions and calls them.
  *
  * - Triggers fire in the order of their names.
- * - A BEFORE trigger FOR EACH ROW is passed the row returned by the trigger before it. If a
- *   trigger returns NULL, the row stays as it is, and no further trigger fires for it.
+ * - A BEFORE trigger FOR EACH ROW receives the row returned by the trigger before it. If a trigger
+ *   returns NULL, the row stays as it is, and no further trigger fires for it.
  */
 import { defined } from "../../../base/assert.ts";
 import { awaited, type WaitingSteps } from "../../../base/waiting_steps.ts";

@@ -104,9 +104,7 @@ interface Referring {
   readonly stored: Row | undefined;
 }
 
-/**
- * A key that no longer belongs to any row, because its row was deleted or now has a different key.
- */
+/** A key that no row has any longer, because its row was deleted or now has a different key. */
 interface GoneKey {
   readonly key: Row;
   /** The key that the row has now; undefined if the row was deleted. */
@@ -120,15 +118,15 @@ interface HeldKeys {
   readonly referenced: ReferencedKey;
   readonly owner: number;
   /**
-   * The removed keys, keyed by their text. Either the rows of all of them were deleted, or the
-   * rows of all of them now have different keys.
+   * The removed keys, keyed by their text. Either the rows of all these keys were deleted, or all
+   * of these rows now have different keys.
    */
   readonly keys: ReadonlyMap<string, GoneKey>;
   readonly isUpdate: boolean;
 }
 
 /**
- * Returns the keys that rows no longer have: first those of deleted rows, then the old keys of
+ * Returns the keys that rows no longer have: first the keys of deleted rows, then the old keys of
  * changed rows.
  */
 function heldBy(
@@ -271,7 +269,7 @@ class Followed {
       const { owner, row } = referring;
       const change: RowChange = { operation: "delete", row, before: row };
       if (cascade !== undefined && (yield* cascade.changed(change)) === undefined) {
-        // A trigger has skipped the row. At the end of the statement, it must not reference a
+        // A trigger has skipped the row. At the end of the statement, the row must not reference a
         // missing row.
         this.#held.push(held);
         continue;
@@ -394,8 +392,8 @@ class Followed {
   }
 
   /**
-   * Stages the new values of referencing rows. Rows with a changing primary key give up their keys
-   * first, so that other rows among them may take these keys.
+   * Stages the new values of referencing rows. Rows whose primary keys change give up their keys
+   * first, so that other changed rows can take these keys.
    *
    * @throws {DatabaseError} DUPLICATE_KEY
    */
@@ -481,7 +479,7 @@ class Followed {
 }
 
 /**
- * Returns a function that tells whether a row of the referencing table references one of the
+ * Returns a function that tests whether a row of the referencing table references one of the
  * removed keys.
  */
 function refersTo({
@@ -554,7 +552,8 @@ export function checkDeferred(
     for (const reference of references.to(table.tableId)) {
       for (const held of heldBy({ table, owner, rows }, reference)) {
         if (held.keys.size === 0) continue;
-        // Keys removed before the foreign key was created were not checked against it.
+        // Keys that were removed before the foreign key was created have not been checked against
+        // it.
         if (reference.key.sinceSeq > context.snapshotSeq) throw broken("a foreign key was added");
         if (actionOf(held) !== "no action" || !isDeferredIn(reference.key, transaction)) continue;
         if (!isChosen(reference.key)) continue;

@@ -2,23 +2,23 @@
  * Reads a single column of a VALUES list of literals from the statement's bytes into a typed
  * array.
  *
- * A column that contains a literal of a different type is not read here, because the literal needs
- * a cast or may be invalid.
+ * If a column contains a literal of a different type, it is not read here, because the literal
+ * needs a cast or may be invalid.
  */
 import type { DataType, Vector } from "../../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
 import { assertHeld, literalText } from "../../parse/text/literal_list.ts";
 
-/** An integer with at most this many digits always fits INT. */
+/** The maximum number of digits for which an integer is certain to fit into an INT. */
 const INT_DIGITS_MAX = 9;
 
 /**
- * Up to this length, copying a string in a loop is faster than calling a function that copies a
- * range.
+ * The maximum length of a string for which copying it in a loop is faster than calling a function
+ * that copies a range.
  */
 const SHORT_TEXT_BYTES_MAX = 16;
 
-/** A double represents any number with at most this many digits exactly. */
+/** The maximum number of digits for which a double is certain to represent a number exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 /** The powers of ten that doubles represent exactly. */

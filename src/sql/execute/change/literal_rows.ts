@@ -2,7 +2,7 @@
  * Reads the rows of a long VALUES list of plain literals column by column, without building a
  * syntax tree.
  *
- * Most of a bulk load takes this path, so whole columns of the common cells (integers, doubles,
+ * Most rows of a bulk load take this path, so whole columns of common types (integers, doubles,
  * strings) are read from the statement's bytes into typed arrays. All other cells are cast one by
  * one, row after row, so that the first faulty cell is the one reported.
  */

@@ -2,8 +2,8 @@
  * Compiles MERGE. For each source row, the query yields the matching target row, the index of the
  * WHEN clause that applies, and the values that this clause writes.
  *
- * A target row can be changed only once. A second change is an error, because it would be based on
- * the row before the first change.
+ * A target row can be changed only once. A second change would be based on the row before the
+ * first change, so it is an error.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";

@@ -6,7 +6,7 @@
  *       └─────────── held changes ────────────────┴──► staged ──► foreign keys followed
  *
  * The statement always has a transaction, which commits all changes at once. All parts read their
- * rows in the same reader, which is passed the rows returned by earlier parts.
+ * rows in the same reader, which receives the rows returned by earlier parts.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
@@ -23,7 +23,7 @@ import { type Elsewhere, whenThere } from "./evaluation.ts";
 
 /** A compiled change in WITH. */
 export interface PartProgram {
-  /** Identifies the rows that the change returns to the parts that read them. */
+  /** Identifies the rows that the change returns, for the parts that read them. */
   readonly recursion: BoundRecursion;
   /** The types of the columns that the change returns. */
   readonly types: readonly DataType[];
@@ -78,12 +78,12 @@ function* stagingOf(held: StatementParts["held"]): WaitingSteps<void> {
   }
 }
 
-/** Adds a pause after each step that does not wait by itself, so that other work can run. */
+/** Adds a pause after each step that does not itself wait, so that other work can run. */
 function* pacedSteps(steps: WaitingSteps<void>, context: ExecutionContext): WaitingSteps<void> {
   for (const waited of steps) yield waited ?? context.pause();
 }
 
-/** Compiles a main query that changes nothing and returns rows into a program. */
+/** Compiles a main query that only returns rows, and changes nothing, into a program. */
 export function compileReading(build: OperatorFactory, types: readonly DataType[]): DmlProgram {
   return (context, elsewhere) => {
     const rows = new MaterialisedRows(types, context.memory);

@@ -9,21 +9,23 @@ import type { ChangeSource } from "./change_writer.ts";
 import { type EvaluationPlace, whenThere } from "./evaluation.ts";
 
 /**
- * How many rows are written per step. Creating, looking up and staging a row takes ten
+ * The number of rows written per step. Creating, looking up and staging a row takes ten
  * microseconds.
  */
 export const ROWS_PER_STEP = 128;
 
-/** How many rows in columnar form are written per step. Each row takes one to two microseconds. */
+/**
+ * The number of rows in columnar form written per step. Each row takes one to two microseconds.
+ */
 export const COLUMN_ROWS_PER_STEP = 1024;
 
 /**
- * The memory in bytes that a changed row takes besides its cells: for its owner, its key and four
- * seqs.
+ * The memory, in bytes, that a changed row takes up in addition to its cells: for its owner, its
+ * key and four seqs.
  */
 const CHANGED_ROW_BYTES = 48;
 
-/** The rows that a statement reads, from its own operators or from another thread. */
+/** The rows that a statement reads, either from its own operators or from another thread. */
 export interface ReadRows {
   next(): Batch | undefined | Promise<Batch | undefined>;
   close(): void;

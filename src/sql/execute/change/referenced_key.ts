@@ -2,7 +2,8 @@
  * Represents the key that a foreign key references: the other table's primary key, or a unique
  * index.
  *
- * - Its columns are in the order of that key or index, whatever their order in the foreign key.
+ * - Its columns are in the order of that primary key or index, whatever their order in the foreign
+ *   key.
  * - Both kinds of key may change, so a key may disappear although its row still exists.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -72,7 +73,7 @@ export function valuesIn({ positions }: Pick<ReferencedKey, "positions">, row: R
 }
 
 /**
- * Whether a row has the key, as seen by the transaction or, outside transactions, by the
+ * Whether any row has the key, as seen by the transaction or, outside transactions, by the
  * statement.
  */
 export function isHeld(

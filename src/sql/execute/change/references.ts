@@ -3,7 +3,8 @@
  * checks at the commit. `followed_references.ts` carries out foreign key actions.
  *
  * - The parent of a referencing row must exist in the tick in which the row is written. A
- *   transaction sees its own rows. A deferred foreign key is checked only at the commit.
+ *   transaction also sees the rows that it has written itself. A deferred foreign key is checked
+ *   only at the commit.
  * - A commit prepared at an earlier seq fails with a conflict if a key that it needs has
  *   disappeared in the meantime, or if a row has been written that references a key removed by the
  *   commit.
@@ -40,7 +41,7 @@ export interface PlannedChange {
   readonly target: TableEntry;
   /** Whether the change may delete rows. */
   readonly deletes: boolean;
-  /** The positions of the columns that the change sets in existing rows. */
+  /** The positions of the columns to which the change assigns values in existing rows. */
   readonly setPositions: readonly number[];
 }
 
@@ -85,13 +86,13 @@ export function requireParents(
   }
 }
 
-/** A row that a change writes, with the row that it replaces. */
+/** A row that a change writes, and the row that it replaces. */
 export interface WrittenRow {
   readonly row: Row;
   readonly before?: Row | undefined;
 }
 
-/** Whether a row references a key that its previous version did not. */
+/** Whether a row references a key that its previous version did not reference. */
 export function refersAnew(
   table: TableEntry,
   { columnIds }: ForeignKeyEntry,
@@ -149,7 +150,7 @@ function tableOf(tableId: number, { references }: ExecutionContext): TableEntry 
   );
 }
 
-/** Returns the changes that write a row, that is, all but deletions. */
+/** Returns the changes that write a row: all except deletions. */
 export function writtenIn(changes: readonly RowChange[]): readonly RowChange[] {
   return changes.filter(({ operation }) => operation !== "delete");
 }

@@ -15,15 +15,16 @@ import { type Row, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext, IncomingReference } from "../context/execution_context.ts";
 import type { ReferencedKey } from "./referenced_key.ts";
 
-/** For more keys than this, a scan is faster than index lookups. */
+/** The maximum number of keys for which index lookups are faster than a scan. */
 const LOOKUPS_MAX = 256;
 
 /**
- * For more keys than this, rows are not found through the sort order of the referencing column.
+ * The maximum number of keys for which rows are found through the sort order of the referencing
+ * column.
  */
 const SPANS_MAX = 64;
 
-/** How many rows an index scan returns at a time. */
+/** The number of rows that an index scan returns at a time. */
 const BATCH_ROWS = 512;
 
 /** The keys for which to find the referencing rows. */
@@ -41,7 +42,7 @@ interface ReferringRead {
   readonly columnIds: readonly number[];
 }
 
-/** Yields whole stored rows: all that reference the keys, and possibly others. */
+/** Yields whole stored rows: all rows that reference the keys, and possibly others. */
 export function* referringRows(
   { child, key }: IncomingReference,
   keys: WantedKeys,

@@ -1,4 +1,4 @@
-/** Computes RETURNING, the result of a change, from the rows that the change has written. */
+/** Computes the RETURNING rows of a change from the rows that the change has written. */
 import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import { columnIdsIn, hasSubquery } from "../../bind/walk.ts";

@@ -33,8 +33,8 @@ export interface RowChange {
   /** The stored row that is replaced; undefined for an insert. */
   readonly before: Row | undefined;
   /**
-   * The seq of `before`; absent if unknown, NULL if `before` is not committed. An update that
-   * changes nothing keeps this seq.
+   * The seq of `before`; absent if the seq is unknown, NULL if `before` is not committed. After an
+   * update that changes nothing, the row keeps this seq.
    */
   readonly beforeSeq?: Value;
   /** The values from FROM or USING that RETURNING reads. */
@@ -44,14 +44,17 @@ export interface RowChange {
 export interface Applied {
   /** The commit; undefined inside a transaction, or if nothing had to be written. */
   readonly commit: Commit | undefined;
-  /** The seq of each change, if requested; NULL for a change that is not committed yet. */
+  /**
+   * The seq of each change, if seqs were requested; NULL for a change that has not been committed
+   * yet.
+   */
   readonly seqs: readonly Value[];
 }
 
 const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
-/** How many held changes are staged in one step. */
+/** The number of held changes that are staged in one step. */
 const HELD_ROWS_PER_STEP = 256;
 
 /**
@@ -91,8 +94,8 @@ export function applyChanges(
 /**
  * Holds back the changes of one part of a statement until all parts have read their rows.
  *
- * @param follow Called once all parts have been staged. If absent, foreign key actions are carried
- *   out then.
+ * @param follow Called once all parts have been staged. If it is absent, foreign key actions are
+ *   carried out at that point.
  */
 export function holdChanges(
   runtime: TableRuntime,
@@ -182,8 +185,8 @@ function movesKey(runtime: TableRuntime, { before, operation, row }: RowChange):
 }
 
 /**
- * Stages the deletion of the rows that get different primary keys. This comes before all other
- * changes of the statement are staged, so that one row may take over the key of another.
+ * Stages the deletion of the rows that get different primary keys. This must happen before any
+ * other change of the statement is staged, so that one row can take over the key of another.
  */
 export function releaseKeys(
   runtime: TableRuntime,
@@ -199,8 +202,8 @@ export function releaseKeys(
 
 /**
  * Stages changes in the open transaction. A row with a different primary key is inserted, after
- * {@linkcode releaseKeys} has deleted the row with its former key. Returns the seq that each row
- * has from now on.
+ * {@linkcode releaseKeys} has deleted the row with its former key. Returns the new seq of each
+ * row.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, TRANSACTION_LIMIT
  */
@@ -280,7 +283,7 @@ export function writesOf(
 }
 
 /**
- * Returns the seq that the row of each change has now.
+ * Returns, for each change, the current seq of its row.
  * @param written The seqs of the writes.
  */
 export function seqsOf(
@@ -349,8 +352,8 @@ function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionCon
 }
 
 /**
- * Returns by how many bytes changes, and the files of `filesOf`, increase the storage used by
- * their owner.
+ * Returns the number of bytes by which changes, and the files of `filesOf`, increase the storage
+ * used by their owner.
  */
 export function growthOf(
   { table }: TableRuntime,
@@ -381,7 +384,7 @@ function changesNothing({ before, operation, row }: RowChange): boolean {
   return operation === "update" && before !== undefined && sameRow(before, row);
 }
 
-/** Stages a change. Returns the seq that the row has from now on. */
+/** Stages a change. Returns the new seq of the row. */
 function stage(runtime: TableRuntime, change: RowChange, context: ExecutionContext): Value {
   if (changesNothing(change)) return change.beforeSeq ?? null;
   const { before, operation, row } = change;

@@ -146,8 +146,8 @@ function replacedRows(changes: readonly RowChange[]): readonly Row[] {
 }
 
 /**
- * Returns the rows that reference a key for the first time, except those whose parent is among the
- * rows of the same step.
+ * Returns the rows that reference a key that they did not reference before, except those whose
+ * parent is among the rows of the same step.
  */
 function referring(
   table: TableEntry,

@@ -10,7 +10,7 @@ import { readRow } from "../operators/scan.ts";
 import type { RowChange } from "./row_changes.ts";
 
 /**
- * Returns the live row with a given key as the statement sees it: all declared columns, followed
+ * Returns the live row with a given key, as the statement sees it: all declared columns, followed
  * by `_seq`.
  */
 export function storedRowWithSeq(
@@ -23,7 +23,7 @@ export function storedRowWithSeq(
 }
 
 /**
- * Requires that the row being replaced is still the row that the statement has read.
+ * Requires that the row being replaced has not changed since the statement read it.
  * @throws {DatabaseError} INVALID_OPERATION if a BEFORE trigger of the statement has changed it.
  */
 export function requireCurrent(

@@ -37,12 +37,12 @@ import {
 import type { RowGuard } from "./row_guard.ts";
 import { requireCurrent } from "./stored_rows.ts";
 
-/** How many rows are checked and staged in one step if no trigger may change them. */
+/** The number of rows that are checked and staged in one step if no trigger may change them. */
 const ROWS_PER_STEP = 256;
 
 export interface TriggeredOptions extends EvaluationPlace {
   readonly triggers: FiredTriggers;
-  /** The events of the statement. They fire its triggers even if it changes no rows. */
+  /** The events that fire the statement's triggers, even if it changes no rows. */
   readonly events: readonly StatementEvent[];
   readonly returning: Returning | undefined;
   readonly guard: RowGuard | undefined;
@@ -67,7 +67,7 @@ export class TriggeredChange {
   readonly #context: ExecutionContext;
   readonly #touched = new TouchedKeys();
   readonly #sliceEndMs: number;
-  /** The changes of the statement, before any trigger has seen their rows. */
+  /** The changes of the statement, before any trigger has seen the rows. */
   #given: RowChange[] = [];
 
   constructor(runtime: TableRuntime, options: TriggeredOptions) {
@@ -78,7 +78,10 @@ export class TriggeredChange {
     requireStageable(runtime, options.context);
   }
 
-  /** Adds changes. Their rows have the table's defaults, but no generated columns yet. */
+  /**
+   * Adds changes. Their rows contain the table's defaults, but not the values of generated
+   * columns.
+   */
   add(changes: readonly RowChange[]): void {
     this.#context.effort.beginRows();
     for (const change of changes) this.#given.push(change);
@@ -95,8 +98,8 @@ export class TriggeredChange {
     } finally {
       source.close();
     }
-    // A trigger cannot be undone on its own, so the statement can no longer be restarted
-    // elsewhere.
+    // The effects of a trigger cannot be undone on their own, so from now on the statement can no
+    // longer be restarted elsewhere.
     context.stay();
     context.requireUnaltered(this.#runtime.table);
     return yield* this.#run();

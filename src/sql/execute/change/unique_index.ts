@@ -25,8 +25,8 @@ export interface UniqueIndex {
   readonly parts: readonly IndexPart[];
   readonly types: readonly DataType[];
   /**
-   * Returns the key of a row; undefined if the key contains NULL and therefore equals no other
-   * key. This is also the case if a partial index excludes the row.
+   * Returns the key of a row; undefined if the key contains NULL, and therefore equals no other
+   * key, or if a partial index excludes the row.
    */
   readonly keyOf: (row: Row) => Row | undefined;
 }

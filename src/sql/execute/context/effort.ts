@@ -1,6 +1,6 @@
 /**
- * Measures the effort of evaluating expressions: long calls check the time, and the size of the
- * values that calls produce is counted.
+ * Measures the effort of evaluating expressions: triggers time checks during long calls, and
+ * counts the size of the values that calls produce.
  *
  * An expression is evaluated over many rows without a pause, so every call is recorded here. After
  * a number of calls, or after long values, the time is checked. This check ends a statement that
@@ -12,20 +12,23 @@ import type { Value } from "../../../types/mod.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 
-/** Values with fewer characters are not counted, because even a whole batch of them is small. */
+/**
+ * The minimum number of characters in a value that is counted. Even a whole batch of shorter
+ * values is small.
+ */
 const COUNTED_CHARACTERS_MIN = 512;
 
-/** How many calls are made between two time checks. A time check costs as much as a short call. */
+/** The number of calls between two time checks. A time check costs as much as a short call. */
 const CALLS_PER_LOOK = 16;
 
-/** How many rows a numeric loop processes in the time of a short call. */
+/** The number of rows that a numeric loop processes in the time of a short call. */
 const ROWS_PER_CALL = 64;
 
-/** How many characters, or array items, an ordinary call processes. */
+/** The number of characters, or of array items, that an ordinary call processes. */
 const CHARACTERS_PER_CALL = 4096;
 const ITEMS_PER_CALL = 64;
 
-/** A call expected to take at least this long gets a time check of its own. */
+/** The minimum expected duration, in milliseconds, of a call that gets its own time check. */
 const LONG_CALL_MS = 0.1;
 
 export interface EffortOptions {
@@ -121,7 +124,7 @@ export class Effort {
 
   /** Records a value that is repeated in a number of rows. */
   noteRepeated(value: Value, rowCount: number): void {
-    // In memory, the rows share a single value, but a result contains it once per row.
+    // In memory, the rows share a single value, but a result contains the value once per row.
     if (typeof value !== "number") this.#madeBytes += bytesOf(value) * rowCount;
   }
 

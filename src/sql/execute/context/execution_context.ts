@@ -71,7 +71,7 @@ export interface ExecutionContext {
    */
   checkTime(): void;
   /**
-   * Whether the statement is still in its first time slice on the event loop and may therefore be
+   * Whether the statement is still in its first time slice on the event loop. If so, it may be
    * restarted in a reader.
    */
   readonly mayLeave: boolean;
@@ -89,7 +89,7 @@ export interface ExecutionContext {
    * @throws {DatabaseError} RESULT_TOO_LARGE
    */
   checkResultRows(rowCount: number): void;
-  /** Records that rows are read in a sort order, which only the event loop maintains. */
+  /** Records that rows are being read in a sort order, which only the event loop maintains. */
   noteReadInOrder(): void;
   /** Records the number of rows read from a table, for monitoring. */
   noteRead(rowCount: number): void;
@@ -105,7 +105,7 @@ export interface ExecutionContext {
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
-  /** The subqueries of the statement, with the results computed so far. */
+  /** The subqueries of the statement, with the results that have been computed so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
   /** Calls the functions of triggers; absent for a query and in a reader. */
@@ -116,7 +116,7 @@ export interface ExecutionContext {
 
 /** Finds foreign keys, and the owners of rows, in other tables of the catalog. */
 export interface References {
-  /** The seq of the newest state, which a commit in this tick builds on. */
+  /** The seq of the newest state, on which a commit in this tick builds. */
   readonly appliedSeq: Seq;
   tableById(tableId: number): TableEntry | undefined;
   /** Returns whether the caller may read a table, so that messages may name it. */
@@ -167,14 +167,14 @@ export interface SubqueryAnswers {
    */
   takeRows(cte: BoundCte, context: ExecutionContext): SharedRows;
   /**
-   * Returns the results for a single step of a recursion. Subqueries that depend on the rows of
-   * the previous step are computed anew.
+   * Returns the subquery results for a single step of a recursion. Subqueries that depend on the
+   * rows of the previous step are computed anew.
    */
   inStep(recursion: BoundRecursion, step: ExecutionContext): StepAnswers;
 }
 
 export interface StepAnswers extends SubqueryAnswers {
-  /** Whether any result has been kept that is valid only in this step. */
+  /** Whether any result valid only in this step has been stored. */
   readonly isUsed: boolean;
   /** Releases the resources of the step. */
   end(): void;
@@ -182,7 +182,7 @@ export interface StepAnswers extends SubqueryAnswers {
 
 /**
  * Rows that several consumers read. They are computed only as far as the fastest consumer has
- * read.
+ * advanced.
  */
 export interface SharedRows {
   /**
@@ -195,7 +195,7 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** The values from the outer rows, for each of which a subquery has to be evaluated. */
+/** The values from the outer rows. A subquery has to be evaluated for each of them. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];
@@ -212,7 +212,7 @@ export interface CopyInput {
   next(): Promise<Uint8Array | undefined>;
   /** Records that COPY FROM has read a number of rows. */
   note(rowCount: number): void;
-  /** Records that COPY FROM has skipped a number of rows because of a faulty value in each. */
+  /** Records that COPY FROM has skipped a number of rows, each because of a faulty value. */
   noteSkipped(rowCount: number): void;
 }
 

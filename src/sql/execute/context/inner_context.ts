@@ -1,7 +1,7 @@
 /**
  * Creates the context of an inner query: the statement's context, with additional values from the
- * enclosing query. The caller, the snapshot, the slots and the ledger are always those of the
- * statement.
+ * enclosing query. The caller, the snapshot, the slots and the ledger are always the statement's
+ * own.
  */
 import type { Principal } from "../../../auth/mod.ts";
 import type { Seq } from "../../../base/seq.ts";

@@ -21,7 +21,7 @@ export interface Operator {
   close(): void;
   /**
    * Restarts an operator that has ended, so that it reads the working tables in its context from
-   * the first row again. Returns false if a new operator has to be created instead. Absent if the
+   * the beginning again. Returns false if a new operator has to be created instead. Absent if the
    * operator can never be restarted.
    */
   restart?(): boolean;
@@ -31,8 +31,8 @@ export interface Operator {
 export type OperatorFactory = (context: ExecutionContext) => Operator;
 
 /**
- * The operators of the tree being created that already hold resources; undefined if none is being
- * created.
+ * The operators that already hold resources, in the tree that is currently being created;
+ * undefined if no tree is being created.
  */
 let beingMade: Operator[] | undefined;
 
@@ -78,7 +78,7 @@ export interface DrainOptions {
  * the operator. Returns undefined if one tick was enough, so that most statements need no promise.
  */
 export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
-  // If a batch throws an error, the operator counts as ended and is closed.
+  // An operator that throws an error counts as ended, and is closed.
   let isAtEnd = true;
   try {
     isAtEnd = drainSlice(operator, options, FIRST_SLICE_MS_MAX);

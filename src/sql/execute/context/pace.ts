@@ -15,14 +15,17 @@
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 
 /**
- * The maximum duration of a group. It is shorter than a time slice, because rows differ in cost.
+ * The maximum duration of a group, in milliseconds. It is shorter than a time slice, because rows
+ * differ in cost.
  */
 const GROUP_MS_MAX = 2;
 
 /** How many bytes of values the rows of a group may produce together. */
 const GROUP_BYTES_MAX = 8 * 2 ** 20;
 
-/** If a group used less than this share of its limit, the next one is twice as large. */
+/**
+ * The share of its limit that a group must have used for the next one not to be twice as large.
+ */
 const LITTLE = 1 / 4;
 
 /** The measured cost of a group of rows. */
@@ -40,7 +43,7 @@ export class RowPace {
 
   /**
    * Creates a pace for rows of unknown cost.
-   * @param rowsMost The maximum size of a group, which is reached if rows cost next to nothing.
+   * @param rowsMost The maximum size of a group. It is reached if rows cost next to nothing.
    */
   constructor(rowsMost: number = BATCH_ROWS_MAX) {
     this.#rowsMost = rowsMost;

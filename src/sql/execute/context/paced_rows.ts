@@ -3,7 +3,7 @@
  * programs.
  *
  * An operator that requests the next group has finished evaluating the previous one. The bytes
- * produced and the time spent between two requests are therefore the cost of the previous group.
+ * produced and the time spent between two requests are therefore the cost of the group in between.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -15,8 +15,9 @@ export class PacedRows implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
   /**
-   * Whether the time that a group takes limits its size. Long built-in calls check the time
-   * themselves, but calls to programs must leave the evaluation so that other work can run.
+   * Whether the size of a group is limited by the time that it takes. Long built-in calls check
+   * the time themselves, but calls to programs must leave the evaluation so that other work can
+   * run.
    */
   readonly #isTimed: boolean;
   /** When the last group was passed on, on the monotonic clock, if groups are timed. */

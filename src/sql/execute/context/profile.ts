@@ -17,14 +17,16 @@ export interface Measured {
   ms: number;
   bytes: number;
   /**
-   * The number of row groups that a scan has read from segments. `groupsPruned` counts those
-   * skipped.
+   * The number of row groups that a scan has read from segments. `groupsPruned` counts the skipped
+   * ones.
    */
   groupsRead: number;
   groupsPruned: number;
   /** The bytes that the node wrote to temporary files. */
   spilledBytes: number;
-  /** The number of rows that the parts of a divided query passed on to the rest of the plan. */
+  /**
+   * The number of rows that the parts of a divided query have passed on to the rest of the plan.
+   */
   partialRows: number;
 }
 
@@ -76,7 +78,7 @@ export class Profile {
     return this.#byNode;
   }
 
-  /** Adds the measurements of a plan node that another thread has run. */
+  /** Adds the measurements of a plan node that ran in another thread. */
   add(node: PlanNode, elsewhere: Partial<Measured>): void {
     const measured = this.#measuredOf(node);
     for (const name of MEASURES) measured[name] += elsewhere[name] ?? 0;

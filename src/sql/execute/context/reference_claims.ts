@@ -1,6 +1,6 @@
 /**
- * Collects the parent keys on which a change depends, and the keys that it removes. The commit
- * checks both again.
+ * Collects the parent keys on which a change depends, and the keys that it removes. Both are
+ * checked again at the commit.
  */
 
 /** A table and key that foreign keys reference, for one owner. */
@@ -16,7 +16,7 @@ export interface Claim extends ClaimPlace {
   readonly keyTexts: ReadonlySet<string>;
 }
 
-/** The number of claims at a point to which a transaction can return. */
+/** The number of claims that existed at a point to which a transaction can return. */
 export type ClaimsMark = number;
 
 export class ReferenceClaims {

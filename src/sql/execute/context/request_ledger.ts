@@ -1,7 +1,7 @@
 /**
- * Records the limits of a request, and the resources that it has used so far. Both are in the same
- * object, because the code that lists, ends or cleans up after requests is not the code that runs
- * their statements.
+ * Records the limits of a request, and the resources that it has used so far. Both are in one
+ * object because the code that lists, ends or cleans up after requests is separate from the code
+ * that runs their statements.
  *
  * A request is ended by setting a mark here, which the request checks between two steps of work.
  */
@@ -20,8 +20,8 @@ export type CancelCause = "kill" | "drop" | "transaction" | "shutdown";
 export interface RequestLedger {
   readonly startMs: number;
   /**
-   * When the request must end; Infinity if it has no limit. The deadline is postponed while the
-   * server waits for a client to read rows.
+   * The time at which the request must end; Infinity if there is no limit. The deadline is
+   * postponed while the server waits for a client to read rows.
    */
   deadlineMs: number;
   /** Why the request was ended; undefined while it may continue. */
@@ -41,7 +41,7 @@ export interface RequestLedger {
   temporary: TemporaryFiles | undefined;
   /** The numbers that the request has taken from sequences. */
   readonly numbers: TakenNumbers;
-  /** How long the request has asked to sleep in total. */
+  /** The total duration for which the request has asked to sleep, in milliseconds. */
   sleepMs: number;
   /** Whether the current statement is queued for a reader or an advisory lock. */
   isWaiting: boolean;
@@ -143,7 +143,9 @@ export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
   return nowMs;
 }
 
-/** Whether an error ends the whole request, even if the statement tolerates errors in its rows. */
+/**
+ * Whether an error ends the entire request, even if the statement tolerates errors in its rows.
+ */
 export function endsRequest({ code }: DatabaseError): boolean {
   return ENDS.has(code);
 }

@@ -1,5 +1,5 @@
 /**
- * Waits for work that another layer does for a statement, but no longer than the request may take.
+ * Waits for work that another layer does for a statement, but not beyond the request's deadline.
  */
 import type { CancelTimer, Clock } from "../../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
@@ -20,14 +20,14 @@ export async function withinRequest<Result>(
   const controller = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   let cancelTimer: CancelTimer | undefined;
-  /** Ends the wait if the request has ended; otherwise waits for the request's deadline again. */
+  /** Ends the wait if the request has ended. Otherwise, waits for the request's deadline again. */
   const look = (): void => {
     cancelTimer?.();
     try {
       const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
       cancelTimer = clock.after(Math.min(leftMs, DELAY_MS_MAX), look);
     } catch (error) {
-      // The error is passed to the caller instead of being thrown here.
+      // The error is passed to the caller rather than thrown here.
       controller.abort();
       reject(error);
     }

@@ -29,7 +29,7 @@ const SLEEP_MS_MAX = HOUR_MS;
 /** A query's sleeps so far, in the form in which they are passed to another thread. */
 export interface SleptSoFar {
   readonly overCount: number;
-  /** How long the request has asked to sleep in total. */
+  /** The total duration for which the request has asked to sleep, in milliseconds. */
   readonly sleepMs: number;
   /** The maximum duration of a single sleep; Infinity if there is no limit. */
   readonly msMax: number;
@@ -53,7 +53,7 @@ export interface SleepsOptions {
 export class Sleeps {
   readonly #options: SleepsOptions;
   #overCount: number;
-  /** How many sleeps the query has requested since it was last started. */
+  /** The number of sleeps that the query has requested since it was last started. */
   #askedCount = 0;
   /** When the last sleep ends, in milliseconds on the monotonic clock. */
   #untilMs = 0;

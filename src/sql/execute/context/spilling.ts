@@ -1,5 +1,5 @@
 /**
- * Provides the code shared by all operators that spill rows to disk when memory runs out.
+ * Provides the code shared by the operators that spill rows to disk when memory runs out.
  *
  *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
  *
@@ -32,8 +32,8 @@ export interface SpillOptions {
   /** The plan node to which EXPLAIN ANALYZE attributes the bytes. */
   readonly node?: PlanNode | undefined;
   /**
-   * How many times the operator's rows have already been partitioned; 0 for rows that come
-   * directly from the plan.
+   * The number of times that the operator's rows have already been partitioned; 0 for rows that
+   * come directly from the plan.
    */
   readonly level?: number;
 }
@@ -47,7 +47,7 @@ export class SpillSite {
 
   /**
    * Creates the site at which an operator decides whether to spill.
-   * @param isPossible False if the operator needs all of its rows in memory.
+   * @param isPossible Whether the operator can spill; false if it needs all of its rows in memory.
    */
   constructor(options: SpillOptions, { isPossible = true }: { isPossible?: boolean } = {}) {
     const { level = 0, context } = options;
@@ -146,8 +146,8 @@ export class PartitionWork implements Operator {
 }
 
 /**
- * Selects the rows that pass a test, in their original order. An operator uses it, for example, to
- * select the rows that it spills or keeps.
+ * Selects the rows that pass a test, in their original order. Operators use it, for example, to
+ * select the rows to spill or to keep.
  */
 export function rowsWhere(
   rowCount: number,

@@ -8,7 +8,7 @@ import type { WaitingSteps } from "../../../base/waiting_steps.ts";
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 
-/** The changes made by one part of a statement. */
+/** The changes made by one part of a statement, held back until all parts have read their rows. */
 export interface HeldChanges {
   readonly rowCount: number;
   /** Stages the changes in steps of bounded length. */
@@ -37,7 +37,10 @@ export class StatementParts {
     return this.#held;
   }
 
-  /** Records that a part changes a stored row. Returns false if a part has already changed it. */
+  /**
+   * Records that a part changes a stored row. Returns false if another part has already changed
+   * the row.
+   */
   noteChanged(tableId: number, owner: number, keyText: string): boolean {
     const { size } = this.#changed;
     return this.#changed.add(`${tableId}/${owner}/${keyText}`).size > size;

@@ -3,8 +3,8 @@ import type { TableEntry } from "../../../catalog/mod.ts";
 import type { Commit } from "../../../storage/mod.ts";
 
 /**
- * By how many bytes a commit increases one owner's rows and files; negative if it frees more than
- * it adds.
+ * The number of bytes by which a commit increases one owner's rows and files; negative if the
+ * commit frees more than it adds.
  */
 export interface StorageGrowth {
   readonly owner: number;
@@ -17,7 +17,7 @@ export interface StorageGrowth {
 
 export interface StorageMeter {
   /**
-   * Runs the commit in this tick if the added bytes stay within the limits.
+   * Runs the commit in this tick, provided that the added bytes do not exceed the limits.
    *
    * @param growths One entry per owner.
    * @throws {DatabaseError} LIMIT_EXCEEDED, and any error of `commit`.
@@ -26,7 +26,8 @@ export interface StorageMeter {
   /**
    * Checks the bytes that a statement has inserted so far, while it is still being prepared.
    *
-   * @throws {DatabaseError} LIMIT_EXCEEDED if nothing could free enough space for the statement.
+   * @throws {DatabaseError} LIMIT_EXCEEDED if even the statement's other changes could not free
+   *   enough space.
    */
   requireBelow(bytes: number): void;
 }

@@ -13,12 +13,12 @@ export class TakenNumbers {
     this.#lastSequence = sequenceId;
   }
 
-  /** Replaces the stored number of a sequence with the one set by setval. */
+  /** Replaces the stored number of a sequence with the number set by setval. */
   correct(sequenceId: number, value: Whole): void {
     this.#bySequence.set(sequenceId, value);
   }
 
-  /** Returns a function that restores the numbers as they are now. */
+  /** Returns a function that restores the current numbers. */
   saved(): () => void {
     const numbers = new Map(this.#bySequence);
     const last = this.#lastSequence;

@@ -1,7 +1,7 @@
 /**
  * Limits the first time slice of a statement on the event loop.
  *
- * A statement that can move to a reader thread has only a limited time on the event loop. When
+ * A statement that can move to a reader thread gets only a limited time on the event loop. When
  * this time is over, `ExecutionContext.checkTime` throws {@linkcode SLICE_OVER} through all
  * operators and expressions. The operators are then discarded, and the statement is restarted in a
  * reader thread. Reading has no effects, so there is nothing to resume.

@@ -3,7 +3,8 @@
  * transaction's own statements see, and which COMMIT applies as a single batch.
  *
  * - For each key, the most recently staged row is kept together with the snapshot's row.
- * - INSERT followed by DELETE writes nothing, and neither do changes that restore the stored row.
+ * - INSERT followed by DELETE writes nothing. Changes that restore the stored row do not write
+ *   anything either.
  * - The uploads of the statements also stay staged: they are listed in the tick of the commit, or
  *   removed if the transaction fails.
  * - While there are marks, each change to a staged row is recorded with the row that it replaced,
@@ -23,10 +24,13 @@ import type { StorageGrowth } from "./storage_meter.ts";
 import { TakenNumbers } from "./taken_numbers.ts";
 import type { DeferredCall } from "./trigger_calls.ts";
 
-/** How many rows are encoded in one piece of work. */
+/** The maximum number of rows that are encoded in a single write. */
 const WRITE_ROWS_MAX = 512;
 
-/** The memory in bytes that a change recorded for a savepoint takes besides the replaced row. */
+/**
+ * The memory, in bytes, that a change recorded for a savepoint takes up in addition to the
+ * replaced row.
+ */
 const NOTE_BYTES = 96;
 
 export interface StagedRow {
@@ -98,7 +102,7 @@ interface Deferral {
   readonly areAll: boolean | undefined;
 }
 
-/** A lock that was taken, and how strong the transaction's earlier lock on the same row was. */
+/** A lock that was taken, and the strength of the transaction's previous lock on the same row. */
 interface LockNote {
   readonly row: LockedRow;
   readonly before: HeldStrength;
@@ -206,7 +210,7 @@ export class Transaction implements StagedRows {
     return this.#snapshotSeq;
   }
 
-  /** Fixes the snapshot. Called before the transaction reads or changes anything. */
+  /** Fixes the snapshot. Called before the transaction reads or changes any data. */
   fixSnapshot(): void {
     this.#isSnapshotFixed = true;
   }
@@ -226,7 +230,7 @@ export class Transaction implements StagedRows {
     return this.#uploads;
   }
 
-  /** The estimated size of the staged rows. Only `undoTo` and `release` reduce it. */
+  /** The estimated size of the staged rows, in bytes. Only `undoTo` and `release` reduce it. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -309,7 +313,8 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Converts the staged rows of a table whose definition this transaction has changed.
+   * Converts the staged rows of a table to the table's new definition, which this transaction has
+   * changed.
    *
    * @param next.schemaVersion The version of the new definition.
    * @param next.convert Returns a row in the column order of the new definition.
@@ -337,7 +342,8 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Discards the staged rows of a table that this transaction has dropped, and the claims on it.
+   * Discards the staged rows of a table that this transaction has dropped, and the claims on the
+   * table.
    */
   dropTable(tableId: number): void {
     this.claims.dropTable(tableId);
@@ -422,7 +428,7 @@ export class Transaction implements StagedRows {
           };
   }
 
-  /** Whether a foreign key or constraint trigger is left to the commit. */
+  /** Whether the check of a foreign key, or a constraint trigger, is left to the commit. */
   isDeferred({ isDeferrable, isDeferred, name }: Deferrable): boolean {
     if (!isDeferrable) return false;
     const { areAll, byName } = this.#deferral;
@@ -444,8 +450,8 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Removes and returns the oldest deferred call that `isChosen` selects; undefined if there is
-   * none.
+   * Removes and returns the oldest deferred call for which `isChosen` returns true; undefined if
+   * there is none.
    */
   nextDeferred(isChosen: (call: DeferredCall) => boolean = () => true): DeferredCall | undefined {
     const index = this.#deferred.findIndex(isChosen);
@@ -454,7 +460,7 @@ export class Transaction implements StagedRows {
 
   /**
    * Requires that every table still has the definition for which rows were staged, because staged
-   * rows do not fit any other definition.
+   * rows are valid only for that definition.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if a table was altered or dropped in the
    *   meantime.
@@ -473,8 +479,8 @@ export class Transaction implements StagedRows {
   /**
    * Stages the new state of a key.
    *
-   * @param to.isRewrite Whether a definition rewrites the row. Such a rewrite does not count
-   *   towards the storage limit, because the owner has added nothing.
+   * @param to.isRewrite Whether a definition rewrites the row. A rewrite does not count towards
+   *   the storage limit, because the owner has added nothing.
    * @throws {DatabaseError} TRANSACTION_LIMIT if the transaction would exceed its limits.
    */
   stage(
@@ -533,7 +539,7 @@ export class Transaction implements StagedRows {
     );
   }
 
-  /** Records by how many bytes the commit increases an owner's usage. */
+  /** Records the number of bytes by which the commit increases an owner's usage. */
   grow(
     { owner, table }: { owner: number; table: TableEntry },
     bytes: number,
@@ -565,8 +571,8 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Yields the net effect of the transaction, in the order in which rows were first staged, with
-   * at most a few hundred rows per write.
+   * Yields the net effect of the transaction in the order in which rows were first staged. Each
+   * write contains a few hundred rows at most.
    */
   *writes(): Generator<TableWrite> {
     for (const [tableId, owners] of this.#staged) {
@@ -605,7 +611,7 @@ export function sameRow(left: Row, right: Row): boolean {
 
 /** Whether two values have the same bits. */
 export function sameValue(left: Value, right: Value): boolean {
-  // NaN counts as the same as NaN, and the two zeros of floats count as different.
+  // NaN counts as equal to NaN, whereas 0 and -0 of floats count as different.
   if (Object.is(left, right)) return true;
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     return Buffer.compare(left, right) === 0;

@@ -1,6 +1,6 @@
 /**
- * Defines how a change calls the functions of triggers. The interface is implemented by the layer
- * that runs statements, because a function runs statements of its own.
+ * Defines how a change calls the functions of triggers. The layer that runs statements implements
+ * the interface, because a function runs statements of its own.
  */
 import type { Principal } from "../../../auth/mod.ts";
 import type { TableEntry, TriggerEntry, TriggerEvent } from "../../../catalog/mod.ts";

@@ -110,7 +110,7 @@ function readTextColumn(cells: CopyCells, column: number): Vector | undefined {
       continue;
     }
     const start = starts[cell] ?? 0;
-    // Each cell is checked separately, because a character split between two cells would look
+    // Each cell is checked separately, because a character split between two cells would appear
     // valid in the column as a whole.
     if (start < (ends[cell] ?? 0) && ((bytes[start] ?? 0) & 0xc0) === 0x80) return undefined;
     bytes.copy(texts, offsets[row], start, ends[cell]);
@@ -302,7 +302,7 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
     if (digit > 9999) throw refuse(type, `its digit ${digit} is above 9999`);
     digits += String(digit).padStart(DIGITS, "0");
   }
-  // The first digit counts 10,000 to the power of the weight.
+  // The first digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
   if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is above 16383`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
@@ -335,8 +335,8 @@ function arrayAt(
   const lengths: number[] = [];
   for (let i = 0; i < depth; i += 1) lengths.push(bytes.readInt32BE(start + 12 + 8 * i));
   const count = depth === 0 ? 0 : lengths.reduce((product, length) => product * length, 1);
-  // Each element takes at least four bytes for its length, so a wrong count is detected before
-  // anything is allocated.
+  // The length field of each element takes up at least four bytes, so a wrong count is detected
+  // before anything is allocated.
   if (lengths.some((length) => length < 1) || 4 * count > end - start) {
     throw refuse(type, "its dimensions do not match its length");
   }
@@ -370,7 +370,7 @@ function rangesAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Va
     return valueOfRanges(type, range === undefined ? [] : [range]);
   }
   const count = end - start < 4 ? -1 : bytes.readInt32BE(start);
-  // Each range takes at least five bytes, so a wrong count is detected before anything is read.
+  // Each range takes up at least five bytes, so a wrong count is detected before anything is read.
   if (count < 0 || 5 * count > end - start) throw refuse(type, "its count of ranges is not valid");
   const ranges: Range[] = [];
   let at = start + 4;
@@ -413,8 +413,8 @@ function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): Ce
 }
 
 /**
- * Divides elements into nested arrays of the given lengths. The length of the innermost arrays
- * comes last.
+ * Divides elements into nested arrays of the given lengths. The last length is that of the
+ * innermost arrays.
  */
 function nested(items: readonly Value[], lengths: readonly number[]): readonly Value[] {
   let parts = items;

@@ -28,7 +28,10 @@ export class CopyCells {
   readonly kinds: Uint8Array;
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** The line number at which each row begins, counted from 1. For binary data, the row number. */
+  /**
+   * The line number at which each row begins, counted from 1. For binary data, the number of the
+   * row instead.
+   */
   readonly lines: Uint32Array;
   /** The bytes in which the cells are located. */
   bytes: Buffer = Buffer.alloc(0);
@@ -62,8 +65,8 @@ export interface CopyScanner {
    * Scans the rows in `cells.bytes`, starting at an offset, until `cells` is full, the bytes end
    * in the middle of a row, or the data ends. Returns the offset after the last whole row.
    *
-   * A fault ends the scan. If it occurs in the first row, it is thrown. Otherwise the rows before
-   * it are returned, and the next scan throws it.
+   * A fault ends the scan. If it is in the first row, its error is thrown. Otherwise, the rows
+   * before it are returned, and the next scan throws the error.
    *
    * @param isLast Whether no further bytes follow.
    * @throws {DatabaseError} INVALID_VALUE

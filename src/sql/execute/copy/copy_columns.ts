@@ -2,7 +2,7 @@
  * Converts the cells of COPY FROM to columns.
  *
  * The common types are read from the bytes into typed arrays, one column at a time. If a cell is
- * written in an unusual form, the whole column is read again with the casts of its type, which
+ * written in an unusual form, the whole column is read again, using the casts of its type, which
  * accept every valid form and refuse all others.
  */
 
@@ -22,18 +22,18 @@ import {
 } from "../../../types/mod.ts";
 import { CopyCell, type CopyCells, type CopyScanner } from "./copy_cells.ts";
 
-/** An integer with at most this many digits always fits INT. */
+/** The maximum number of digits for which an integer is certain to fit into an INT. */
 const INT_DIGITS_MAX = 9;
 const SMALLINT_DIGITS_MAX = 4;
 
-/** A double represents any number with at most this many digits exactly. */
+/** The maximum number of digits for which a double is certain to represent a number exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
 
 /**
- * Up to this length, copying a string in a loop is faster than calling a function that copies a
- * range.
+ * The maximum length of a string for which copying it in a loop is faster than calling a function
+ * that copies a range.
  */
 const SHORT_TEXT_BYTES_MAX = 16;
 
@@ -268,7 +268,7 @@ function readTexts(cells: CopyCells, column: number, scanner: CopyScanner): Vect
       try {
         text = scanner.decode(bytes, { start, end });
       } catch (error) {
-        // The error can be ignored: the cast finds the same fault again and reports where it is.
+        // Ignoring the error is safe: the cast will find the same fault and report its location.
         if (error instanceof DatabaseError) return undefined;
         throw error;
       }

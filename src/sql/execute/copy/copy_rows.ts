@@ -1,6 +1,6 @@
 /**
- * Turns the data of COPY FROM into the source of an INSERT. The bytes arrive in pieces, and whole
- * columns of the table are passed on.
+ * Turns the data of COPY FROM into the source of an INSERT. The bytes arrive in pieces, and are
+ * passed on as whole columns of the table.
  *
  *     input ──pieces──► bytes that wait ──scan──► cells ──► columns ──► the writer of the INSERT
  *
@@ -34,10 +34,13 @@ import { atPlace, type CopyPlace, copyFault } from "./copy_fault.ts";
 import { JsonScanner } from "./json_scanner.ts";
 import { LineScanner } from "./line_scanner.ts";
 
-/** How many rows are scanned and passed on in one step. Each row takes a microsecond. */
+/** The number of rows that are scanned and passed on in one step. Each row takes a microsecond. */
 const ROWS_PER_STEP = 1024;
 
-/** The maximum size of a row. Every row that can be stored is smaller, in any encoding. */
+/**
+ * The maximum size of a row, in bytes. Every row that can be stored is smaller, whatever its
+ * encoding.
+ */
 const ROW_BYTES_MAX: number = 32 * 1024 * 1024;
 
 export interface CopyTarget {
@@ -64,7 +67,7 @@ export class CopyRows {
   readonly #scanner: CopyScanner;
   readonly #cells: CopyCells;
   readonly #columnNames: readonly string[];
-  /** The bytes received so far. From `#from` onwards, they have not been completely scanned. */
+  /** The bytes received so far. Those from `#from` onwards have not been completely scanned. */
   #bytes: Buffer = Buffer.alloc(0);
   #from = 0;
   /** The pieces that have arrived since the last scan, and their total size. */
@@ -131,7 +134,8 @@ export class CopyRows {
     if (this.#target.options.format !== "binary") this.#requireText(cells, from);
     const scannedCount = cells.rowCount;
     const batch = this.#batchOf(cells);
-    // The memory is counted, because the rows stay in memory until the commit.
+    // The size of the rows is charged to the memory budget, because they stay in memory until the
+    // commit.
     this.#context.memory.take(((this.#from - from) * batch.rowCount) / scannedCount);
     this.#input.note(batch.rowCount);
     if (batch.rowCount === 0) return true;
@@ -156,7 +160,7 @@ export class CopyRows {
       throw copyFault("found data after the end marker", this.#placeOf(0));
     }
     if (rest.length > 0 || this.#target.options.format === "binary") {
-      // If data is missing at the end, this scan reports it.
+      // If data is missing at the end, this scan reports the fault.
       this.#cells.bytes = this.#bytes;
       this.#from = this.#scanner.scan(this.#cells, this.#from, true);
       if (!this.#scanner.isEnded && this.#from < this.#bytes.length) {

@@ -18,7 +18,7 @@ const RETURN = 13;
 const BACKSLASH = 92;
 const DOT = 46;
 
-/** Returned by the scan of a row that does not end in the buffer yet. */
+/** Returned by the scan of a row that does not end within the buffer. */
 const UNFINISHED = -1;
 
 export interface LineScannerOptions {
@@ -44,7 +44,7 @@ export class LineScanner implements CopyScanner {
   #line = 1;
   #isBeforeHeader: boolean;
   #fault: Error | undefined;
-  /** Whether the quoted part or cell scanned last has to be decoded. */
+  /** Whether the most recently scanned cell or quoted part has to be decoded. */
   #hasEscapes = false;
 
   constructor(options: LineScannerOptions) {
@@ -227,8 +227,8 @@ export class LineScanner implements CopyScanner {
 
   /**
    * Returns the offset of the quote that closes a quoted part, or the end of the bytes, and counts
-   * the line ends within the part. If the part contains escapes, the bitwise complement of the
-   * offset is returned.
+   * the line ends within the part. If the part contains escapes, returns the bitwise complement of
+   * the offset.
    */
   #closing(bytes: Buffer, from: number): number {
     const quote = this.#quote;

@@ -2,8 +2,8 @@
  * Compiles the expressions whose operands are evaluated only for some rows: AND, OR, CASE and
  * COALESCE.
  *
- * An operand is evaluated for a row only if the preceding operands leave the result open, so a
- * guarded operand cannot fail for a row that does not reach it.
+ * An operand is evaluated for a row only if the preceding operands have not decided the result, so
+ * a guarded operand cannot fail for a row that does not reach it.
  */
 
 import { defined } from "../../../base/assert.ts";

@@ -6,7 +6,7 @@
  * operand is evaluated only over these rows. Operands that may fail are evaluated only for rows
  * kept by all earlier operands.
  *
- * The drawback is that, if two conditions fail, either of the two errors may be reported.
+ * The drawback is that if two conditions fail, either error may be reported.
  */
 import {
   type Batch,
@@ -28,12 +28,13 @@ import { takeColumns } from "./row_choice.ts";
 /**
  * Returns the rows of a batch for which a condition is true.
  *
- * @param into Memory for as many rows as the batch has. The selection may be stored in it.
+ * @param into Memory for as many rows as the batch has. The returned selection may be stored in
+ *   it.
  * @throws {DatabaseError} The errors raised when a row is evaluated.
  */
 export type Selector = (batch: Batch, context: ExecutionContext, into: RowNumbers) => Selection;
 
-/** If the remaining rows are less than this share of the batch, they are copied to a new batch. */
+/** If fewer rows than this share of the batch remain, they are copied to a new batch. */
 const NARROW_SHARE = 0.25;
 
 interface ConditionPart {
@@ -132,7 +133,7 @@ function narrow(
 }
 
 /**
- * Removes the rows from `mask` for which an operand is not true. Returns the number of remaining
+ * Clears the rows of `mask` for which an operand is not true. Returns the number of remaining
  * rows.
  */
 function keepTrue(mask: Uint8Array, truth: Vector): number {

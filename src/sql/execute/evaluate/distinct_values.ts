@@ -1,20 +1,19 @@
 /**
  * Computes a function once per distinct value of a column, provided that the distinct values are
- * cheap to find. They are for dictionary codes, and for integers that are close together, such as
- * dates.
+ * cheap to find, as they are for dictionary codes and for integers that are close together, such
+ * as dates.
  */
 import { type DataType, physicalKind, type Value, type Vector } from "../../../types/mod.ts";
 
 /**
- * The maximum range of the integers. If they are further apart, the function is computed row by
- * row.
+ * The maximum range of the integers. If the range is larger, the function is computed row by row.
  */
 const SPAN_MAX = 65_536;
 
 /** Maps each row to the position at which its result is stored. */
 interface Positions {
   readonly at: Int32Array | Uint8Array | Uint16Array | Uint32Array;
-  /** Subtracted from each entry of `at` to get the position. */
+  /** The number to subtract from each entry of `at` to get the position. */
   readonly base: number;
   readonly span: number;
   readonly nulls: Uint8Array | undefined;
@@ -99,7 +98,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   }
   if (vector.kind !== "i32" || vector.length === 0) return undefined;
   const { nulls, values } = vector;
-  // The value stored for a NULL is unspecified and would widen the range of integers.
+  // The value stored for a NULL is unspecified, and might extend the range of integers.
   if (nulls !== undefined) return undefined;
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * Compiles a bound expression into a function from a batch to a vector. There is no other
- * evaluator.
+ * Compiles a bound expression into a function from a batch to a vector. All evaluation goes
+ * through such functions.
  *
  * SELECT, DML, a subscription's snapshot and its live filter all run the code compiled here.
  * Numbers use the loops in `kernels/`; all other values are computed one by one with the function
@@ -215,8 +215,8 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
   }
 
   /**
-   * Evaluates a call once per value of its only argument that differs from row to row. Returns
-   * undefined if that is not possible.
+   * Evaluates a call whose arguments, except for one, are the same for all rows, once per value of
+   * that argument. Returns undefined if that is not possible.
    */
   function callByValue(vectors: readonly Vector[], context: ExecutionContext): Vector | undefined {
     if (seesNull || volatility === "volatile") return undefined;
@@ -337,8 +337,8 @@ function compileSubquery(expression: ExpressionOf<"subquery">, layout: BatchLayo
     if (isSame && !subquery.isVolatile)
       return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
     const [only] = asked;
-    // NULL IN (…) is false for an empty list and NULL for any other, so the result for NULL may
-    // vary.
+    // NULL IN (…) is false for an empty list and NULL for any other list, so the result for NULL
+    // may vary.
     if (only !== undefined && asked.length + outerValues.length === 1 && !mayHoldNull(only)) {
       const byValue = mapDistinct(
         only,
@@ -432,9 +432,7 @@ function membersAt(
   return { keys, hasNull };
 }
 
-/**
- * Adds the elements of an array to the members. A NULL array counts as a single NULL among them.
- */
+/** Adds the elements of an array to the members. A NULL array counts as a single NULL. */
 function membersWith(type: DataType, members: ListMembers, array: Value): ListMembers {
   if (!isArrayValue(array)) return { ...members, hasNull: true };
   const listed = membersOf(type, elementsOf(array));

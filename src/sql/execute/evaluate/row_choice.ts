@@ -50,7 +50,7 @@ export function allRows(rowCount: number): Selection {
   return { rows, count: rowCount };
 }
 
-/** Divides rows by their truth values, preserving their order. */
+/** Divides rows according to their truth values, preserving the order of the rows. */
 export function split(rows: Selection, truth: Vector): { chosen: Selection; rest: Selection } {
   const chosen = new Uint32Array(rows.count);
   const rest = new Uint32Array(rows.count);
@@ -84,8 +84,9 @@ export interface Answered {
 }
 
 /**
- * Represents the results as a dictionary if each branch has the same value for all of its rows.
- * Rows that belong to no branch are NULL. Returns undefined if a branch yields several values.
+ * Represents the results as a dictionary, provided that each branch has the same value for all of
+ * its rows. Rows that belong to no branch are NULL. Returns undefined if a branch yields several
+ * values.
  */
 export function placedConstants(
   answers: readonly Answered[],

@@ -2,8 +2,8 @@
  * Evaluates `(a, b) IN (…)` by lookup, so that the cost does not depend on the number of listed
  * rows.
  *
- * Two rows are equal if all their values are equal, and different if any two values differ. If
- * neither is the case because of NULL values, the result is unknown, that is, NULL.
+ * Two rows are equal if all their values are equal, and different if any pair of values differs.
+ * If NULL values prevent both conclusions, the result is unknown, that is, NULL.
  */
 import {
   type DataType,

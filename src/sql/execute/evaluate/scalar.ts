@@ -3,8 +3,8 @@
  * so it needs no batch.
  *
  * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast
- * of either, and need no vector. All others are evaluated by `expression.ts` over a batch of one
- * row.
+ * of either, and and are evaluated without a vector. All others are evaluated by `expression.ts`
+ * over a batch of one row.
  */
 import { type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";

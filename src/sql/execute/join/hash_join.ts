@@ -6,9 +6,9 @@
  *                             │                     (unmatched rows of a left or full join go up)
  *                             └──left ends──► done (first the unmatched right rows of a full join)
  *
- * A semi join returns the left rows that have a partner, and an anti join returns the others.
- * Without keys, every left row is paired with every right row. Pairs are formed one batch at a
- * time, and the time is checked before each batch, so that a product with a billion rows can be
+ * A semi join returns the left rows that have a partner, and an anti join returns the others. If
+ * there are no keys, every left row is paired with every right row. Pairs are formed one batch at
+ * a time, and the time is checked before each batch, so that a product with a billion rows can be
  * stopped. Left rows without a partner come after the pairs of their batch.
  *
  * If memory runs out, both sides are partitioned on disk (`grace_hash_join.ts`). If the key alone
@@ -53,11 +53,11 @@ export interface JoinOptions extends SpillOptions {
   readonly rightKeys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   /**
-   * A condition that pairs with equal keys must also satisfy, over the left columns followed by
-   * the right columns.
+   * A condition over the left columns followed by the right columns, which pairs with equal keys
+   * must also satisfy.
    */
   readonly residual: Evaluator | undefined;
-  /** Whether an error on the right side is raised only if a left row needs that side. */
+  /** Whether an error on the right side is raised only if a left row needs the right side. */
   readonly isGuarded: boolean;
   /** The positions of the output columns among the left columns followed by the right columns. */
   readonly kept: readonly number[];
@@ -65,10 +65,10 @@ export interface JoinOptions extends SpillOptions {
   readonly isRightFixed?: boolean;
 }
 
-/** A left batch that is being joined with its partners, and how far the join has got. */
+/** A left batch that is being joined with its partners, and the progress of the join. */
 interface Pairing {
   readonly batch: Batch;
-  /** The id of each left row's key. Without keys, all ids are 0. */
+  /** The id of each left row's key. If there are no keys, all ids are 0. */
   readonly keyIds: Int32Array;
   /** Contains 1 for each left row that has a partner. */
   readonly hasPartner: Uint8Array;
@@ -85,7 +85,7 @@ export class HashJoin implements Operator {
   #table: JoinTable;
   #isBuilt = false;
   #fault: DatabaseError | undefined;
-  /** For a full join: contains 1 for each build row that has a partner. */
+  /** Set for a full join: contains 1 for each build row that has a partner. */
   #isPaired = new Uint8Array(0);
   /**
    * The position in the search for unmatched build rows, which begins once the left side has
@@ -98,7 +98,7 @@ export class HashJoin implements Operator {
   /** The join on disk, which takes over if the right side is too large for memory. */
   #divided: GraceHashJoin | undefined;
   /**
-   * The rows of both sides whose keys are not in the build side's table. Used only if the key
+   * The rows of both sides whose keys are not in the table of the build side. Used only if the key
    * alone decides whether rows match.
    */
   #others: JoinPartitions | undefined;
@@ -109,8 +109,8 @@ export class HashJoin implements Operator {
     this.#isChoice = options.join === "semi" || options.join === "anti";
     // If the key alone decides whether a left row has a partner, build rows need not be stored.
     const isBare = this.#isChoice && options.residual === undefined;
-    // Without keys, rows cannot be partitioned. Partitioning also reads both sides, so unless the
-    // key alone decides, it would raise a guarded error too early.
+    // If there are no keys, rows cannot be partitioned. Partitioning also reads both sides, so
+    // unless the key alone decides, it would raise a guarded error too early.
     const isPossible = options.keyTypes.length > 0 && (isBare || !options.isGuarded);
     this.#site = new SpillSite(options, { isPossible });
     this.#buildRows = new BuildColumns(isBare ? [] : options.rightTypes, this.#site.memory);

@@ -20,14 +20,14 @@ const SPAN_MIN = 65_536;
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
 /**
- * The positions of a range may take up to the memory divided by this number. Each position
- * temporarily takes two numbers.
+ * The positions of a range may take up to the statement's memory divided by this number. Each
+ * position temporarily takes up two numbers.
  */
 const SPAN_MEMORY_SHARE = 16;
 
 /**
- * The memory in bytes that a row with a hashed key takes: for the key in its index and the number
- * of the row.
+ * The memory, in bytes, that a row with a hashed key takes up: for the key in its index and for
+ * the number of the row.
  */
 const HASHED_ROW_BYTES = 32;
 
@@ -84,7 +84,7 @@ export class JoinTable {
   }
 
   /**
-   * Adds the rows of a batch. Without keys, all rows get the id 0.
+   * Adds the rows of a batch. If there are no keys, all rows get the id 0.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   add(keys: readonly Vector[], rowCount: number): void {
@@ -105,7 +105,7 @@ export class JoinTable {
   /**
    * Builds the index. It must be called after the last rows have been added.
    *
-   * @param checkTime Called from time to time.
+   * @param checkTime Called at intervals.
    */
   finish(checkTime: () => void): void {
     this.#release();
@@ -158,8 +158,8 @@ export class JoinTable {
   }
 
   /**
-   * Whether the keys so far are close enough together to reserve a position for every integer in
-   * their range.
+   * Whether the keys so far are close enough together to justify reserving a position for every
+   * integer in their range.
    */
   #liesClose(): boolean {
     const span = this.#max - this.#min + 1;
@@ -168,7 +168,10 @@ export class JoinTable {
     return span > 0 && span <= Math.min(SPAN_MAX, rowsMax, memoryMax);
   }
 
-  /** Reserves memory for the finished index now, so that the operator spills its rows in time. */
+  /**
+   * Reserves memory for the finished index in advance, so that the operator spills its rows in
+   * time.
+   */
   #reserve(): void {
     const span = this.#max - this.#min + 1;
     const bytes = this.#liesClose() ? 4 * span : HASHED_ROW_BYTES * this.#rowCount;

@@ -43,7 +43,7 @@ interface Current {
 
 export class LateralJoin implements Operator {
   readonly #options: LateralOptions;
-  /** The memory budget of the right side during a single left row. */
+  /** The memory budget of the right side for a single left row. */
   readonly #memory: MemoryBudget;
   #current: Current | undefined;
 
@@ -88,7 +88,7 @@ export class LateralJoin implements Operator {
   }
 
   /**
-   * Ends the current left row. Returns the row if it has no partner but still belongs to the
+   * Ends the current left row. Returns the row if it has no partner but is still part of the
    * result.
    */
   #end(current: Current): Batch | undefined {

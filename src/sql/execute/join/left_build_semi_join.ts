@@ -27,18 +27,18 @@ import { JoinTable } from "./join_table.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 /**
- * How many build rows are examined at a time. The number is large because most of them may already
- * be marked.
+ * The number of build rows examined at a time. It is large because most of them may already be
+ * marked.
  */
 const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
 
-/** A right batch whose partners are being marked, and how far the marking has got. */
+/** A right batch whose partners are being marked, and the progress of the marking. */
 interface Marking {
   readonly batch: Batch;
   readonly keyIds: Int32Array;
   rightRow: number;
-  /** How many build rows with the current right row's key have already been examined. */
+  /** The number of build rows with the current right row's key that have already been examined. */
   candidateIndex: number;
 }
 

@@ -1,7 +1,6 @@
 /**
  * Joins a few rows of one side with the rows that a key or an index finds for each of them. A step
- * of a recursion often has a single row, for which a hash join costs far more than the lookup
- * itself.
+ * of a recursion often has a single row, for which a hash join would cost far more than a lookup.
  *
  *     idle ──driving batch──► looking up, row by row ──no row left──► idle
  *       │                          │
@@ -29,27 +28,28 @@ import { rowsWhere } from "../context/spilling.ts";
 import { selectRows } from "../evaluate/expression.ts";
 import type { JoinOptions } from "./hash_join.ts";
 
-/** A driving batch with more rows than this is not joined by lookups. */
+/** The maximum number of rows in a driving batch that is joined by lookups. */
 const BATCH_LOOKUPS_MAX = 8;
 
-/** From this many driving rows, a hash join is faster than lookups. */
+/** The number of driving rows from which a hash join is faster than lookups. */
 const LOOKUPS_MAX = 64;
 
 /**
- * Where a part of a lookup key comes from: the position of a join key, or a function that computes
- * a value.
+ * The source of a part of a lookup key: the position of a join key, or a function that computes a
+ * value.
  */
 export type LookupPart = number | ((context: ExecutionContext) => Value);
 
 export interface LookupJoinOptions
   extends Omit<JoinOptions, "isGuarded" | "isRightFixed" | "left" | "right"> {
-  /** The side in which rows are looked up. If it is the left side, the join is an inner join. */
+  /** The side in which rows are looked up. If this is the left side, the join is an inner join. */
   readonly foundSide: "left" | "right";
   /** The rows whose partners are looked up in the other side. */
   readonly driving: Operator;
   readonly parts: readonly LookupPart[];
   /**
-   * Finds the rows with a key, and possibly others. Returns undefined if the hash join is faster.
+   * Finds the rows with a key, and possibly other rows. Returns undefined if a hash join is
+   * faster.
    */
   readonly lookUp: (key: Row) => Operator | undefined;
   /** Whether every row that a lookup finds matches all keys of the join. */
@@ -209,7 +209,7 @@ export class LookupJoin implements Operator {
     return keepRows(pairs, selectRows(residual(pairs, context), rowCount));
   }
 
-  /** Keeps the rows whose join keys equal those of the current driving row. */
+  /** Selects the found rows whose join keys equal those of the current driving row. */
   #withKeys(found: Batch): Batch {
     const { context, foundSide, leftKeys, rightKeys } = this.#options;
     const keys = (foundSide === "right" ? rightKeys : leftKeys).map((key) => key(found, context));

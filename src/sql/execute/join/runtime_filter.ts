@@ -1,5 +1,5 @@
 /**
- * Reads one side of a join by the keys of the other side if there turn out to be few keys.
+ * Reads one side of a join by the keys of the other side if these turn out to be few.
  *
  *     the join reads the other side first         its keys are noted as they pass
  *     the join reads the keyed side first         rows of the other side are taken ahead, and held
@@ -46,7 +46,7 @@ export class RuntimeFilterKeys implements Operator {
   readonly #options: RuntimeFilterKeysOptions;
   readonly #fixed: readonly Value[];
   readonly #memory: MemoryBudget;
-  /** The distinct keys so far; undefined once there are too many. */
+  /** The distinct keys so far; undefined once there are too many of them. */
   #keys: Map<string, Row> | undefined = new Map();
   #rowCount = 0;
   #isEnded = false;
@@ -154,7 +154,7 @@ export class RuntimeFilterKeys implements Operator {
 
   /**
    * Computes the keys of a batch. Returns undefined if a key cannot be computed. If the join needs
-   * that key, it raises the error itself.
+   * that key, the join itself raises the error.
    */
   #vectorsOf(batch: Batch): Vector[] | undefined {
     const { keys, context } = this.#options;

@@ -1,8 +1,8 @@
 /**
  * Evaluates LIKE on undecoded text. The literal pieces of the pattern are searched for as UTF-8
- * bytes, which is correct because no character begins inside another. The first piece that may
- * occur at any position is searched for in all rows at once, so that rows without it cost almost
- * nothing.
+ * bytes, which is correct because no character begins inside another. The first piece whose
+ * position is not fixed is searched for in all rows at once, so that rows that do not contain it
+ * cost almost nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
 import { plainPieces } from "../../functions/regex/like.ts";

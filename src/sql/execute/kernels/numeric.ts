@@ -201,7 +201,9 @@ export function selectNumbers(
 }
 
 export interface ArithmeticOperation extends NumericOperation<ArithmeticOperator> {
-  /** The largest magnitude at which a result is exact and within the type's range. */
+  /**
+   * The largest magnitude at which a result is certain to be exact and within the type's range.
+   */
   readonly magnitudeMax: number;
   /** Whether the results are stored as 32-bit integers. */
   readonly asInt32: boolean;
@@ -221,7 +223,7 @@ export function computeNumbers(
   const into = asInt32 ? new Int32Array(rowCount) : new Float64Array(rowCount);
   const loop = (asInt32 ? int32Loops : float64Loops).of(operator, l, r);
   const magnitude = loop(l.values, r.values, into);
-  // The magnitude includes the values stored for NULLs. At worst, the exact path runs
+  // The magnitude includes the values stored for NULLs. At worst, the exact path is taken
   // unnecessarily.
   if (!(magnitude <= magnitudeMax)) return undefined;
   const nulls = mergeNulls(l.nulls, r.nulls);

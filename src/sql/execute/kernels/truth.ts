@@ -1,4 +1,4 @@
-/** Computes with truth values (true, false, unknown) and compares text, in loops over vectors. */
+/** Combines truth values (true, false, unknown) and compares text, in loops over vectors. */
 import {
   BOOLEAN,
   constVector,
@@ -144,8 +144,8 @@ export function compareDictionary(
 }
 
 /**
- * Tests whether text equals a constant. Returns undefined if the representation of the operands is
- * not supported.
+ * Tests whether text equals a constant. Returns undefined if the operands are in a representation
+ * that is not supported.
  */
 export function compareText(
   operator: ComparisonOperator,

@@ -6,7 +6,7 @@
  * that are not plain numbers (NULL, bigint) get the codes -0.5, -1.5 and so on, which no integer
  * equals.
  *
- * Keys are therefore compared as numbers, and nothing is allocated per row.
+ * As a result, keys are compared as numbers, and nothing is allocated per row.
  */
 import { assert } from "../../../base/assert.ts";
 import {
@@ -25,7 +25,7 @@ import { TextInterner } from "./text_interner.ts";
 
 type Interned = string | number | bigint | boolean | null;
 
-/** The memory in bytes that a key column takes per row, in addition to its text. */
+/** The memory, in bytes, that a key column takes up per row, in addition to its text. */
 export const CELL_BYTES = 16;
 
 /** Assigns the codes of one key column. */
@@ -37,7 +37,7 @@ export class ColumnCodes {
   readonly #interned: Interned[] = [];
   /** The interner for a column of strings, which needs no map. */
   readonly texts: TextInterner | undefined;
-  /** The memory that the interned values take, in bytes. */
+  /** The memory that the interned values take up, in bytes. */
   #bytes = 0;
 
   constructor(type: DataType) {

@@ -4,18 +4,21 @@
  * grouped by looking up a table, and only one row per key is hashed.
  *
  * The positions of several columns are combined like the digits of one number. Equal positions
- * mean equal keys. Different positions may also have equal keys, because two codes of a dictionary
- * may stand for the same value.
+ * mean equal keys. The keys at different positions may also be equal, because two codes of a
+ * dictionary may represent the same value.
  *
  * This takes a third of the time of hashing.
  */
 import type { Vector } from "../../../types/mod.ts";
 
-/** The maximum number of positions. If its keys need more, a batch is grouped by hashing. */
+/** The maximum number of positions. A batch that needs more is grouped by hashing. */
 const SPAN_MAX = 65_536;
 
 export interface DensePositions {
-  /** The position of each row's key, below `span`. The array may be the codes of a vector. */
+  /**
+   * The position of each row's key, which is less than `span`. The array may be the vector's own
+   * array of codes.
+   */
   readonly at: Uint8Array | Uint16Array;
   readonly span: number;
 }
@@ -65,7 +68,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   }
   if (vector.kind === "bool") return withNulls({ at: vector.values, span: 2 }, vector.nulls);
   if (!isWhole || (vector.kind !== "i32" && vector.kind !== "f64")) return undefined;
-  // The value stored for a NULL is unspecified and would widen the range of integers.
+  // The value stored for a NULL is unspecified, and might extend the range of integers.
   if (vector.nulls !== undefined) return undefined;
   const { max, min } = rangeOf(vector.values, rowCount);
   if (max - min >= spanMax) return undefined;

@@ -9,10 +9,12 @@
  */
 import { rangeOf } from "./dense_positions.ts";
 
-/** The maximum number of slots in the table, which then takes 16 MiB. */
+/** The maximum number of slots in the table. With this many, it takes up 16 MiB. */
 const PLACES_MAX: number = 2 ** 22;
 
-/** The maximum number of slots per row seen so far. A sparser table costs more than it saves. */
+/**
+ * The maximum number of slots per row seen so far. A sparser table would cost more than it saves.
+ */
 const PLACES_PER_ROW = 4;
 
 export class DirectGroupIds {
@@ -43,7 +45,7 @@ export class DirectGroupIds {
     return isInt32 ? assignInt32(values, options) : assignFloat64(values, options);
   }
 
-  /** Records the ids of values that were assigned elsewhere. */
+  /** Records the ids of values whose ids were assigned elsewhere. */
   learn(values: Int32Array | Float64Array, ids: Uint32Array): void {
     for (let i = 0; i < values.length; i += 1) {
       this.#table[(values[i] ?? 0) - this.#base] = (ids[i] ?? 0) + 1;
@@ -67,8 +69,8 @@ export class DirectGroupIds {
       this.#table = new Int32Array(0);
       return false;
     }
-    // Values tend to ascend, so spare slots are added at the end to avoid copying the table with
-    // every batch.
+    // Values tend to ascend, so spare slots are added at the end. Otherwise, the table might be
+    // copied for every batch.
     const table = new Int32Array(Math.min(PLACES_MAX, Math.max(needed, 2 * length)));
     table.set(this.#table, length === 0 ? 0 : this.#base - min);
     this.#table = table;

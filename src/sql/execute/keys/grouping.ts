@@ -3,9 +3,9 @@
  * as equal here.
  *
  * There are three ways to assign the ids of a batch, all of which enter new keys into the same
- * `KeyHashTable`: a key of a single integer uses a table indexed by value (`direct_group_ids.ts`),
- * a batch with few keys uses a table of its own (`dense_positions.ts`), and all other keys are
- * hashed.
+ * `KeyHashTable`: a key that is a single integer is looked up in a table indexed by value
+ * (`direct_group_ids.ts`), a batch with few keys gets a table of its own (`dense_positions.ts`),
+ * and all other keys are hashed.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -32,17 +32,17 @@ import { DirectGroupIds } from "./direct_group_ids.ts";
 import { KeyHashTable } from "./key_hash_table.ts";
 
 /**
- * The memory in bytes that a group takes besides its key values, for its entry in the index and
- * its aggregate states.
+ * The memory, in bytes, that a group takes up in addition to its key values: for its entry in the
+ * index and its aggregate states.
  */
 const GROUP_BYTES = 64;
 
-/** Batches with fewer rows are hashed without trying dense positions. */
+/** The minimum number of rows for which dense positions are tried. Smaller batches are hashed. */
 const TABLE_ROWS_MIN = 64;
 
 /**
- * If there are more groups than this share of the rows, counting the rows of each group does not
- * pay off.
+ * The maximum number of groups, as a share of the rows, for which counting the rows of each group
+ * pays off.
  */
 const COUNTED_GROUPS_SHARE = 0.25;
 
@@ -78,7 +78,7 @@ function countsOf(ids: Uint32Array, groupCount: number): Uint32Array {
 }
 
 export interface GroupingOptions {
-  /** Whether `keysOf` will be called. The default is true. */
+  /** Whether `keysOf` will be called; defaults to true. */
   readonly keepsKeys?: boolean;
 }
 
@@ -86,7 +86,7 @@ export class Grouping {
   readonly #index: KeyHashTable;
   readonly #memory: MemoryBudget;
   readonly #areWhole: readonly boolean[];
-  /** The table that assigns ids by value. Used for a key that is a single integer column. */
+  /** The table that assigns ids by value; used if the key is a single integer column. */
   readonly #direct: DirectGroupIds | undefined;
   readonly #types: readonly DataType[];
   /** The key values of each group, for columns whose values are not stored in the index. */
@@ -195,7 +195,7 @@ export class Grouping {
   /**
    * Enters the keys of rows into the index. Returns whether the index assigns the expected ids. It
    * may already contain some of the keys, because they occurred in a batch that was hashed
-   * directly; their ids are then copied to the table.
+   * directly. In that case, their ids are copied to the table.
    */
   #isNew(vectors: readonly Vector[], rows: Uint32Array, ids: Uint32Array): boolean {
     const selection = { rows, count: rows.length };

@@ -28,7 +28,7 @@ export class HashSlots {
    *
    * A loop that probes a large table row by row waits for memory at each row. This loop is so
    * short that the processor waits for many rows at the same time, and it leaves the pairs in the
-   * cache: with many groups, grouping takes a third to a half less processor time.
+   * cache. If there are many groups, grouping takes a third to a half less processor time.
    */
   guess(hashes: Int32Array, into: Int32Array): void {
     const slots = this.#slots;
