@@ -15,7 +15,10 @@ export type Command =
 /** The program that runs the command, and its environment. */
 export interface Program {
   readonly version: string;
-  /** Whether the program is a single, self-contained file, not started by a package manager. */
+  /**
+   * Whether the program is a single, self-contained file that was not started by a package
+   * manager.
+   */
   readonly isExecutable: boolean;
   readonly isThere: (path: string) => boolean;
 }
@@ -85,8 +88,8 @@ export function commandFrom(args: readonly string[], program: Program): Command 
 }
 
 /**
- * Returns how to call the program on the command line. npm would interpret options as its own
- * unless `--` preceded them.
+ * Returns how to call the program on the command line. npm interprets options as its own unless
+ * they follow `--`.
  */
 export function callOf({ isExecutable }: Program): string {
   return isExecutable ? PROGRAM_NAME : "npm start --";

@@ -1,9 +1,9 @@
 /**
  * Builds the layers on top of each other: disk → catalog → store → auth → SQL → live.
  *
- * No protocol is served here: `server` does that, on top of the layers created here. Each layer
- * receives only the parts that it uses. A lower layer informs a higher one only through callbacks
- * passed in here.
+ * No protocol is served here: `server` serves the protocols on top of the layers created here.
+ * Each layer receives only the parts that it uses. A lower layer informs a higher one only through
+ * callbacks passed in here.
  */
 
 import { AccountNotices } from "./account_notices.ts";
@@ -96,7 +96,10 @@ export interface Database {
   readonly readerCounts: () => ReaderCounts | undefined;
   /** The configuration shown by `system.settings`. It is replaced when the settings are reread. */
   config: Config;
-  /** Lists the connections for `system.connections`; there are none until the server listens. */
+  /**
+   * Lists the connections for `system.connections`. There are none until the server starts
+   * listening.
+   */
   connections: ConnectionAccess;
   /** The offsets and messages of topics. */
   readonly topicLogs: TopicLogs;
@@ -104,7 +107,7 @@ export interface Database {
   topics: TopicAccess;
   readonly topicConsumers: TopicConsumers;
   readonly webhooks: Webhooks;
-  /** Returns the parts of the memory that the process uses. */
+  /** Returns the memory used by each part of the process. */
   readonly memoryParts: () => readonly MemoryPart[];
   /**
    * Returns how many times memory has been released since startup, for each way of releasing it.
@@ -457,8 +460,8 @@ function followers(
 }
 
 /**
- * Takes over the store's `onVisible` from the live engine, and still notifies the live engine
- * first.
+ * Takes over the store's `onVisible` callback from the live engine. Commits are still reported to
+ * the live engine first.
  */
 function openTopics(
   config: Config,
@@ -514,7 +517,7 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Ends backups, restores and erasures before the data they work on is closed. */
+/** Ends backups, restores and erasures before the data on which they work is closed. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
   await jobs.endedAbove();

@@ -58,7 +58,7 @@ export function storeOptions({ cluster, limits, performance, storage }: Config):
 
 /**
  * Returns the limits for the threads that write segments. A flush and a merge of wide rows
- * together take up to 100 MiB, which a server with 256 MiB does not have while it is under load.
+ * together take up to 100 MiB, more than a server with 256 MiB can spare under load.
  */
 export function segmentThreads({ performance }: Config): SegmentThreadOptions {
   const { memory_bytes: bytes } = performance;

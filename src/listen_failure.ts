@@ -32,7 +32,10 @@ export function tlsFailure(
   return fault === undefined ? undefined : `cannot use TLS: ${fault}`;
 }
 
-/** The system's codes for an invalid address; all but the last mean that a name has no address. */
+/**
+ * The system's codes for an invalid address. All but the last mean that a name does not resolve to
+ * an address.
+ */
 const NO_ADDRESS: ReadonlySet<string> = new Set([
   "EAI_AGAIN",
   "EINVAL",
@@ -57,7 +60,7 @@ function hostText(host: string, said: string): string {
   return `server.host is "${host}", but must be an address or a host name of this machine (${said})`;
 }
 
-/** Returns what is wrong with the files, or with their combination. */
+/** Returns a description of the problem with the files or with their combination. */
 function tlsFault(
   { certPath, keyPath }: { certPath: string; keyPath: string },
   disk: Pick<Disk, "readFile">,

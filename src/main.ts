@@ -1,8 +1,8 @@
 /**
  * The program: arguments → configuration → database → server → signals.
  *
- * A bug that leaves shared state in doubt, or that no code caught, is logged and stops the
- * process; recovery from the log makes this safe. Any other bug ends only the request,
+ * A bug that leaves shared state in doubt, or whose error is not caught, is logged and stops the
+ * process. Recovery from the log makes this safe. Any other bug ends only the request,
  * subscription or connection in which it occurred (`base/bugs.ts`).
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
@@ -58,7 +58,10 @@ const PROGRAM: Program = {
  */
 const MEMORY = findMemoryLimit({ disk: bunDisk, machineBytes: totalmem() });
 
-/** How long after it is ready the server releases the memory that only startup used. */
+/**
+ * How long after becoming ready the server releases the memory that only startup used, in
+ * milliseconds.
+ */
 const STARTED_MS = 2000;
 
 function fail(message: string): never {
@@ -100,7 +103,8 @@ function configAt(path: string): ParsedConfig {
 
 /**
  * Reads the configuration file and the environment.
- * @param cannot The action that an invalid configuration prevents, as "Cannot …".
+ * @param cannot The action that an invalid configuration prevents, as a phrase that begins with
+ *   "Cannot".
  */
 function readConfig(path: string, cannot: string): ParsedConfig {
   try {
@@ -147,7 +151,7 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
     database.watchMemory();
     return database;
   } catch (thrown) {
-    // If closing the open parts failed as well, the first failure is the reason.
+    // If closing the open parts failed as well, the first failure is the cause.
     const error = thrown instanceof SuppressedError ? thrown.suppressed : thrown;
     if (!isExpected(error)) stopByBug(log, error);
     log.flush();
@@ -271,7 +275,7 @@ async function serve(path: string): Promise<void> {
       stopAtOnce(log, "cannot listen again; start again", error);
     }
   };
-  // The announcement comes last, because whoever reads it may stop the server immediately.
+  // The announcement comes last, because a program that reads it may stop the server immediately.
   announce(config, { database, server, warnings });
   log.info("started", {
     version: VERSION,
@@ -373,7 +377,7 @@ function check(path: string): void {
   say(`${path} is valid`);
 }
 
-/** Returns why the archive directory is unusable, worded as at startup. */
+/** Returns why the archive directory is unusable, in the same words as at startup. */
 function archiveFailure({
   archive_path: archivePath,
   data_path: dataPath,
@@ -389,8 +393,8 @@ function archiveFailure({
 }
 
 /**
- * Returns why the server could not listen, worded as at startup. Only a real startup shows whether
- * the port is free.
+ * Returns why the server could not listen, in the same words as at startup. Only a real startup
+ * shows whether the port is free.
  */
 function listenFailureOf(server: Config["server"]): string | undefined {
   const failure = tlsFailure(server, bunDisk);

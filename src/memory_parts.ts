@@ -1,8 +1,8 @@
 /**
  * Lists the memory of the process, part by part, for `system.memory` and `/metrics`.
  *
- * The owner of each part measures it, or in some cases estimates it. The remaining memory is
- * `rest`, so that the parts add up to the resident memory.
+ * The owner of each part measures or, in some cases, estimates it. The remaining memory is
+ * reported as `rest`, so that the parts add up to the resident memory.
  */
 import type { ProcessMemory } from "./base/process_memory.ts";
 import type { Config } from "./config/mod.ts";
@@ -97,7 +97,7 @@ function otherRows(
 ): MemoryRow[] {
   const { cacheBytes, memtableBytes, replacementBytes } = store;
   const counted = cacheBytes + memtableBytes + replacementBytes + statementBytes;
-  // The unused capacity of an array takes up no pages, so this estimate has an upper bound.
+  // The unused capacity of an array takes up no pages, so the estimate is capped.
   const arrays = Math.max(0, Math.min(unknownBytes, process.arrayBytes - counted));
   return [
     [
@@ -146,7 +146,7 @@ function threadRows({ readers, store }: MemoryUse): readonly MemoryRow[] {
 }
 
 /**
- * Returns the rows for heap objects. Plans are also heap objects: they are live, but counted
+ * Returns the rows for heap objects. Plans are heap objects, too: they are live, but counted
  * separately.
  */
 function heapRows({ plans, process: { heapBytes, liveBytes } }: MemoryUse): readonly MemoryRow[] {

@@ -59,11 +59,14 @@ export interface DatabaseParts {
   /** Returns the key that signs all tokens. Called once the directory is locked. */
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
-  /** Writes segments. If absent, the store does this work itself, interleaved with other work. */
+  /**
+   * Writes segments. If absent, the store does this work on the event loop, interleaved with other
+   * work.
+   */
   readonly segmentWork?: SegmentWork | undefined;
   /**
-   * Opens threads for long-running queries. If absent, these queries are interleaved with other
-   * work.
+   * Opens threads for long-running queries. If absent, these queries run on the event loop,
+   * interleaved with other work.
    */
   readonly readers?: ReaderThreads | undefined;
   /**
@@ -82,8 +85,8 @@ export interface DatabaseParts {
 export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
   /**
-   * Whether queries are sent to reader threads even before they turn out to be long. Set only in
-   * tests.
+   * Whether queries are sent to reader threads even before they turn out to be long-running. Set
+   * only in tests.
    */
   readonly takesAll?: boolean;
   /**
@@ -208,7 +211,7 @@ function openCatalog(
 }
 
 /**
- * Before any write, passes between the catalog and the store whatever each needs to know from the
+ * Before the first write, gives the catalog and the store the information that they need from each
  * other.
  */
 function beginCommits(
@@ -218,7 +221,7 @@ function beginCommits(
   catalog.journal.issueSeq = () => store.issueSeq();
   const before = catalog.setting(DURABILITY) ?? "sync";
   if (before === "relaxed") {
-    // Clients may have seen commits acknowledged before they were on disk.
+    // Clients may have seen commits that were acknowledged before they were on disk.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
   // The mode is stored after the gap: otherwise, an interrupted startup would lose the gap.

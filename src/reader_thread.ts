@@ -29,8 +29,8 @@ export interface ReaderSetup {
 }
 
 /**
- * Sending rows leaves garbage in this thread (cells, strings and their UTF-8 copies): about this
- * many times the number of bytes sent.
+ * How much garbage sending rows leaves in this thread (cells, strings and their UTF-8 copies), as
+ * a multiple of the number of bytes sent.
  */
 const SENT_FACTOR = 4;
 
@@ -72,7 +72,7 @@ function pressureOn({ memoryBytes: bytesMax }: ReaderSettings): MemoryPressure {
     bytesMax,
     usedBytes: () => memory.usedBytes(bytesMax),
     giveBack: collectAll,
-    // The event loop makes new work wait, so a reader does not have to.
+    // The event loop holds back new work, so a reader does not have to.
     onTight: () => undefined,
     isWatched: true,
   });

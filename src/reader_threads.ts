@@ -1,4 +1,4 @@
-/** Opens the reader threads, each with the limits configured for a reader. */
+/** Opens reader threads, each with the limits configured for readers. */
 import { MessageChannel } from "node:worker_threads";
 import { threadModule } from "./base/sources.ts";
 import type { ReaderSetup } from "./reader_thread.ts";

@@ -1,7 +1,7 @@
 /**
  * Handles SIGHUP: reopens the log file under its usual name, and rereads the log level and the TLS
- * certificate. All other keys take effect only at startup. If any of them have changed, the log
- * names them, and the changes wait for a restart.
+ * certificate. All other keys take effect only at startup. If any of them have changed, they are
+ * named in the log, and the changes take effect after a restart.
  *
  * Nothing here ends the server: if a file cannot be read, the old settings remain in force.
  */
@@ -58,8 +58,8 @@ export class RereadSettings {
   run(): Config {
     const { log } = this.#options;
     log.reopen();
-    // The outcome is logged even at level "error", because the operator asked for the settings to
-    // be reread.
+    // The outcome is logged even if the level is "error", because the operator asked for the
+    // settings to be reread.
     log.level = "info";
     const config = this.#configNow();
     const { level } = config.logging;
@@ -92,7 +92,7 @@ export class RereadSettings {
     }
   }
 
-  /** Rereads the certificate and describes the outcome; returns undefined without TLS. */
+  /** Rereads the certificate and describes the outcome; returns undefined if TLS is not used. */
   #rereadTls(config: Config): string | undefined {
     if (this.#tls === undefined || config.server.tls_cert === undefined) return undefined;
     const found = tlsTextsOf(config, this.#options.disk);
@@ -109,8 +109,8 @@ export class RereadSettings {
 }
 
 /**
- * Returns the old settings, with the rereadable ones replaced. TLS cannot be enabled or disabled
- * this way.
+ * Returns the old settings with new values for those that can be reread. TLS cannot be enabled or
+ * disabled this way.
  */
 function withReread(before: Config, now: Config): Config {
   const hasTls = before.server.tls_cert !== undefined && now.server.tls_cert !== undefined;
