@@ -22,7 +22,9 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { CopyText } from "../result/copy_text.ts";
 import type { ZipFile } from "./zip_file.ts";
 
-/** How many rows are converted to text at a time. A single row may have several megabytes. */
+/**
+ * The number of rows converted to text at a time. A single row may be several megabytes in size.
+ */
 const BATCH_ROWS = 64;
 
 /** The parts of the database that an export reads. */
@@ -35,7 +37,7 @@ export interface ArchiveTask {
   readonly owner: number;
   /** Called between steps to let other work run. Its promise rejects if the export must end. */
   readonly pause: () => Promise<void>;
-  /** Called after each part with the share of the work done so far. */
+  /** Called after each part, with the share of the work that has been done so far. */
   readonly onDone: (share: number) => void;
 }
 

@@ -4,14 +4,14 @@
  *     tmp/{job id}.zip              while the job runs; startup empties tmp/
  *     exports/{owner}/{job id}.zip  complete
  *
- * - The path of an archive is its only metadata: the owner number tells to whom it belongs, and
- *   the job id tells when the export was started. No other data has to be kept consistent with the
+ * - The path of an archive is its only metadata: the owner number identifies its owner, and the
+ *   job id shows when the export was started. No other data has to be kept consistent with the
  *   files.
  * - A user has at most one open export and one archive. A new archive replaces the previous one.
  * - The job list keeps only the newest two of a user's ended exports. Otherwise, a user who
  *   exports often would push operators' jobs out of the list.
- * - The jobs of all users run one after another, so that together they take no more time than a
- *   single query.
+ * - The jobs of all users run one after another, so that together they use no more processor time
+ *   than a single query.
  * - An archive expires. From then on, it cannot be found, and the next sweep removes it.
  * - No archive appears after its user was dropped, because the check and the publication happen in
  *   the same tick.
@@ -30,10 +30,10 @@ import type { BegunJob, ExportAccess, ExportState } from "../ports/ports.ts";
 import { type ArchiveDeps, writeArchive } from "./user_archive.ts";
 import { ZipFile } from "./zip_file.ts";
 
-/** How many bytes an archive may grow between two checks of the free space. */
+/** The number of bytes by which an archive may grow between two checks of the free space. */
 const LOOK_BYTES: number = 8 * 1024 * 1024;
 
-/** How much space, in addition to the reserve, an export leaves free for the log. */
+/** The space, in bytes, that an export leaves free for the log, in addition to the reserve. */
 const SPARE_BYTES: number = 64 * 1024 * 1024;
 
 /** Matches the file name of a complete archive, which is the id of its job. */
@@ -49,7 +49,7 @@ export interface UserExportsOptions
   readonly temporary: string;
   /** How long an archive can be downloaded, in milliseconds. */
   readonly keepMs: number;
-  /** The disk space that an export must leave free. */
+  /** The disk space that an export must leave free, in bytes. */
   readonly minFreeBytes: number;
 }
 
@@ -177,7 +177,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     try {
       const message = await this.#writeTo(path, job, user);
       // The check and the publication happen in the same tick, because no archive may appear after
-      // its user was dropped.
+      // its user has been dropped.
       this.#requireWanted(job, user);
       await this.#publish(path, this.#pathOf(user.owner, job.jobId));
       return { status: "completed", message };
@@ -227,7 +227,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     throw new DatabaseError("CANCELLED", "Cannot finish the export: the job was killed");
   }
 
-  /** Whether neither the job has been killed nor its user dropped. */
+  /** Whether the job has not been killed and its user has not been dropped. */
   #isWanted(job: Job, { owner, userId }: ExportingUser): boolean {
     return !job.isCancelled && this.#options.catalog.accounts.ownerNumber(userId) === owner;
   }

@@ -24,12 +24,12 @@ import { ByteWriter } from "../../base/byte_writer.ts";
 import { crc32 } from "../../base/checksum.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 
-/** How much content is collected before it is compressed and written. */
+/** The number of bytes of content collected before they are compressed and written. */
 const PIECE_BYTES: number = 256 * 1024;
 
 /**
- * How many bytes are written between two syncs. A larger sync would block other work on the disk
- * for longer.
+ * The number of bytes written between two syncs. A larger sync would block other disk work for
+ * longer.
  */
 const SYNC_BYTES: number = 8 * 1024 * 1024;
 
@@ -68,7 +68,7 @@ const deflateOffLoop = promisify(deflateRaw);
 export interface ZipOptions {
   readonly disk: Disk;
   /**
-   * The path of the archive, where no file may exist yet. The archive's directory is collected in
+   * The path of the archive, which must not exist yet. The archive's directory is collected in
    * `{path}.list`.
    */
   readonly path: string;
@@ -81,8 +81,8 @@ export interface ZipOptions {
    */
   readonly onGrow?: (bytes: number) => void;
   /**
-   * The largest number that 32-bit fields may contain. Only tests set this option, to produce
-   * ZIP64 fields.
+   * The largest number that a 32-bit field may contain. Only tests set this option, in order to
+   * produce ZIP64 fields.
    */
   readonly shortMax?: number;
 }

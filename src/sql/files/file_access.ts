@@ -28,7 +28,7 @@ import { type FileDeps, isFileLive, keyFromJson } from "./uploads.ts";
 import { readWhole } from "./verified_file.ts";
 
 /**
- * How many files are remembered as verified since startup. The number is large enough for all
+ * The maximum number of files remembered as verified since startup. It is large enough for all
  * files in frequent use.
  */
 const VERIFIED_COUNT_MAX = 65536;

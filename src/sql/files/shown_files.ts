@@ -1,10 +1,11 @@
 /**
  * Decides whether a view shows a file to a caller.
  *
- * A view that runs with its owner's rights shows rows of tables that its reader may not read, and
- * therefore also the files in these rows. The view is queried for the file as its reader, so
- * readers get exactly the files that they see in it, and none once a row has left the view. Text
- * never becomes a FILE value, so a view cannot show a file that its owner has not read from a row.
+ * A view that runs with its owner's rights shows rows of tables that its reader may not otherwise
+ * read, and therefore also the files in these rows. The view is queried for the file on behalf of
+ * the reader, so readers get exactly the files that they see in the view, and lose access to a
+ * file once its row has left the view. Text never becomes a FILE value, so a view cannot show a
+ * file that its owner has not read from a row.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";

@@ -4,7 +4,7 @@
  * fails.
  *
  * In the tick of the commit, the uploads are first listed in the catalog with the keys of their
- * rows and then renamed to their final names; after that, the rows are committed. A crash can
+ * rows and then renamed to their final names; finally, the rows are committed. A crash can
  * therefore leave an entry without bytes, but never bytes without an entry. A failure undoes
  * everything, unless it is unknown whether the rows are durable.
  *
@@ -24,10 +24,10 @@ import type { UploadTarget } from "../execute/context/execution_context.ts";
 import type { UploadedFile } from "../ports/engine.ts";
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** How many characters of a file's name are kept in its URL. */
+/** The maximum number of characters of a file's name that are kept in its URL. */
 const SLUG_LENGTH_MAX = 50;
 
-/** How much time may pass between listing the files and committing their rows. */
+/** The maximum time between listing the files and committing their rows, in milliseconds. */
 const COMMIT_DELAY_MS_MAX = 60_000;
 
 interface Upload {
@@ -35,8 +35,8 @@ interface Upload {
   readonly part: UploadedFile;
   readonly id: string;
   /**
-   * The FILE value. The folder `sub` in it is already final, because folders are filled in upload
-   * order.
+   * The FILE value. The folder `sub` in this value is already final, because folders are filled in
+   * upload order.
    */
   readonly reference: string;
   readonly sub: string;
@@ -50,7 +50,8 @@ export class Uploads {
   /** The catalog and the storage of uploads; undefined if the statement has no uploads. */
   readonly #deps: UploadPlaces | undefined;
   /**
-   * The entries of the files that rows mention, each with the upload to be renamed to the file.
+   * The entries of the files that rows mention, each with the upload that will be renamed to the
+   * file.
    */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
@@ -214,7 +215,9 @@ export interface SweepDeps extends FileDeps {
 export interface SweepOptions {
   readonly historyMsOf: (table: TableEntry) => number;
   readonly nowMs: number;
-  /** Returns whether to leave the remaining files to the next sweep. Called after each pause. */
+  /**
+   * Returns whether the remaining files should be left to the next sweep. Called after each pause.
+   */
   readonly isEnded: () => boolean;
 }
 
@@ -224,8 +227,7 @@ export function isFileLive(entry: FileEntry, deps: FileDeps): boolean {
 }
 
 /**
- * Removes files to which no row refers, neither a live one nor one at the start of the retained
- * history.
+ * Removes files to which no row refers, either now or at the start of the retained history.
  *
  * @returns The number of removed files.
  */
@@ -318,7 +320,7 @@ function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolea
   try {
     return isFileLive(entry, deps) || isNamedAt(entry, historyStart, deps);
   } catch (error) {
-    // The error can be ignored: a file whose rows cannot be read is kept.
+    // Ignoring the error is safe: a file whose rows cannot be read is kept.
     if (isDamage(error) || isUnavailable(error)) return true;
     throw error;
   }
@@ -341,7 +343,7 @@ export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileD
 
 /**
  * A key value as JSON, tagged if JSON cannot represent it exactly. Do not add tags: an older
- * server would find no row for them, and remove the file.
+ * server would find no row for a key with an unknown tag, and would remove the file.
  */
 type UploadKeyPart =
   | null

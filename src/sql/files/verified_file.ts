@@ -1,6 +1,6 @@
 /**
- * Reads an uploaded file from disk. A consumer that reaches the end without an error has received
- * exactly the bytes that were uploaded.
+ * Reads an uploaded file from disk. A consumer that reaches the end of the file without an error
+ * has received exactly the bytes that were uploaded.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { FileEntry } from "../../catalog/mod.ts";

@@ -1,5 +1,5 @@
 /**
- * Binds INSERT: the target column of each value, with the value's cast.
+ * Binds INSERT: determines the target column and the cast of each value.
  *
  * Without a column list, the width of the source determines which columns are filled, and
  * therefore the type to which each value is cast. A source is therefore bound in two steps.
@@ -154,8 +154,8 @@ function guardOf(
 }
 
 /**
- * Binds COPY FROM. It may write every column that is not computed, because a dump contains the
- * values of all of these.
+ * Binds COPY FROM. It may write to every column that is not computed, because a dump contains the
+ * values of all such columns.
  */
 function bindCopy(
   insert: InsertStatement,
@@ -346,7 +346,7 @@ function ownParts(part: object): readonly unknown[] {
   return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
-/** Whether a single VALUES row calls a table function and may therefore produce several rows. */
+/** Whether a single VALUES row calls a table function and may therefore yield several rows. */
 function givesRows({ values }: ValuesStatement): boolean {
   if (values.length !== 1) return false;
   for (const part of partsOf(values, ownParts)) {
@@ -449,7 +449,7 @@ function castOutputs(
 ): BoundSelect {
   const { parts, table, targets } = filled;
   const { statement } = deps;
-  // The casts are applied above DISTINCT and ORDER BY, because below them they could change the
+  // The casts are applied outside DISTINCT and ORDER BY, because inside them they could change the
   // result.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;

@@ -3,8 +3,8 @@
  * Grouping and joins both use it.
  *
  * Each column of a key is represented by one double per row (`column_codes.ts`). The doubles of a
- * key are looked up in a single open-addressing table and stored side by side, so that comparing a
- * key costs one cache miss instead of one per column:
+ * key are looked up in a single open-addressing table and stored side by side, so that comparing
+ * two keys costs a single cache miss instead of one per column:
  *
  *     #slots                      id of a key by its hash       (`hash_slots.ts`)
  *     #keys[id * width + i]       the double of column i of that key
@@ -19,7 +19,9 @@ import { CELL_BYTES, ColumnCodes } from "./column_codes.ts";
 import { HashSlots } from "./hash_slots.ts";
 import type { TextInterner } from "./text_interner.ts";
 
-/** The id of a row whose key is unknown or contains a NULL that equals nothing. */
+/**
+ * The id for a row whose key is unknown, or contains a NULL that is not allowed to equal anything.
+ */
 export const NO_KEY = -1;
 
 /** The initial capacities for the hashes of a batch and for the keys. */
@@ -55,8 +57,8 @@ export class KeyHashTable {
   }
 
   /**
-   * Returns the values that consecutive keys have in one column. Only columns of integers and
-   * strings are supported.
+   * Returns the values of consecutive keys in one column. Only columns of integers and strings are
+   * supported.
    */
   vectorOf(position: number, start: number, end: number): Vector {
     if (this.#texts !== undefined) return this.#texts.rangeOf(start, end);
@@ -71,7 +73,7 @@ export class KeyHashTable {
     );
   }
 
-  /** The memory that the keys of the table take, in bytes. */
+  /** The memory that the keys of the table take up, in bytes. */
   get bytes(): number {
     if (this.#texts !== undefined) return this.#texts.bytes;
     let bytes = this.#count * (8 + CELL_BYTES * this.#width);
@@ -112,7 +114,8 @@ export class KeyHashTable {
   }
 
   /**
-   * Discards the ids of rows whose code in this column differs from that of the key with the id.
+   * Discards the ids of rows whose code in this column differs from the code in the key with that
+   * id.
    */
   #confirm(position: number, codes: Float64Array, ids: Int32Array): void {
     const keys = this.#keys;

@@ -2,7 +2,7 @@
  * Interns strings: equal strings get the same dense id, in order of first appearance. NULL also
  * gets an id.
  *
- * Strings are stored as UTF-8, contiguously in pages. A million strings take only a few hundred
+ * Strings are stored as UTF-8, contiguously in pages. A million strings take up only a few hundred
  * arrays, and the garbage collector does not scan their contents. Text from a column is looked up
  * without creating a JavaScript string, and a page can be passed on as a vector that aliases it.
  *
@@ -36,7 +36,10 @@ const NONE = -1;
 const PAGE_TEXTS = BATCH_ROWS_MAX;
 const PAGE_BYTES_MIN = 4096;
 
-/** The memory in bytes that a string takes besides its text, for its position and two slots. */
+/**
+ * The memory, in bytes, that a string takes up in addition to its text: for its position and two
+ * slots.
+ */
 const ENTRY_BYTES = 24;
 
 interface PlacedText {
@@ -61,8 +64,8 @@ export class TextInterner {
   /** The buffer into which JavaScript strings are written for hashing. */
   #scratch = textSourceOf(Buffer.alloc(1024));
   /**
-   * The dictionary seen last. For each of its values, `#byPosition` contains the id + 1, or 0 if
-   * the id is not known yet.
+   * The most recently used dictionary. For each of its values, `#byPosition` contains the id + 1,
+   * or 0 if the id is not known yet.
    */
   #dictionary: readonly unknown[] | undefined;
   #byPosition = new Int32Array(0);
@@ -71,7 +74,7 @@ export class TextInterner {
     return this.#count;
   }
 
-  /** The memory that the interned strings take, in bytes. */
+  /** The memory that the interned strings take up, in bytes. */
   get bytes(): number {
     return this.#byteCount + ENTRY_BYTES * this.#count;
   }
@@ -162,7 +165,7 @@ export class TextInterner {
     }
   }
 
-  /** Discards the ids of rows whose string differs from the string with the id. */
+  /** Discards the ids of rows whose string differs from the string with that id. */
   #confirm(source: TextSource, offsets: Uint32Array, ids: Int32Array): void {
     // The lengths are compared in a separate loop, so that the cache misses of different rows
     // overlap.

@@ -1,7 +1,7 @@
 /**
- * Stores the rows that a join keeps in memory, column by column, in the memory form of each
+ * Stores the rows that a join keeps in memory, column by column, in the in-memory form of each
  * column's type: numbers stay numbers, so that nothing is allocated per value; only text is
- * decoded to strings.
+ * decoded into strings.
  *
  * A join reads rows in the order of their partners, which is random, and often reads the same row
  * many times. Sorts and windows, which use `MaterialisedRows`, read each row once. With 2 M rows,
@@ -51,7 +51,7 @@ class BuildColumn {
     this.#values = this.#kind === "any" ? [] : undefined;
   }
 
-  /** Adds rows. Returns how many bytes of memory they take. */
+  /** Adds rows. Returns how many bytes of memory they take up. */
   append(vector: Vector, start: number, rowCount: number): number {
     if (this.#values === undefined && vector.kind !== this.#kind && !this.#fits(vector)) {
       this.#values = [];
@@ -113,8 +113,8 @@ class BuildColumn {
   }
 
   /**
-   * Whether a vector in a different representation contains only NULLs and numbers that fit this
-   * one.
+   * Whether a vector in a different representation contains only NULLs and numbers that this
+   * representation can hold.
    */
   #fits(vector: Vector): boolean {
     if (vector.kind === "const") return typeof vector.value !== "bigint";
@@ -133,7 +133,7 @@ class BuildColumn {
   }
 
   /**
-   * Copies `count` rows of a vector, beginning with `from`, to the page positions beginning at
+   * Copies `count` rows of a vector, starting with row `from`, to the page positions that start at
    * `row`.
    */
   #fill(vector: Vector, place: { from: number; row: number; count: number }): void {

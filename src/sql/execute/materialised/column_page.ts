@@ -1,7 +1,7 @@
 /**
  * Implements the pages of {@linkcode PagedColumn}: each contains up to one batch of a column's
- * values, and values are appended until it is full. Vectors that were passed on do not change when
- * further rows are added.
+ * values, and values are appended until it is full. Vectors that have been passed on do not change
+ * when further rows are added.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -33,8 +33,8 @@ function numbersOf(form: NumberForm, length: number): PageNumbers {
 }
 
 /**
- * Returns part of an array; the array itself if the part covers all of it, because for the garbage
- * collector a view of a small array is far more expensive than the array.
+ * Returns part of an array. If the part covers the entire array, returns the array itself, because
+ * for the garbage collector a view of a small array is far more expensive than the array.
  */
 function partOf<T extends PageNumbers | Uint32Array>(from: T, start: number, count: number): T {
   if (start === 0 && count === from.length) return from;

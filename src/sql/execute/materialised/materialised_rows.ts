@@ -14,7 +14,7 @@ export class MaterialisedRows {
   #columns: readonly PagedColumn[];
   readonly #memory: MemoryBudget;
   #rowCount = 0;
-  /** The size of the rows as charged to the statement's memory budget. */
+  /** The size of the rows, as charged to the statement's memory budget, in bytes. */
   #bytes = 0;
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
@@ -51,7 +51,7 @@ export class MaterialisedRows {
     return this.#columnAt(position).valueAt(row);
   }
 
-  /** Compares two rows by a sort key in one of the columns. */
+  /** Compares two rows by the sort key in one of the columns. */
   compare(
     { key, position }: { position: number; key: SortOrder },
     left: number,

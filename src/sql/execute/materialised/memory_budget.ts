@@ -4,12 +4,12 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, isArrayValue, isRowValue, type Value } from "../../../types/mod.ts";
 
-/** An operator may always use the whole budget divided by this number. */
+/** The budget divided by this number is the amount that each operator may use in any case. */
 const CROWD_SHARE = 16;
 
 /**
- * If more than the budget divided by this number was used, there is enough garbage to make a
- * collection worthwhile.
+ * The budget divided by this number is the amount of used memory above which there is enough
+ * garbage for a collection to be worthwhile.
  */
 const LARGE_SHARE = 4;
 
@@ -20,7 +20,7 @@ export class MemoryBudget {
   readonly #isElastic: boolean;
   #bytes = 0;
   #bytesPeak = 0;
-  /** The part of the used bytes taken up by elastic budgets. */
+  /** The part of the used bytes that belongs to elastic budgets. */
   #elasticBytes = 0;
 
   constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
@@ -65,8 +65,8 @@ export class MemoryBudget {
   /**
    * Creates a part that never refuses memory. It is meant for an operator that checks {@linkcode
    * isCrowded} after each batch and moves its data to disk if necessary, and that therefore
-   * exceeds the budget by at most one batch. The excess does not reduce the memory of other
-   * operators: elastic parts count for at most half of the budget.
+   * exceeds the budget by at most one batch. The excess does not reduce the memory available to
+   * other operators, because elastic parts count for at most half of the budget.
    */
   elastic(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this, { isElastic: true });

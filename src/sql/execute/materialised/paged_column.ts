@@ -1,5 +1,5 @@
 /**
- * Stores a column of materialised rows in pages of one batch each, in the memory form of the
+ * Stores a column of materialised rows in pages of one batch each, in the in-memory form of the
  * column's type:
  *
  *     numbers, dates, booleans   a typed array
@@ -52,7 +52,7 @@ export class PagedColumn {
     this.#isByteOrdered = isTextType(type) || type.kind === "unknown";
   }
 
-  /** Adds rows. Returns their size as charged to a memory budget. */
+  /** Adds rows. Returns the size to charge to a memory budget for them. */
   append(vector: Vector, rowCount: number): number {
     let bytes = 0;
     for (let start = 0; start < rowCount; ) {
@@ -70,8 +70,8 @@ export class PagedColumn {
   }
 
   /**
-   * Compares two non-NULL rows by the bytes of their text. Returns undefined if the type is
-   * ordered differently.
+   * Compares the text of two non-NULL rows byte by byte. Returns undefined if the type is ordered
+   * differently.
    */
   compareTexts(left: number, right: number): number | undefined {
     if (!this.#isByteOrdered) return undefined;
@@ -120,8 +120,8 @@ export class PagedColumn {
   }
 
   /**
-   * Returns a page that can store a part in its representation, and to which the part is to be
-   * appended.
+   * Returns a page to which a part can be appended, because the page can store the part in its
+   * representation.
    */
   #pageFor(part: VectorPart, held: number): ColumnPage {
     const index = this.#rowCount >>> PAGE_BITS;

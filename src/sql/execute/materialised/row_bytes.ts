@@ -15,7 +15,7 @@ import type {
 /** The overhead of a row in bytes, for its seq and the seq of its previous version. */
 const ROW_HEAD_BYTES = 16;
 
-/** The overhead of a cell in bytes. A NULL takes nothing more. */
+/** The overhead of a cell in bytes. A NULL takes up nothing more. */
 const CELL_HEAD_BYTES = 1;
 
 const NUMBER_BYTES = 8;

@@ -64,7 +64,8 @@ export interface AggregateOptions extends SpillOptions {
   readonly aggregates: readonly AggregateColumn[];
   /**
    * For each grouping set, the positions of its keys in `keys`. If undefined, all keys form one
-   * set. With sets, the calls read rows that end with the keys of the set, in the order of `keys`.
+   * set. If there are sets, the calls read rows that end with the keys of the set, in the order of
+   * `keys`.
    */
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
@@ -89,7 +90,7 @@ export class Aggregate implements Operator {
   #keptCount = 0;
   /** How many groups have been yielded so far; undefined until the input has ended. */
   #position: number | undefined;
-  /** The rows whose groups do not fit into memory. */
+  /** Applies the call's DISTINCT and ORDER BY to the rows before they are added to a state. */
   #partitions: Partitions | undefined;
   #later: Operator | undefined;
 
@@ -236,7 +237,7 @@ export class Aggregate implements Operator {
     for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, groups);
   }
 
-  /** Returns the key columns of a set, beginning with the number of the set. */
+  /** Returns the key columns for a set, beginning with the number of the set. */
   #keysOfSet(number: number, vectors: readonly Vector[], rowCount: number): Vector[] {
     const set = this.#options.sets?.[number] ?? [];
     const keys = this.#options.keyTypes.map((_, position) => {
@@ -287,8 +288,8 @@ export class Aggregate implements Operator {
   }
 
   /**
-   * Returns how many groups have their results computed together. The number is chosen so that
-   * their states keep about one batch of rows.
+   * Returns the number of groups whose results are computed together. It is chosen so that their
+   * states contain about one batch of rows.
    */
   #groupsTogether(groupCount: number): number {
     const rowsEach = Math.ceil(this.#keptCount / groupCount);
@@ -320,8 +321,8 @@ export class Aggregate implements Operator {
 }
 
 /**
- * Returns how many columns of a spilled row belong to a call: for its arguments, its filter result
- * and its sort keys.
+ * Returns the number of columns in a spilled row that belong to a call: for its arguments, its
+ * filter result and its sort keys.
  */
 function widthOf({ args, filter, orderBy }: AggregateColumn): number {
   return args.length + (filter === undefined ? 0 : 1) + orderBy.length;
@@ -364,7 +365,10 @@ function spilledArguments(
   });
 }
 
-/** Returns the calls as they read spilled rows, in which their columns come after the keys. */
+/**
+ * Returns the calls in the form in which they read spilled rows, where their columns follow the
+ * keys.
+ */
 function spilledAggregates(
   aggregates: readonly AggregateColumn[],
   keyCount: number,

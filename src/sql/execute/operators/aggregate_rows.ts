@@ -20,8 +20,8 @@ export interface AggregateRowsOptions extends SpillOptions {
   readonly isDistinct: boolean;
   readonly orderBy: readonly SortKey[];
   /**
-   * Whether the aggregate has groups. If not, all rows belong to group 0, and no group id is
-   * stored with a row.
+   * Whether the aggregate has groups. If it does not, all rows belong to group 0, and no group id
+   * is stored with a row.
    */
   readonly isGrouped: boolean;
 }

@@ -2,8 +2,8 @@
  * Reads the changes to one owner's rows of a table between two seqs, in ascending order, with the
  * values before and after each change as JSON.
  *
- * Rows that a transaction has only staged do not count as changes. The history above the first seq
- * is complete, so the version replaced by a change can always be read.
+ * Rows that a transaction has merely staged do not count as changes. The history above the first
+ * seq is complete, so the version replaced by a change can always be read.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../../base/seq.ts";
@@ -30,7 +30,7 @@ import { holdsFromStart, type Operator, type OperatorFactory } from "../context/
 import { compileScalar } from "../evaluate/scalar.ts";
 import { droppedMeanwhile, ownerOf } from "./scan.ts";
 
-/** How many changes a batch contains. Creating the JSON of a change takes some microseconds. */
+/** The number of changes in a batch. Creating the JSON of a change takes some microseconds. */
 const BATCH_CHANGES = 256;
 
 const MICROS_PER_MS = 1000;

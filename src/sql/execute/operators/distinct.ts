@@ -6,9 +6,9 @@
  *
  *     deciding ──crowded──► dividing ──end──► each partition by itself
  *
- * Rows that were passed on earlier precede all rows on disk. The order of the input can therefore
- * be preserved: the first rows in each partition form a run sorted by arrival, and the runs are
- * merged.
+ * Rows that have already been passed on precede all rows on disk. The order of the input can
+ * therefore be preserved: the first rows in each partition form a run sorted by arrival, and the
+ * runs are merged.
  */
 import { type Batch, type DataType, DOUBLE, keepRows } from "../../../types/mod.ts";
 import {

@@ -35,8 +35,8 @@ export class Filter implements Operator {
   readonly #input: Operator;
   readonly #options: FilterOptions;
   /**
-   * Memory for the row numbers of a batch. It is reused, because a new array would not be in the
-   * processor's cache.
+   * Memory for the row numbers of a batch. It is reused because a new array would not be in the
+   * processor cache.
    */
   #rows = new Uint32Array(0);
 

@@ -24,7 +24,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import { columnsFromRows } from "./filter.ts";
 
-/** A batch ends early once its values take this many bytes. */
+/** A batch ends early once its values take up this many bytes. */
 const BATCH_BYTES_MAX = 8 * 2 ** 20;
 
 /** A table function and its compiled arguments. */
@@ -107,7 +107,7 @@ interface Expanding {
   sources: readonly FunctionRows[] | undefined;
 }
 
-/** How many input rows are processed between two time checks. */
+/** The number of input rows processed between two time checks. */
 const ROWS_PER_LOOK = 1024;
 
 /** Joins each input row with the rows that its functions return. */

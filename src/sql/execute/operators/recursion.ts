@@ -1,5 +1,5 @@
 /**
- * Runs WITH entries: those read in several places of a statement, and recursive queries.
+ * Runs WITH entries: entries that a statement reads in several places, and recursive queries.
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
@@ -79,7 +79,7 @@ export class WorkingTable implements Operator {
 }
 
 /**
- * How many batches are read between two time checks. A step that reads many rows checks the time
+ * The number of batches read between two time checks. A step that reads many rows checks the time
  * itself, and a short step takes as long as twenty checks.
  */
 const STEPS_PER_LOOK = 16;
@@ -95,7 +95,7 @@ export interface RecursionOptions {
 
 export class Recursion implements Operator {
   readonly #options: RecursionOptions;
-  /** The rows yielded so far. Used only without ALL, where each distinct row is yielded once. */
+  /** The rows yielded so far. Used only without ALL, when each distinct row is yielded once. */
   readonly #seen: Grouping | undefined;
   #step: Operator;
   /** The rows computed by the current step. They form the working table of the next step. */
@@ -139,7 +139,7 @@ export class Recursion implements Operator {
     this.#endStep();
   }
 
-  /** Returns the rows of a batch that are to be yielded. The next step reads them, too. */
+  /** Returns the rows of a batch that are to be yielded, and that the next step will read. */
   #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {

@@ -37,7 +37,9 @@ import { holdsFromStart, type Operator } from "../context/operator.ts";
 import type { StagedRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
-/** Stands for the owner number of a user who has never written a row and therefore has none. */
+/**
+ * Stands in for the owner number of a user who has none because the user has never written a row.
+ */
 const NOBODY = -1;
 
 /** Returns the owner of the rows that a principal reads and writes in a table. */
@@ -54,7 +56,10 @@ export interface TableScanOptions {
   readonly ranges: readonly ColumnRange[];
   readonly keySpans?: KeySpans | undefined;
   readonly withTombstones: boolean;
-  /** The earlier moment as of which the table is read; absent if it is read as of the snapshot. */
+  /**
+   * The earlier point in time as of which the table is read; absent if the table is read as of the
+   * snapshot.
+   */
   readonly past?: PastRead | undefined;
   readonly batchRows: number;
   readonly reusesMemory?: boolean;
@@ -62,8 +67,8 @@ export interface TableScanOptions {
   /** The row groups to read, if the query is divided among several readers. */
   readonly share?: ScanShare | undefined;
   /**
-   * A scan with the columns of {@linkcode scannedIds} that finds the needed rows in a different
-   * way, and in any order. The operator closes it.
+   * A scan that returns the columns of {@linkcode scannedIds} but finds the needed rows in a
+   * different way, and in any order. The operator closes it.
    */
   readonly source?: Scan | undefined;
   /** Called once with the numbers of row groups read and skipped. */
@@ -75,8 +80,8 @@ export class TableScan implements Operator {
   readonly #options: TableScanOptions;
   readonly #scan: Scan;
   /**
-   * The positions of key columns that are read only to compare rows with staged rows. They are
-   * dropped before a batch is passed on.
+   * The positions of key columns that are read only in order to compare rows with staged rows.
+   * They are dropped before a batch is passed on.
    */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
@@ -118,8 +123,7 @@ export class TableScan implements Operator {
   }
 
   /**
-   * Drops the rows with keys that the transaction has written. Changes that cancel out do not
-   * count.
+   * Drops the rows whose keys the transaction has written. Changes that cancel out do not count.
    */
   #withoutStaged(batch: Batch): Batch {
     const { context, table, columnIds } = this.#options;
@@ -208,7 +212,7 @@ function openScan(options: TableScanOptions): Scan {
 }
 
 /**
- * How many rows are looked up between two time checks. A lookup may have to decompress blocks,
+ * The number of rows looked up between two time checks. A lookup may have to decompress blocks,
  * which takes up to 0.1 ms.
  */
 const LOOKUPS_MAX = 16;
@@ -231,7 +235,7 @@ export class KeyLookup implements Operator {
     context.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
-      // A typed array for a single value costs more than it saves.
+      // For a single value, a typed array would cost more than it saves.
       if (values.length === 1) return { kind: "any", length: 1, values };
       return vectorFromValues(typeOf(table, columnId), values);
     });
@@ -260,7 +264,7 @@ export class KeyLookup implements Operator {
   }
 }
 
-/** A row to read, and the time as of which to read it. */
+/** A row to read, and the point in time as of which to read it. */
 interface KeyRead extends Pick<TableScanOptions, "columnIds" | "past"> {
   readonly key: Row;
 }
@@ -318,7 +322,7 @@ function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Va
   const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
   if (columnId === DELETED_COLUMN_ID) return isDeleted;
-  // The tombstone will contain the last stored values rather than values from the transaction.
+  // The tombstone contains the last stored values rather than values from the transaction.
   const values = isDeleted ? (stored ?? row) : row;
   return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }

@@ -2,7 +2,8 @@
  * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs count as equal here.
  *
  * INTERSECT and EXCEPT first count the rows of the right side, and then stream the left side. With
- * ALL, each left row uses up one equal right row; without ALL, it is yielded at most once.
+ * ALL, each left row uses up one equal right row. Without ALL, equal left rows are yielded only
+ * once.
  */
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
@@ -61,9 +62,9 @@ export class SetOperation implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   /**
-   * How many right rows remain for each group. Without ALL, once a row of the group has been
-   * yielded, the number is set so that none is yielded again: to 0 for INTERSECT, and to 1 for
-   * EXCEPT.
+   * The number of right rows that remain for each group. Without ALL, once a row of the group has
+   * been yielded, the number is set so that no further row is yielded: to 0 for INTERSECT, and to
+   * 1 for EXCEPT.
    */
   readonly #counts: number[] = [];
   #isCounted = false;
@@ -113,8 +114,8 @@ export class SetOperation implements Operator {
   }
 
   /**
-   * Returns the rows with groups in memory, and the ids of these groups. All other rows are
-   * written to partitions.
+   * Returns the rows whose groups are in memory, and the ids of these groups. Writes all other
+   * rows to partitions.
    */
   #groupIdsOf(
     batch: Batch,

@@ -10,8 +10,8 @@
  * it make the final selection.
  *
  * The operator stops selecting if it keeps more than 32,768 rows, or more than one in four input
- * rows. For example, it finds the newest rows of 1,000 groups among 300,000 rows ten times as
- * fast.
+ * rows. As an example of the gain, the newest rows of 1,000 groups among 300,000 rows are found
+ * ten times as fast.
  */
 import {
   type Batch,
@@ -38,7 +38,7 @@ export interface GroupTopNOptions {
   readonly onTypes: readonly DataType[];
   /** The sort keys that may differ between the rows of a group. */
   readonly keys: readonly SortKey[];
-  /** How many rows of each group are needed, between 1 and {@linkcode GROUP_TOP_N_MAX}. */
+  /** The number of rows needed from each group, between 1 and {@linkcode GROUP_TOP_N_MAX}. */
   readonly rowsMax: number;
 }
 
@@ -59,8 +59,8 @@ interface First {
 }
 
 /**
- * How many surplus rows are kept in memory before they are released. Surplus rows are no longer
- * among the first of their group.
+ * The number of surplus rows that are kept in memory before they are released. Surplus rows are no
+ * longer among the first of their group.
  */
 const SLACK_ROWS = 8192;
 
@@ -70,7 +70,9 @@ const SLACK_ROWS = 8192;
  */
 const ROWS_MAX = 32_768;
 
-/** After this many input rows, the operator checks whether it reduces the input enough. */
+/**
+ * The number of input rows after which the operator checks whether it reduces the input enough.
+ */
 const TRIED_ROWS = 16_384;
 const SHARE_MIN = 4;
 

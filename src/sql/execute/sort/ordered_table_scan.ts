@@ -1,7 +1,7 @@
 /**
  * Reads a table sorted by a column, for a query that needs only the first few rows. The scan stops
- * early if few rows satisfy the conditions above it, because reading in order then takes longer
- * than reading all rows.
+ * early if few rows satisfy the conditions above it, because reading in order would then take
+ * longer than reading all rows.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { OrderedScan } from "../../../storage/mod.ts";
@@ -10,15 +10,15 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { holdsFromStart, type Operator } from "../context/operator.ts";
 
 /**
- * The largest share of a table that is read in sorted order. For more than this, sorting all rows
+ * The largest share of a table that is read in sorted order. For a larger share, sorting all rows
  * is faster.
  */
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
- * How many rows are read in addition to the needed rows: one that lies on an exclusive bound, and
- * one that shows that the sort value has advanced. If these are not enough, the number of rows
- * doubles with each further batch.
+ * The number of rows that are read in addition to the needed rows: one that may lie on an
+ * exclusive bound, and one that shows that the sort value has advanced. If these are not enough,
+ * the number of rows doubles with each further batch.
  */
 const FURTHER_ROWS = 2;
 

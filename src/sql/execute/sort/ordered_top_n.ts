@@ -8,7 +8,7 @@
  *
  * If the input is sorted by all keys and no condition drops rows, the rows skipped by OFFSET are
  * only counted, which is twenty times as fast. If few rows satisfy the conditions, a 512th of the
- * rows has been read in order for nothing.
+ * rows will have been read in order in vain.
  */
 import { type Batch, constVector, type Value, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -31,9 +31,9 @@ export interface OrderedTopNOptions {
   readonly sortOver: (input: Operator) => Operator;
   /** The leading sort keys, by which the input is already sorted. */
   readonly keys: readonly SortKey[];
-  /** How many rows are needed, counted from the first one after the skipped rows. */
+  /** The number of rows needed, counted from the first one after the skipped rows. */
   readonly rowsMax: number;
-  /** How many leading rows are only counted, because the consumer drops them. */
+  /** The number of leading rows that are only counted, because the consumer drops them. */
   readonly skipped: number;
   readonly columnCount: number;
 }
@@ -123,7 +123,9 @@ class TopRows implements Operator {
     return batch;
   }
 
-  /** Whether a row with the given keys sorts after the n-th row and all rows equal to that one. */
+  /**
+   * Whether a row with the given keys sorts after the n-th row and all rows equal to the n-th row.
+   */
   #isBehind(values: readonly Value[]): boolean {
     const last = this.#lastKeys;
     if (last === undefined) return false;

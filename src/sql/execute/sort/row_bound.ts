@@ -4,9 +4,8 @@
  * most rows are dropped by their first key, which is compared within its vector without allocating
  * anything.
  *
- * If rows arrive in the opposite order, for example in a query for the newest n rows of a table,
- * each row precedes all materialised rows, and only the comparison within the batch drops surplus
- * rows.
+ * If rows arrive in reverse order, for example in a query for the newest n rows of a table, each
+ * row precedes all materialised rows, so only the comparison within the batch drops surplus rows.
  */
 import {
   compareTextBytes,
@@ -95,15 +94,15 @@ export class RowBound {
 }
 
 /**
- * The rows of a batch are compared with each other if the batch has at least this many times n
+ * The rows of a batch are compared with one another if the batch has at least this many times n
  * rows.
  */
 const LEADING_SHARE = 4;
 
 /**
- * Removes from the chosen rows of a batch those that come after n other chosen rows by the first
- * key. Rows equal to the n-th row stay. Returns all chosen rows if the n-th row cannot be
- * determined cheaply.
+ * Removes, from the chosen rows of a batch, those that come after n other chosen rows by the first
+ * key. Rows equal to the n-th row stay. If the n-th row cannot be determined cheaply, returns all
+ * chosen rows.
  */
 export function leadingRows(
   chosen: Selection,
@@ -134,7 +133,7 @@ export function leadingRows(
   return { rows, count };
 }
 
-/** Replaces the smallest value in a binary heap, which is its first element. */
+/** Replaces the smallest value in a binary heap: its first element. */
 function replaceLeast(heap: Float64Array, value: number): void {
   let at = 0;
   for (;;) {

@@ -16,7 +16,7 @@ import { sortWords } from "./sort_words.ts";
 
 type TimeCheck = Pick<ExecutionContext, "checkTime">;
 
-/** Fewer rows than this are sorted by comparison instead of a radix sort. */
+/** The minimum number of rows for a radix sort. Fewer rows are sorted by comparison. */
 const WORDED_ROWS_MIN = 256;
 
 const DIGIT_BITS = 11;
@@ -29,12 +29,12 @@ const WORD_BITS = 32;
  */
 const EQUAL_SHARE_MAX: number = 1 / 8;
 
-/** How many rows are moved between two time checks. Moving them takes a few milliseconds. */
+/** The number of rows moved between two time checks. Moving this many takes a few milliseconds. */
 const MOVED_PER_LOOK = 262_144;
 
 /**
  * Returns the numbers of the materialised rows in sort order. The values of the keys are stored in
- * consecutive columns, beginning at a given one.
+ * consecutive columns, beginning at a given column.
  */
 export function rowOrder(
   rows: MaterialisedRows,
@@ -68,7 +68,7 @@ export function rowOrder(
 
 interface KeyWords {
   readonly words: readonly Uint32Array[];
-  /** Whether rows with equal words are equal in all keys. */
+  /** Whether rows with equal words are certain to be equal in all keys. */
   readonly areAll: boolean;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Sorts rows, or finds the first n rows of a sort while keeping only a few times n rows in memory.
+ * Sorts rows, or finds the first n rows in sort order while keeping only a few times n rows in
+ * memory.
  */
 import { collectSoon } from "../../../base/garbage.ts";
 import {
@@ -29,11 +30,11 @@ import type { SortKey } from "./sort_key.ts";
 export interface SortedRowsOptions extends SpillOptions {
   readonly inputTypes: readonly DataType[];
   readonly keys: readonly SortKey[];
-  /** How many rows are needed from the front; Infinity if all are needed. */
+  /** The number of rows needed from the front; Infinity if all are needed. */
   readonly rowsMax: number;
 }
 
-/** How many surplus rows beyond n a top-n keeps before it releases them. */
+/** The number of surplus rows beyond n that a top-n sort keeps before it releases them. */
 const SLACK_ROWS = 8192;
 
 /**

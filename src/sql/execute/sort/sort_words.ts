@@ -22,7 +22,7 @@ const WORD_BYTES = 4;
 
 /**
  * The number of words for a double. A string has three words, because the twelve bytes after the
- * common prefix of all strings distinguish nearly all rows.
+ * prefix common to all strings distinguish nearly all rows.
  */
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;
@@ -165,7 +165,7 @@ function sharedStart(
 }
 
 /**
- * Writes the bytes of strings, beginning at `from` and padded with zeros. Returns whether the
+ * Writes the bytes of strings, beginning at `from` and padded with zeros. Returns true if the
  * words represent each string completely and no string has the words of NULL.
  */
 function writeTexts(

@@ -33,8 +33,8 @@ interface SpilledRows {
 }
 
 /**
- * Keeps rows in memory as long as there is enough, and then on disk. The file is removed at the
- * end of the statement.
+ * Keeps rows in memory as long as there is enough of it, and then on disk. The file is removed at
+ * the end of the statement.
  */
 export class CteRows implements SharedRows {
   readerCount = 0;
@@ -136,8 +136,8 @@ function append({ blocks, file, starts }: SpilledRows, start: number, batch: Bat
 }
 
 /**
- * Returns the index of the last number that is at most `number`, in an ascending list. The first
- * number in the list must satisfy this.
+ * Returns the index of the last number in an ascending list that is at most `number`. The first
+ * number in the list must satisfy this condition.
  */
 function lastAtMost(numbers: readonly number[], number: number): number {
   let low = 0;

@@ -1,6 +1,6 @@
 /**
- * Reads a single row by its key and tests conditions on it, without operators. Reading by key from
- * a table with policies has such a plan: the conditions compare columns, or check whether another
+ * Reads a single row by its key and tests conditions on it, without operators. A read by key from
+ * a table with policies has such a plan. The conditions compare columns, or check whether another
  * table contains a row with a certain key.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -21,8 +21,8 @@ import { readRow } from "../operators/scan.ts";
 import { programOf } from "./subquery_program.ts";
 
 /**
- * A row of the columns that are read. It is turned into a batch only when an expression is
- * evaluated.
+ * A row that consists of the columns that are read. It is turned into a batch only when an
+ * expression is evaluated.
  */
 class TestedRow {
   readonly row: Row;
@@ -57,7 +57,10 @@ export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
   };
 }
 
-/** Returns the row with a key; undefined if there is none, or if a condition does not hold. */
+/**
+ * Returns the row with a key; undefined if there is none, or if a condition is not true for the
+ * row.
+ */
 type GuardedRowRead = (context: ExecutionContext) => Row | undefined;
 
 /**
@@ -100,9 +103,9 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRow
 
 /**
  * Returns a function that tests the conditions that are the same for all rows. They are tested
- * before the key is computed, because that may fail where one of them is not true. The error of
- * such a condition is returned rather than thrown, because it is raised only for a row that meets
- * the other conditions.
+ * before the key is computed, because computing the key may fail if one of them is not true. If
+ * evaluating such a condition raises an error, the error is returned rather than thrown, because
+ * it must be raised only for a row that meets the other conditions.
  */
 function gateOf(
   conditions: readonly BoundExpression[],

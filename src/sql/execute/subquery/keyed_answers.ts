@@ -15,7 +15,7 @@ import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
 import type { KeyedProgram } from "./subquery_program.ts";
 
 export class KeyedAnswers {
-  /** The result of a subquery for a key without rows. */
+  /** The result of a subquery for a key for which there are no rows. */
   withoutRows: SubqueryAnswer;
   readonly #subquery: BoundSubquery;
   readonly #program: KeyedProgram;

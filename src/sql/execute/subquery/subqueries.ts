@@ -34,8 +34,8 @@ import { type KeyedProgram, programOf, type SubqueryProgram } from "./subquery_p
 
 /**
  * The results of an execution's subqueries, shared by its inner queries. A step of a recursion
- * keeps results of its own for all queries that read the rows of the previous step, at any depth,
- * and shares all other results with the enclosing query.
+ * keeps its own results for all queries that read the rows of the previous step, at any depth, and
+ * shares all other results with the enclosing query.
  */
 export class Subqueries implements StepAnswers {
   readonly #states = new Map<BoundSubquery, SubqueryState>();
@@ -102,7 +102,7 @@ export class Subqueries implements StepAnswers {
   }
 }
 
-/** A recursion that is in a step, and the results of the enclosing run. */
+/** A recursion with a step in progress, and the results of the enclosing run. */
 interface RecursionStep {
   readonly around: Subqueries;
   readonly recursion: BoundRecursion;

@@ -21,12 +21,12 @@ import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 
 type QuantifiedForm = Extract<SubqueryForm, { kind: "any" | "all" }>;
 
-/** The memory in bytes that a result takes besides its values. */
+/** The memory, in bytes, that a result takes up in addition to its values. */
 const ANSWER_BYTES = 96;
 
 /**
- * Returns how many rows are enough to determine the value of a subquery. Further rows need not be
- * read.
+ * Returns the number of rows that suffice to determine the value of a subquery. Further rows need
+ * not be read.
  */
 function rowsWanted({ kind }: SubqueryForm): number {
   switch (kind) {
@@ -119,7 +119,8 @@ export class SubqueryAnswer {
     const hasNull = operands.includes(null);
     if (!hasNull && keys.has(keyOf(operands, types))) return true;
     if (operands.length === 1) return hasNull || withNull.length > 0 ? null : false;
-    // Two rows may be equal if in each pair of values both are equal or one is NULL.
+    // Two rows may be equal if, in each pair of values, the values are equal or one of them is
+    // NULL.
     const candidates = hasNull ? this.#rows : withNull;
     return candidates.some((row) => mayEqual(row, operands, types)) ? null : false;
   }

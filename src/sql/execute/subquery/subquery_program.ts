@@ -45,7 +45,7 @@ export function programOf(subquery: BoundSubquery): SubqueryProgram {
     root,
     build: buildPlan(root),
     columnCount: query.outputs.length,
-    // If the plan looks up rows by key for each outer row, no table of all rows is needed.
+    // If, for each outer row, the plan looks up rows by key, no table of all rows is needed.
     keyed:
       keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.outerIds),
   };

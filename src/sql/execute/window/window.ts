@@ -10,11 +10,11 @@
  *
  * A whole partition must fit into memory, because a call may need any of its rows.
  *
- * A call may read many rows for a single row, and return all of their values as one value. A batch
+ * For a single row, a call may read many rows and combine all of their values into one. A batch
  * therefore also ends after a certain amount of such work.
  *
- * Aggregates are carried from frame to frame. An aggregate that cannot remove rows, such as a sum
- * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with the
+ * Aggregates are carried from frame to frame. For an aggregate that cannot remove rows, such as a
+ * sum of DOUBLE over a sliding frame, each frame is read again. Rows are stored together with the
  * results of earlier calls, so calls that aggregate all rows into one long value are computed
  * last.
  */
@@ -63,15 +63,15 @@ export interface WindowOperatorOptions extends SpillOptions {
   readonly calls: readonly WindowCall[];
 }
 
-/** How many rows the window functions may read or compute for a batch. */
+/** The number of rows that the window functions may read or compute for a batch. */
 const WORK_MAX = 250_000;
 
-/** How many rows are searched for the end of a partition between two time checks. */
+/** The number of rows searched for the end of a partition between two time checks. */
 const SEARCHED_PER_LOOK = 16_384;
 
 /**
- * The memory in bytes that a row takes besides its values, for its position in the order and its
- * group.
+ * The memory, in bytes, that a row takes up in addition to its values: for its position in the
+ * order and its group.
  */
 const ROW_BYTES = 24;
 
@@ -331,8 +331,8 @@ interface MergedPartitionsOptions {
 }
 
 /**
- * Reads the partitions of a window one after another, each as a whole, from sorted runs. Rows are
- * loaded until they fill a batch or the available memory. If the last partition is then
+ * Reads the partitions of a window from sorted runs, one after another, and each as a whole. Rows
+ * are loaded until they fill a batch or the available memory. If the last partition is then
  * incomplete, it is kept for the next load.
  */
 class MergedPartitions {

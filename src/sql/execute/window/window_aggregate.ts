@@ -1,8 +1,8 @@
 /**
  * Computes aggregates over the frames of a window.
  *
- * The frames of adjacent rows have most rows in common, so an aggregate is carried over from frame
- * to frame where the kind of frame allows it:
+ * The frames of adjacent rows have most of their rows in common, so an aggregate is carried over
+ * from frame to frame if the kind of frame allows it:
  *
  *     the start stays                rows are added as the end moves
  *     a row can be taken back        rows that leave are removed, excluded ones for a moment
@@ -40,10 +40,10 @@ export interface FrameAggregateOptions {
   readonly memory: MemoryBudget;
 }
 
-/** How many rows are processed between two time checks. */
+/** The number of rows processed between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
-/** The unit in which memory is charged for rows kept by a state. */
+/** The unit, in bytes, in which memory is charged for rows kept by a state. */
 const TAKEN_BYTES = 16_384;
 
 const NOTHING: FrameRange = {
@@ -67,7 +67,8 @@ export class FrameAggregate implements WindowColumn {
   #last = NOTHING;
   #lastValue: Value = null;
   /**
-   * The value of the aggregate from each row to the end of the partition. Computed on first use.
+   * The value of the aggregate from each row to the end of the partition. It is computed on first
+   * use.
    */
   #suffixes: Value[] | undefined;
   #work = 0;
@@ -253,8 +254,8 @@ function isExtreme({ name }: AggregateForm): boolean {
 
 /**
  * Finds the minimum or maximum of a range whose bounds only ascend. A row is kept only while its
- * value is better than the values of all later rows. Every row enters and leaves the queue at most
- * once.
+ * value is better than the values of all later rows, so every row enters and leaves the queue at
+ * most once.
  */
 class ExtremeQueue {
   readonly #context: Pick<ExecutionContext, "checkTime">;

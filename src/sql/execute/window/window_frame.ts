@@ -66,8 +66,8 @@ export function groupStartOf({ end, groupStarts }: WindowPartition, group: numbe
 }
 
 /**
- * The rows visible from a row: from `start` to `end`, without the hole from `holeStart` to
- * `holeEnd`, but including the row `kept`.
+ * The rows visible from a row: the rows from `start` to `end`, except those in the hole from
+ * `holeStart` to `holeEnd`; the row `kept` is visible even though it is inside the hole.
  */
 export interface FrameRange {
   readonly start: number;
@@ -75,7 +75,7 @@ export interface FrameRange {
   /** The start of the hole; equal to `holeEnd` if nothing is excluded. */
   readonly holeStart: number;
   readonly holeEnd: number;
-  /** A row inside the hole that is visible all the same; -1 if there is none. */
+  /** The row inside the hole that is nevertheless visible; -1 if there is none. */
   readonly kept: number;
 }
 
@@ -165,7 +165,7 @@ interface BoundOptions extends FrameFinderOptions {
   readonly key: number;
 }
 
-/** How many rows are visited between two time checks. */
+/** The number of rows visited between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
 /** Finds the start or the end of each row's frame. The rows must be visited in order. */
@@ -174,14 +174,14 @@ class BoundFinder {
   readonly #options: BoundOptions;
   readonly #bound: CompiledFrameBound;
   /**
-   * For ROWS and GROUPS: the distance of the bound from the current row or group; negative if the
-   * bound precedes it.
+   * Set for ROWS and GROUPS: the distance of the bound from the current row or group; negative if
+   * the bound precedes it.
    */
   readonly #distance: number;
-  /** For RANGE: the offset from the current row's sort value. */
+  /** Set for RANGE: the offset from the current row's sort value. */
   readonly #offset: Value;
   #partition = NO_PARTITION;
-  /** For RANGE with an offset: where the bound was found last. */
+  /** Set for RANGE with an offset: the position at which the bound was last found. */
   #position = 0;
 
   constructor(side: "start" | "end", options: BoundOptions) {
@@ -219,8 +219,8 @@ class BoundFinder {
   }
 
   /**
-   * Returns the first row not before a start bound, or the first row after an end bound. Rows with
-   * a NULL key are visible only to one another.
+   * Returns, for a start bound, the first row that is not before it; for an end bound, the first
+   * row after it. Rows with a NULL key are visible only to one another.
    */
   #reached(row: number, reach: CompiledFrameReach): number {
     const { rows, context, sort } = this.#options;

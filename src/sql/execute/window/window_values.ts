@@ -18,7 +18,7 @@ export interface WindowColumn {
   /** Starts a partition. All rows that follow belong to it. */
   begin(partition: WindowPartition): void;
   valueAt(place: CurrentRow): Value;
-  /** How many rows have been read so far, not counting the current rows themselves. */
+  /** The number of rows read so far, not counting the current rows themselves. */
   readonly work: number;
 }
 
@@ -35,7 +35,8 @@ export class WindowValue implements WindowColumn {
   readonly #options: WindowValueOptions;
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
   /**
-   * For ntile: the number of tiles in the partition, taken from the first row that specifies one.
+   * Set for ntile: the number of tiles in the partition, taken from the first row that specifies
+   * one.
    */
   #tileCount: number | undefined;
   #tileStart = 0;

@@ -1,15 +1,15 @@
 /**
  * Defines approximate aggregates, which use bounded memory.
  *
- * Distinct counts: exact for small groups, then HyperLogLog (Flajolet 2007) with 2^15 registers
- * and a standard error of 0.57 %. Percentiles: counts in buckets that grow by 2 % (DDSketch,
- * 2019), so that a result is within 1 % of a value at that rank.
+ * Distinct counts are exact for small groups; for larger groups, they use HyperLogLog (Flajolet
+ * 2007) with 2^15 registers and a standard error of 0.57 %. Percentiles use counts in buckets that
+ * grow by 2 % (DDSketch, 2019), so that a result is within 1 % of a value at that rank.
  */
 import { type DataType, groupKeyOf, type Value } from "../../../types/mod.ts";
 import { checkedFraction } from "./aggregate_percentiles.ts";
 import type { AggregateState } from "./aggregate_state.ts";
 
-/** Up to this many distinct values in a group are counted exactly. */
+/** The maximum number of distinct values in a group that are counted exactly. */
 const EXACT_MAX = 4096;
 const REGISTER_BITS = 15;
 const REGISTER_COUNT: number = 2 ** REGISTER_BITS;

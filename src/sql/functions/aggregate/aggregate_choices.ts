@@ -64,8 +64,8 @@ function anyExtremeState(type: DataType, wanted: "min" | "max"): FoldState {
 }
 
 /**
- * Finds the extreme among doubles. NaN and infinities are kept apart from the other numbers,
- * because few columns contain them.
+ * Finds the extreme among doubles. NaN and the infinities are kept separately from the other
+ * numbers, because few columns contain them.
  */
 class DoubleExtremeState implements AggregateState {
   readonly #numbers: NumberExtremeState;
@@ -100,7 +100,7 @@ class DoubleExtremeState implements AggregateState {
 }
 
 /**
- * Finds the extreme among numbers. The extremes are in an array of doubles, which garbage
+ * Finds the extreme among numbers. The extremes are stored in an array of doubles, which garbage
  * collection need not scan. No value is infinite, so infinity represents a missing value.
  */
 class NumberExtremeState implements AggregateState {

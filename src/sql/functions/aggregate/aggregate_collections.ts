@@ -83,13 +83,13 @@ class TextState implements AggregateState {
 }
 
 /**
- * How many strings are joined at a time, so that few strings remain to be joined when the result
- * is read.
+ * The number of strings that are joined at a time, so that few strings remain to be joined when
+ * the result is read.
  */
 const JOINED_TEXTS = 1024;
 
 interface JoinedTexts {
-  /** The pieces joined so far, each from {@linkcode JOINED_TEXTS} strings. */
+  /** The pieces joined so far, each of which consists of {@linkcode JOINED_TEXTS} strings. */
   readonly pieces: string[];
   readonly further: string[];
 }

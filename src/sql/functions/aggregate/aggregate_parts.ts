@@ -17,7 +17,10 @@ export interface AggregateParts {
   readonly whole: AggregateForm;
 }
 
-/** Returns how to split an aggregate; undefined if partial results cannot be combined. */
+/**
+ * Returns the parts into which an aggregate can be split; undefined if partial results cannot be
+ * combined.
+ */
 export function partsOf(form: AggregateForm): AggregateParts | undefined {
   switch (form.name) {
     case "count":
@@ -51,9 +54,7 @@ function countOf({ argumentTypes }: AggregateForm): AggregateForm {
   return defined(resolveAggregate("count", argumentTypes), "values of every type must be counted");
 }
 
-/**
- * Returns the aggregate that sums a part. The sum need not fit into the type of the final result.
- */
+/** Returns the aggregate that sums a part. The sum need not fit into the final result's type. */
 function sumOf({ argumentTypes, result }: AggregateForm): AggregateForm {
   const [type = result] = argumentTypes;
   return {

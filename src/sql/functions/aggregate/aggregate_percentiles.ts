@@ -31,7 +31,8 @@ export class MedianState implements AggregateState {
   finish(group: number): Value {
     const values = this.#values[group];
     if (values === undefined) return null;
-    // Float64Array.from would read an array through its iterator, which takes as long as the sort.
+    // `Float64Array.from` would read an array through its iterator, which takes as long as the
+    // sort.
     return interpolate(new Float64Array(values).toSorted(), 0.5);
   }
 }
@@ -121,7 +122,10 @@ function intervalAt(values: readonly Value[], fraction: number): Value {
   return addIntervals(low, scaleInterval(span, position - below));
 }
 
-/** Computes mode(): the most frequent value, or the first one if several are equally frequent. */
+/**
+ * Computes mode(): the most frequent value. If several values are equally frequent, the result is
+ * the first of them.
+ */
 export class ModeState implements AggregateState {
   readonly #type: DataType;
   readonly #groups: Map<unknown, { value: Value; count: number }>[] = [];

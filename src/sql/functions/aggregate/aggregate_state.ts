@@ -34,13 +34,15 @@ export interface AggregateState {
    */
   add(group: number, ...values: readonly Value[]): void;
   /**
-   * Adds `count` rows at once. Without `groups`, all rows go to group 0. `vector` is the only
-   * argument; undefined for count(*).
+   * Adds `count` rows at once. If `groups` is undefined, all rows go to group 0. `vector` is the
+   * only argument; undefined for count(*).
    *
    * @returns False, without any effect, if there is no loop for this kind of vector.
    */
   addVector?(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean;
-  /** Removes a row that was added before. Present only if the result stays exact. */
+  /**
+   * Removes a row that was added before. Present only if removing rows leaves the result exact.
+   */
   remove?(group: number, ...values: readonly Value[]): void;
   /**
    * Returns the result so far. Rows added later do not change a returned result.
@@ -50,9 +52,9 @@ export interface AggregateState {
    */
   finish(group: number, checkTime?: () => void): Value;
   /**
-   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector, if
-   * this requires no separate value per group. Otherwise returns undefined, and the results have
-   * to be read one by one.
+   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector,
+   * provided that no separate value has to be created for each group. Otherwise, returns
+   * undefined, and the results have to be read one by one.
    */
   finishRange?(start: number, end: number): Vector | undefined;
 }
@@ -72,15 +74,17 @@ export interface AggregateForm {
   readonly keepsOrder?: boolean;
   /**
    * Whether the result contains the value of every row and may therefore be as large as all of
-   * them together.
+   * these values together.
    */
   readonly gathers?: boolean;
-  /** Whether repeated arguments leave the result the same. If so, DISTINCT can be omitted. */
+  /** Whether repeated arguments do not change the result. If so, DISTINCT can be omitted. */
   readonly ignoresRepeats?: boolean;
   create(): AggregateState;
 }
 
-/** Returns an array that has an element for `group`: the given one, or an enlarged copy. */
+/**
+ * Returns an array that has an element for `group`: either the given array or an enlarged copy.
+ */
 export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64Array<ArrayBuffer> {
   if (group < array.length) return array;
   const larger = new Float64Array(Math.max(16, 2 * array.length, group + 1));
@@ -88,7 +92,7 @@ export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64A
   return larger;
 }
 
-/** Adds, for each group, the number of a batch's non-NULL rows. */
+/** Adds the number of a batch's non-NULL rows in each group to the group's count. */
 export function addCounts(
   into: Float64Array,
   { groups, nulls }: { groups: BatchGroups; nulls: Uint8Array | undefined },

@@ -58,8 +58,8 @@ export function varianceState(type: DataType, options: VarianceOptions): Aggrega
 }
 
 /**
- * Creates the state of a variance's third partial result, besides sum and count: the sum of
- * squares, or of squared deviations from the mean.
+ * Creates the state for a variance's third partial result, in addition to sum and count: the sum
+ * of squares, or of squared deviations from the mean.
  */
 export function partOfSquares(type: DataType): AggregateState {
   return isInexact(type) ? new DoubleVariance((squares) => squares) : new SquareSums();

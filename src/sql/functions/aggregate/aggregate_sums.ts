@@ -210,7 +210,7 @@ export class CountedParts implements AggregateState {
   }
 }
 
-/** Converts a group's sum and count to the result. The count is at least 1. */
+/** Converts a group's sum and count to the result. The count is always at least 1. */
 type WholeFinish = (sum: Whole, count: number) => Value;
 
 /** Converts a sum of at most ±(2^53−1) to a result that is stored as a double. It cannot fail. */
@@ -369,8 +369,8 @@ class DoubleSumState implements AggregateState {
 }
 
 /**
- * Sums NUMERIC values. A value cannot be removed, because the sum has as many decimal places as
- * the value with the most of them.
+ * Sums NUMERIC values. Values cannot be removed, because the sum has as many decimal places as the
+ * value with the most decimal places.
  */
 class NumericState implements AggregateState {
   /**

@@ -52,8 +52,8 @@ export type { AggregateForm, AggregateState, BatchGroups };
 type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | undefined;
 
 /**
- * Returns the type that an argument is assumed to have. An untyped literal gets `fallback`: text,
- * or DOUBLE beside numbers.
+ * Returns the type that an argument is assumed to have. An untyped literal gets `fallback`, which
+ * is text or, together with numbers, DOUBLE.
  */
 function typed(type: DataType, fallback: DataType): DataType {
   return type.kind === "unknown" ? fallback : type;
@@ -79,7 +79,7 @@ function resolveCount(types: readonly DataType[]): ReturnType<Resolver> {
   return { argumentTypes, result: BIGINT, create: () => new CountState() };
 }
 
-/** How many more digits a sum may have than the values being added. */
+/** The number of digits that a sum may have in addition to those of the values being added. */
 const SUMMED_DIGITS = 19;
 
 /** Returns the type of a sum of DECIMAL values. */
@@ -361,7 +361,7 @@ export function isAggregate(name: string): boolean {
 
 const ORDERED_SETS: ReadonlySet<string> = new Set(["percentile_cont", "percentile_disc", "mode"]);
 
-/** Whether an aggregate takes its rows through WITHIN GROUP, whatever its arguments. */
+/** Whether an aggregate receives its rows through WITHIN GROUP, whatever its arguments. */
 export function isOrderedSetAggregate(name: string): boolean {
   return ORDERED_SETS.has(name);
 }

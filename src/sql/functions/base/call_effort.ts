@@ -10,8 +10,8 @@ import { DatabaseError } from "../../../base/errors.ts";
 export interface EffortLimit {
   readonly stepsMax: number;
   /**
-   * The start of the error message, up to the number of steps, such as "Cannot search the text: it
-   * takes".
+   * The beginning of the error message, which the number of steps follows, such as "Cannot search
+   * the text: it takes".
    */
   readonly message: string;
   readonly hint: string;

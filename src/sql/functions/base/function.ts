@@ -25,12 +25,13 @@ export interface SequenceCalls {
   /** Returns the number that the session last took from any sequence. */
   last(): Whole;
   /**
-   * Sets the last number of a sequence or, if `isCalled` is false, the next one. Returns `value`.
+   * Sets the last number of a sequence or, if `isCalled` is false, the next number. Returns
+   * `value`.
    */
   set(name: string, value: Whole, isCalled: boolean): Whole;
   /**
-   * Gives up some of the numbers that were taken from a sequence. The numbers after `used`, up to
-   * `last`, are issued again, unless more numbers have been taken in the meantime.
+   * Gives back some of the numbers that were taken from a sequence. The numbers after `used`, up
+   * to `last`, will be issued again, unless more numbers have been taken in the meantime.
    */
   giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void;
   /** Returns the name of the sequence that a column owns; null if it owns none. */
@@ -67,8 +68,8 @@ export interface AdvisoryForm {
  */
 export interface AdvisoryCalls {
   /**
-   * Takes a lock. If the lock is not free, this throws, and the statement is evaluated again
-   * later.
+   * Takes a lock. If the lock is not free, this method throws, and the statement is evaluated
+   * again later.
    *
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT, SERIALIZATION_FAILURE
    */
@@ -79,7 +80,7 @@ export interface AdvisoryCalls {
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT
    */
   tryLock(key: string, form: AdvisoryForm): boolean;
-  /** Releases the session's lock once. Returns whether the session had the lock. */
+  /** Releases one of the session's grants of a lock. Returns whether the session had the lock. */
   unlock(key: string, mode: AdvisoryMode): boolean;
   /** Unlocks all locks of the session. */
   unlockAll(): void;
@@ -117,12 +118,12 @@ export interface CallDeps {
   readonly userId: string;
   readonly sessionUserId: string;
   readonly role: string;
-  /** The claims of the caller's token, keyed by name; absent without a token. */
+  /** The claims of the caller's token, keyed by name; absent if there is no token. */
   readonly claims?: Readonly<Record<string, string>> | undefined;
   /** The key for FILE_URL(). Absent inside EXECUTE AS, and if there is no session. */
   readonly fileUrlKey?: FileUrlKey | undefined;
   readonly namespace: string;
-  /** How many triggers enclose the statement; absent outside triggers. */
+  /** The number of triggers that enclose the statement; absent outside triggers. */
   readonly triggerDepth?: number;
   readonly version: string;
   /** Returns the current time in microseconds, for clock_timestamp(). */
@@ -134,17 +135,18 @@ export interface CallDeps {
   readonly programs: ProgramCalls;
   /** Returns the wall-clock time at which a `_seq` was issued, in Unix milliseconds. */
   commitMs(seq: number): number;
-  /** Returns the last `_seq` issued up to and including the given Unix millisecond. */
+  /** Returns the last `_seq` issued in or before the given Unix millisecond. */
   lastSeqUpTo(unixMs: number): number;
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
   /**
-   * Sleeps. Until the time has passed, this throws, and the current row is evaluated again later.
+   * Sleeps. Until the time has passed, this method throws, and the current row is evaluated again
+   * later.
    */
   sleep(seconds: number): void;
 }
 
-/** The type of a parameter: one data type, or a family of types. */
+/** The type of a parameter: either a single data type or a family of types. */
 export type ParameterType =
   | DataType
   | "any"
@@ -164,15 +166,15 @@ export type Volatility = "immutable" | "stable" | "volatile";
 /** The parameters that a function accepts. */
 export interface Signature {
   readonly parameters: readonly ParameterType[];
-  /** How many `parameters` may be omitted, counted from the right; 0 by default. */
+  /** The number of `parameters`, counted from the right, that may be omitted; defaults to 0. */
   readonly optionalCount?: number;
   /** The type of all further arguments of a variadic function. */
   readonly variadic?: ParameterType;
   /** The parameter names, for calls such as `make_interval(days => 3)`. */
   readonly parameterNames?: readonly string[];
   /**
-   * The values, as text, of parameters omitted before a named one, indexed by position. If no text
-   * is given, the value is 0.
+   * The values, as text and indexed by position, of parameters omitted before a named one. If no
+   * text is given, the value is 0.
    */
   readonly omittedTexts?: readonly (string | undefined)[];
 }
@@ -195,8 +197,8 @@ export interface Overload extends Signature {
   readonly result: DataType | ((argumentTypes: readonly DataType[]) => DataType);
   readonly volatility: Volatility;
   /**
-   * Whether the function is called even if an argument is NULL. If not, a NULL argument makes the
-   * result NULL.
+   * Whether the function is called even if an argument is NULL. If false, a NULL argument makes
+   * the result NULL.
    */
   readonly seesNull?: boolean;
   /**
