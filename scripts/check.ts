@@ -2,7 +2,7 @@
  * Runs every check and prints a line for each. Run it before a commit.
  *
  * The text checks run in parallel. The tests run after them, on their own, because some of them
- * measure time. Exits with 1 if any check fails, but only after all have run.
+ * measure time. Exits with 1 if any check fails, but only after all checks have run.
  */
 import { existsSync } from "node:fs";
 import { flag, readOptions } from "./support/arguments.ts";

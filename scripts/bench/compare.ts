@@ -9,8 +9,8 @@
  *
  * With `--write`, the figures also replace the rows of their table in docs/performance.md: one
  * table covers live delivery and the snapshot, and another covers the rest. Rows for jobs left out
- * by `--only` stay unchanged. The rows for `live_sql` and `policies` take one round and are only
- * printed.
+ * by `--only` stay unchanged. The rows for `live_sql` and `policies` come from a single round and
+ * are only printed.
  */
 
 import { cpus } from "node:os";
@@ -62,18 +62,22 @@ const ALONE: ReadonlySet<string> = new Set([
   "policies",
 ]);
 
-/** Within this time, the server returns the memory that only its startup needed to the system. */
+/**
+ * The time within which the server returns memory that only startup needed to the system, in
+ * milliseconds.
+ */
 const IDLE_MS = 5000;
 
 /**
- * A scan takes milliseconds, so with only a few rounds, the median would measure a cold compiler.
+ * A scan takes milliseconds, so with only a few rounds, the median would be measured before the
+ * code has been compiled.
  */
 const SCAN_ROUNDS = 7;
 
 /** The page that contains the tables. */
 const PAGE = "docs/performance.md";
 
-/** Planning rounds are short, so the compilers need several of them to warm up. */
+/** Planning rounds are short, so it takes several of them to warm up the compilers. */
 const PLAN_ROUNDS = 5;
 
 const options = readOptions({

@@ -1,13 +1,13 @@
 /**
- * Measures how a demanding statement affects other clients: how long an INSERT of a single row and
- * the delivery of a change take while it runs, and how soon KILL QUERY ends it.
+ * Measures how a demanding statement affects other clients: how long an INSERT of a single row,
+ * and the delivery of a change, take while the statement runs, and how soon KILL QUERY ends it.
  *
  * Starts the real server and loads a table of `--rows` rows. While each of the statements runs,
  * another client inserts a row into a table of its own every few milliseconds, and a third client
  * follows that table. A statement is killed after `--seconds`, unless it is meant to finish.
- * Afterwards the rows are counted: a killed change must have changed nothing. With `--strict`, it
- * exits with 1 if a figure misses its target: 25 ms at the 99th percentile, and 250 ms for the end
- * of a killed statement. Only a quiet machine gives meaningful figures.
+ * Afterwards the rows are counted: a killed change must have changed nothing. With `--strict`, the
+ * script exits with 1 if a figure misses its target: 25 ms at the 99th percentile, and 250 ms for
+ * the end of a killed statement. Only a quiet machine gives meaningful figures.
  */
 import { startServer } from "../../tests/support/server_process.ts";
 import { countOption, flag, readOptions, textOption } from "../support/arguments.ts";
@@ -21,7 +21,7 @@ const LOADED_AT_ONCE = 500_000;
 const PERCENTILE_MS_MAX = 25;
 const KILL_MS_MAX = 250;
 
-/** How long to wait for a statement that is meant to finish. */
+/** How long to wait for a statement that is meant to finish, in milliseconds. */
 const END_MS_MAX = 300_000;
 
 const { rows, seconds, only, strict } = readOptions({

@@ -6,8 +6,8 @@
  * attributes short native calls to the wrong functions. This one samples from outside, and uses
  * the runtime's own records to locate each compiled function. Times are in microseconds per
  * request, on a machine that also runs the load: they allow comparisons between functions, not
- * between machines. With `--exits`, it instead counts how often optimised code was left, and why,
- * once the server is warm.
+ * between machines. With `--exits`, the script instead counts how many times optimised code was
+ * left, and why, once the server is warm.
  *
  *     insert  single rows of 64 clients          same  one query, followed by 1,000
  *     bulk    statements of 1,000 rows, by row   own   1,000 users who follow their own rows

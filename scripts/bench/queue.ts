@@ -6,13 +6,14 @@
  * and updates a tenth of all rows, until `--rows` versions have been written. With `--owners`, a
  * USER table has a queue of 20 rows for each owner. After each million versions, and at the end,
  * every job is measured alternately with the fresh table, which is on a second server. The script
- * prints the medians, and the factor by which the queue takes longer, which may be at most two.
- * Then live queries resume from random positions in the history, and the changes they receive are
- * checked by arithmetic alone.
+ * prints the medians, and the factor by which the queue takes longer, which may not exceed two.
+ * Then live queries resume from random positions in the history, and the changes that they receive
+ * are checked by arithmetic alone.
  *
- * With `--postgres`, the same runs in PostgreSQL with its autovacuum. Exits with 1 if a bound is
- * missed, unless `--no-bounds` is given, or if a resume is wrong. With `--inject`, a change is
- * damaged before it is checked, and the script exits with 0 only if the damage is noticed.
+ * With `--postgres`, the same workload runs in PostgreSQL, with its autovacuum. Exits with 1 if a
+ * bound is missed, unless `--no-bounds` is given, or if a resume is wrong. With `--inject`, a
+ * change is damaged before it is checked, and the script exits with 0 only if the damage is
+ * noticed.
  */
 import { startPostgres } from "../../tests/support/postgres.ts";
 import { countOption, flag, optionalOneOf, readOptions } from "../support/arguments.ts";

@@ -4,8 +4,8 @@
  * It fills a SHARED table with rows and a USER table with owners, alongside two small tables of a
  * million rows, in-process through the store. Then it starts the real server on the directory and
  * reads rows by key and by owner over HTTP, from the large and the small tables in turn. It prints
- * each promise with the measured value, and exits with 1 if a promise is broken. 50 million rows
- * and a million owners need 2 GB of disk and some minutes. Everything is removed at the end.
+ * each target with the measured value, and exits with 1 if a target is missed. 50 million rows and
+ * a million owners need 2 GB of disk and some minutes. Everything is removed at the end.
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startReadyServer } from "../../tests/support/server_process.ts";
@@ -40,8 +40,8 @@ const OWNER_READ_MS_MAX = 2;
 const FILES_MAX = 32;
 
 /**
- * The factor by which reads of the large table may take longer, including the noise of the
- * machine.
+ * The maximum factor by which reads of the large table may take longer, including measurement
+ * noise.
  */
 const RATIO_MAX = 1.5;
 
@@ -101,8 +101,8 @@ async function measure(system: ServerProcess): Promise<void> {
   await judgeFiles(system, { name: "keyed_large", rows: rowCount });
   await judgeFiles(system, { name: "owned_large", rows: ownerCount * rowsPerOwner });
   judgeMemory(system, "after the start");
-  // The first read of a block also verifies its checksum, so a large table, which has more blocks,
-  // needs more reads to warm up.
+  // The first read of a block also verifies the block's checksum, so a large table, which has more
+  // blocks, needs more reads to warm up.
   const ids = Array.from({ length: KEYS }, () => Math.random());
   const byKey = (isLarge: boolean, turn: number): Question => ({
     where: "WHERE id = $1",

@@ -3,10 +3,10 @@
  *
  * The load consists of 80 changes of 20 rows a second to three tables of 10,000 rows, one grouped
  * query after another, and ten followers that connect and leave. `--only bulk` loads rows of 60
- * bytes instead. With `--limit`, the memory of the server is limited (`soak/memory_limit.ts`).
- * `--peers` puts PostgreSQL and SQLite behind their front ends under the same load, one after the
- * other. `--compiled` uses the executable in dist/ instead of the sources. `--only answers` starts
- * a server for each run, with 256 MiB if no limit is given, and reads several responses of 100 MB
+ * bytes instead. `--limit` limits the memory of the server (`soak/memory_limit.ts`). `--peers`
+ * puts PostgreSQL and SQLite behind their front ends under the same load, one after the other.
+ * `--compiled` uses the executable in dist/ instead of the sources. `--only answers` starts a
+ * server for each run, with 256 MiB if no limit is given, and reads several responses of 100 MB
  * from it at a time.
  *
  * Exits with 1 if a statement failed or the server ended.

@@ -10,8 +10,8 @@
  *               returns by itself would hide fewer
  *
  * The writer and the consumer of a job run in-process, and each system is a separate process. On a
- * machine that does other work as well, only processor time and memory are meaningful. With
- * `--strict`, it exits with 1 if a target is missed.
+ * machine that also does other work, only processor time and memory are meaningful. With
+ * `--strict`, the script exits with 1 if a target is missed.
  */
 import { countOption, flag, readOptions, someOf } from "../support/arguments.ts";
 import type { Line } from "./compare/jobs.ts";

@@ -8,9 +8,9 @@
  *     CREATE TABLE queries AS FROM tpcds_queries();
  *
  * Tidemark is the real server, loaded with INSERT, flushed and restarted; its time includes HTTP
- * and JSON. DuckDB runs in-process on one thread. The output shows medians of `--runs` in
- * milliseconds. Each query runs on one engine after another. `--keep` leaves Tidemark's directory
- * in place.
+ * and JSON. DuckDB runs in-process on one thread. The output shows the median time of `--runs`
+ * runs in milliseconds. Each query runs on one engine after another. `--keep` leaves Tidemark's
+ * directory in place.
  *
  * Exits with 1 if a result differs from DuckDB's or a query is refused.
  */

@@ -4,9 +4,9 @@
  * The data is generated from the seed, with the distributions defined by the specification.
  * Tidemark is the real server, loaded with INSERT, flushed and restarted; its time includes HTTP
  * and JSON. DuckDB runs in-process on one thread. PostgreSQL runs as installed, with indexes on
- * foreign keys and ANALYZE. The output shows medians of `--runs` in milliseconds. Each query runs
- * on one engine after another, so that noise affects all engines alike. `--sf 0.01` is quick.
- * `--keep` leaves Tidemark's directory in place.
+ * foreign keys and ANALYZE. The output shows the median time of `--runs` runs in milliseconds.
+ * Each query runs on one engine after another, so that noise affects all engines alike. `--sf
+ * 0.01` is quick. `--keep` leaves Tidemark's directory in place.
  *
  * Exits with 1 if a result differs from DuckDB's or a query is refused.
  */

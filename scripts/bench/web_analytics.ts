@@ -5,9 +5,9 @@
  * A single table of a hundred columns is generated from the seed. Tidemark is the real server,
  * loaded with INSERT, flushed and restarted; its time includes HTTP and JSON. DuckDB runs
  * in-process on one thread, SQLite in-process, and PostgreSQL as installed; the last two are
- * analysed. The output shows medians of `--runs` in milliseconds. Each query runs on one engine
- * after another, so that noise affects all engines alike. `--rows 20000` is quick. `--keep` leaves
- * Tidemark's directory in place.
+ * analysed. The output shows the median time of `--runs` runs in milliseconds. Each query runs on
+ * one engine after another, so that noise affects all engines alike. `--rows 20000` is quick.
+ * `--keep` leaves Tidemark's directory in place.
  *
  * Exits with 1 if a result differs from DuckDB's or a query is refused.
  */

@@ -44,7 +44,8 @@ const SUBORDINATE =
 const MAIN_CLAUSE = /[,:] (?!(?:and|or|nor|which|who|whose|where|as|so|but not|not) )\S+ \S+/;
 
 /**
- * Phrases that leave open which person or thing they refer to, wherever they occur in a sentence.
+ * Phrases that do not make clear which person or thing they refer to, wherever they occur in a
+ * sentence.
  */
 const PHRASES: readonly RegExp[] = [
   /\b(?:[Ff]or|[Tt]o|[Bb]y|[Oo]f|[Ff]rom|[Ww]ith|than|like) who\b/,

@@ -1,4 +1,4 @@
-/** A hook for a live query. All components share a single client's socket. */
+/** A hook for a live query. All components share the socket of a single client. */
 import { useEffect, useState } from "react";
 import type { Client, Parameter, ServerError } from "./client.js";
 

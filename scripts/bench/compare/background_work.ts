@@ -13,12 +13,12 @@ import {
 import { EVENT_COLUMNS, itemFor } from "../systems/rows.ts";
 import type { Line } from "./jobs.ts";
 
-/** The number of inserts due each second, far fewer than the server can process. */
+/** The number of inserts due per second, far fewer than the server can process. */
 const RATE = 500;
 
 const CLIENTS = 16;
 
-/** How long the inserts first run without background work. */
+/** How long the inserts run before the background work begins, in milliseconds. */
 const QUIET_MS = 3000;
 
 /** The number of rows per statement and per flush. A merge takes two of these flushes. */
@@ -85,7 +85,8 @@ async function fill(server: ServerProcess, table: string, above: number): Promis
 }
 
 /**
- * Clients that insert a row whenever one is due, even while earlier inserts are still unanswered.
+ * Clients that insert a row whenever one is due, even while earlier inserts have not been answered
+ * yet.
  */
 class SteadyInserts {
   readonly #system: MeasuredSystem;

@@ -22,7 +22,7 @@ export interface Line {
   readonly isRate: boolean;
   /** The medians, by the name of the system. */
   readonly values: Readonly<Record<string, number>>;
-  /** The texts that stand in place of missing values, such as "none in 90 s". */
+  /** The texts that replace missing values, such as "none in 90 s". */
   readonly notes?: Readonly<Record<string, string>>;
   readonly target?: Target | readonly Target[];
 }
@@ -56,8 +56,8 @@ const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
 const WARM_ROUNDS = 3;
 
 /**
- * The number of uncounted rounds of a load, each of a hundred statements: the engine compiles the
- * code for a load after about a thousand of them.
+ * The number of uncounted rounds of a load. Each round consists of a hundred statements, and the
+ * engine compiles the code for a load after about a thousand statements.
  */
 const WARM_LOADS = 12;
 
@@ -154,8 +154,8 @@ export interface Measurement {
 
 /**
  * Lets every system run its job before the counted rounds. A server with a just-in-time compiler
- * needs some ten thousand requests before it is fully compiled, and until then serves half as many
- * per second. PostgreSQL and SQLite were compiled ahead of time.
+ * needs some ten thousand requests before its code is fully compiled, and until then serves half
+ * as many requests per second. PostgreSQL and SQLite were compiled ahead of time.
  */
 export async function warm(
   options: JobOptions,
@@ -189,14 +189,14 @@ export function lineOf(
   const values = names.map((name) => {
     const own = measurements.filter((measurement) => measurement.name === name);
     const figures = own.map(({ result }) => result[figure] ?? Number.NaN);
-    // For lost changes, the maximum counts instead of the median, even if all other rounds lost
-    // none.
+    // For lost changes, the maximum counts rather than the median: a single round that lost
+    // changes must show.
     return [name, figure === "lost" ? Math.max(...figures) : median(figures)];
   });
   return { ...line, values: Object.fromEntries(values) };
 }
 
-/** Runs the load generator in a process of its own, for a limited time. */
+/** Runs the load generator in a separate process, for a limited time. */
 export async function runLoad(job: LoadJob): Promise<LoadResult> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "load.ts")], {
     stdin: new Blob([JSON.stringify(job)]),

@@ -7,8 +7,7 @@
  * and they affected the figure by several percent. Slices of a few milliseconds follow each other
  * in the order notified, not notified, not notified, notified, so that a drift, for example from a
  * growing memtable, affects both halves alike. Each group of four is one comparison. The median of
- * hundreds of comparisons is not affected by the few during which a garbage collection or a flush
- * ran.
+ * hundreds of comparisons is not affected by the few in which a garbage collection or a flush ran.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +36,8 @@ export async function writerCostLine(): Promise<Line> {
   const { live, store } = database;
   await run(database, "CREATE TABLE default.t (id BIGINT PRIMARY KEY, usr TEXT, body TEXT)");
   await run(database, "CREATE TABLE default.other (id BIGINT PRIMARY KEY)");
-  // There is an unrelated subscription, because without any, the engine does nothing at all.
+  // There is an unrelated subscription, because without any subscription, the engine does nothing
+  // at all.
   live.subscribe({
     principal: BENCH_PRINCIPAL,
     spec: { id: "other", sql: "SELECT id FROM default.other" },
@@ -61,8 +61,8 @@ export async function writerCostLine(): Promise<Line> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + COMPARISONS; count += 1) {
-    // Whichever runs first finds the machine in a different state, so each goes first in half of
-    // the comparisons.
+    // The half that runs first finds the machine in a different state, so each goes first in half
+    // of the comparisons.
     const [outer, inner] = count % 2 === 0 ? [told, ignore] : [ignore, told];
     const firstUs = await slice(outer);
     const innerUs = (await slice(inner)) + (await slice(inner));

@@ -33,12 +33,14 @@ const RECONNECT_RATE = 200;
 
 const ROOMS_RATE = 300;
 
-/** How long the runtime may take to return the unused memory of an idle server. */
+/**
+ * How long the runtime may take to return the unused memory of an idle server, in milliseconds.
+ */
 const SETTLE_MS = 4000;
 
 /**
- * The number of connections, and of subscriptions on each. In both cases, a change matches ten
- * subscriptions.
+ * The number of connections, and the number of subscriptions on each. In both cases, a change
+ * matches ten subscriptions.
  */
 const ROOMS = { few: [10, 1], many: [1000, 10] } as const;
 

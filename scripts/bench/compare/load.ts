@@ -18,7 +18,7 @@ export type LoadJob =
       readonly system: MeasuredSystem;
       readonly clientCount: number;
       readonly seconds: number;
-      /** The first id to use for inserts. Point reads use any id below it. */
+      /** The first id to use for inserts. Point reads use any lower id. */
       readonly id: number;
     }
   | {

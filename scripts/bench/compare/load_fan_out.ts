@@ -13,7 +13,7 @@ import { openFollowers } from "./load_socket.ts";
 
 type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
 
-/** How long to wait for written rows that have not arrived yet. */
+/** How long to wait for written rows that have not arrived yet, in milliseconds. */
 const STRAGGLERS_MS_MAX = 5000;
 
 /**
@@ -46,7 +46,7 @@ export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   for (let index = 0; index < writeCount; index += 1) {
     await Bun.sleep(Math.max(0, startMs + (index * 1000) / job.rate - performance.now()));
     const connection = idle.pop();
-    // If a server cannot keep up, the latency of the writes that are sent reveals it.
+    // If a server cannot keep up, the latency of those writes that are sent shows it.
     if (connection === undefined) continue;
     sentMsById.set(job.id + index, performance.now());
     writes.push(field.write(connection, index).then(() => void idle.push(connection)));
@@ -142,7 +142,10 @@ function idsIn(text: string): number[] {
   return message.id === undefined ? [] : [message.id];
 }
 
-/** Waits until the expected number has arrived, or until the time for stragglers is over. */
+/**
+ * Waits until the expected number has arrived, or until the waiting time for stragglers has
+ * passed.
+ */
 export async function arrivalOf(count: () => number, expected: number): Promise<void> {
   const deadlineMs = performance.now() + STRAGGLERS_MS_MAX;
   while (count() < expected && performance.now() < deadlineMs) await Bun.sleep(5);

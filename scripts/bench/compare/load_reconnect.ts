@@ -1,6 +1,6 @@
 /**
  * Reconnects a thousand clients at once, each from its own position. Measures how long it takes
- * until all of them have received the changes they missed and are following again.
+ * until all of them have received the changes that they missed and are following again.
  */
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openSocket } from "./load_socket.ts";

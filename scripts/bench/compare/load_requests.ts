@@ -13,11 +13,15 @@ import { bulkStatement, itemFor } from "../systems/rows.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 /**
- * How long requests run before the clock starts, to warm up compilers and caches on both sides.
+ * How long requests run before the clock starts, in milliseconds, to warm up compilers and caches
+ * on both sides.
  */
 const WARM_MS = 300;
 
-/** Runs clients that each send the next request when the response to the last one has arrived. */
+/**
+ * Runs clients, each of which sends its next request when the response to the previous one has
+ * arrived.
+ */
 export async function runRequests(
   job: Extract<LoadJob, { kind: "insert" | "point" }>,
 ): Promise<LoadResult> {

@@ -1,12 +1,15 @@
 /**
- * A WebSocket that follows rows, used in the same way for every system measured: rows that arrive
- * before the subscription is live are not counted.
+ * A WebSocket that follows rows. It works in the same way for every measured system: rows that
+ * arrive before the subscription is live are not counted.
  */
 import { type MeasuredSystem, socketUrl } from "../systems/measured_system.ts";
 
 const OPEN_MS_MAX = 30_000;
 
-/** The maximum number of sockets opened at once. More would only wait in the kernel's queue. */
+/**
+ * The maximum number of sockets that are opened at once. Any more would only wait in the kernel's
+ * queue.
+ */
 const OPENING_MAX = 50;
 
 export interface FollowerOptions {

@@ -1,7 +1,7 @@
 /**
- * Merges a table of measurements into the table of an earlier run. Jobs measured again replace
- * their rows. The other rows stay and are marked, because ratios from different runs are less
- * comparable.
+ * Merges a table of measurements into the table of an earlier run. The rows of jobs that were
+ * measured again are replaced. The other rows stay and are marked, because ratios from different
+ * runs are less comparable.
  */
 
 /** Marks the name of a job that was not measured again. */

@@ -1,7 +1,7 @@
 /**
  * Measures what a policy that checks membership costs: a request that reads a row by its key, a
  * scan in which every row is permitted, and a message to many followers. Each is compared with the
- * same query on a PUBLIC table, in the last case with the condition written into the query.
+ * same query on a PUBLIC table. In the last case, the condition is written into the query.
  *
  * All figures are processor time, and both sides of a comparison take turns in short slices, so
  * that other work on the machine affects both alike.
@@ -67,7 +67,7 @@ interface Compared {
   /** The median cost without policies, in microseconds. */
   readonly open: number;
   readonly ruled: number;
-  /** The median ratio of `ruled` to `open` in all comparisons. */
+  /** The median ratio of `ruled` to `open` over all comparisons. */
   readonly ratio: number;
 }
 
@@ -245,9 +245,7 @@ async function reached(count: () => number, wanted: number): Promise<void> {
   }
 }
 
-/**
- * Subscribes a user, and counts the changed rows and the subscriptions that have loaded all rows.
- */
+/** Subscribes a user. Counts the changed rows, and the subscriptions that have loaded all rows. */
 function follow(
   database: Database,
   { id, sql, user }: { readonly id: string; readonly sql: string; readonly user: string },

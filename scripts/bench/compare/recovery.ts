@@ -15,7 +15,7 @@ const LOG_BYTES: number = 64 * 1024 * 1024;
 const CLIENTS = 16;
 const COMMIT_ROWS = 10;
 
-/** How long it may take from the start of the process to its first response. */
+/** The maximum time from the start of the process to its first response, in seconds. */
 const READY_SECONDS_MAX = 2;
 
 export async function recoveryLine(roundCount: number): Promise<Line> {
@@ -46,7 +46,7 @@ export async function recoveryLine(roundCount: number): Promise<Line> {
   };
 }
 
-/** Fills the log. Returns the number of rows that this took. */
+/** Fills the log. Returns the number of rows needed to fill it. */
 async function fillLog(server: ServerProcess): Promise<number> {
   const firstFile = logFiles(server)[0];
   let rowCount = 0;

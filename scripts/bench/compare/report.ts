@@ -1,6 +1,7 @@
 /**
  * Prints measurements as a Markdown table with the ratio to each peer: results from different
- * machines can be compared only by such ratios, and only if each comes from a single run.
+ * machines can be compared only by such ratios, and only if both figures of a ratio come from the
+ * same run.
  */
 import type { Line, Target } from "./jobs.ts";
 

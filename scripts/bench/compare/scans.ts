@@ -18,8 +18,8 @@ import type { Line } from "./jobs.ts";
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * How many rounds there are for each round of a slow system. Its scans take seconds, so it needs
- * no warm-up.
+ * The number of rounds per round of a slow system. The scans of a slow system take seconds, so it
+ * needs no warm-up.
  */
 const SLOW_EVERY = 7;
 

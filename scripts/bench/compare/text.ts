@@ -1,5 +1,5 @@
 /**
- * Measures what a statement costs apart from the work it does: from SQL with new literals to its
+ * Measures what a statement costs apart from its actual work: from SQL with new literals to its
  * cached plan, from such SQL to its result on an empty table, and from SQL of a new shape to a
  * plan. It runs in-process, because HTTP would cost more than all of these.
  */

@@ -5,13 +5,13 @@
 export interface Load {
   readonly name: string;
   readonly sql: string;
-  /** True if the statement finishes in a reasonable time. Other statements are killed. */
+  /** True if the statement finishes in a reasonable time. Statements that do not are killed. */
   readonly ends: boolean;
-  /** A query whose result must be unchanged after the statement was killed. */
+  /** A query whose result must be the same after the statement has been killed. */
   readonly stays: string | undefined;
 }
 
-/** The number of tables in a join, more than anyone would write. Each table has one row. */
+/** The number of tables in a join: more than anyone would write. Each table has one row. */
 const JOINED = 64;
 
 /** The number of queries in a UNION chain, and of columns in a table that each have a CHECK. */

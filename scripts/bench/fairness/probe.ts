@@ -6,7 +6,7 @@ import { SocketClient } from "../../../tests/support/client.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { percentile } from "../../support/statistics.ts";
 
-/** The pause between the response to an INSERT and the next INSERT. */
+/** The pause between the response to an INSERT and the next INSERT, in milliseconds. */
 const PAUSE_MS = 5;
 
 export interface Figures {
@@ -19,7 +19,7 @@ export interface Figures {
 export interface Probe {
   /** Discards the measurements so far. */
   begin(): void;
-  /** Returns the measurements since `begin`, including waits that have not ended. */
+  /** Returns the measurements since `begin`, including waits that have not ended yet. */
   take(): { readonly insert: Figures; readonly delivery: Figures };
   end(): Promise<void>;
 }

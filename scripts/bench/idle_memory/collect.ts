@@ -1,6 +1,6 @@
 /**
- * Preloaded into the server being measured. On SIGUSR2 it collects its garbage, so that only live
- * objects are measured, and prints how many objects of each kind there are.
+ * Preloaded into the server being measured. On SIGUSR2, the server collects its garbage, so that
+ * only live objects are measured, and prints the number of objects of each kind.
  */
 import { heapStats } from "bun:jsc";
 

@@ -11,14 +11,16 @@ import { type ServerProcess, startServer } from "../../../tests/support/server_p
 const OPENING_MAX = 50;
 
 /**
- * The number of connections opened and closed before the first measurement, so that one-time costs
- * are already paid.
+ * The number of connections that are opened and closed before the first measurement, so that
+ * one-time costs are not measured.
  */
 const WARM_COUNT = 200;
 
 const TIMES_SETTLE_MAX = 10;
 
-/** The script that a server must preload to be measured by {@linkcode settled}. */
+/**
+ * The path of the script that a server must preload so that {@linkcode settled} can measure it.
+ */
 export const collectPath: string = Bun.fileURLToPath(new URL("collect.ts", import.meta.url));
 
 export interface Heap {
@@ -32,7 +34,7 @@ export interface IdleOptions {
   readonly queryCount?: number;
   /** True if each subscription also loads a snapshot. */
   readonly withSnapshot?: boolean;
-  /** How long the runtime may take to return unused memory. */
+  /** How long the runtime may take to return unused memory, in milliseconds. */
   readonly settleMs: number;
 }
 
@@ -42,7 +44,10 @@ export interface IdleReport {
   readonly bare: number;
   readonly connection: number;
   readonly subscription: number;
-  /** The number of bytes used by the connection and the subscription, without the bare socket. */
+  /**
+   * The number of bytes that the connection and the subscription use in addition to the bare
+   * socket.
+   */
   readonly together: number;
   readonly heaps: { readonly before: Heap; readonly connected: Heap; readonly subscribed: Heap };
 }
@@ -170,9 +175,9 @@ export async function settled(
 }
 
 /**
- * Returns the part of a process's proportional set size that is not backed by files, in bytes. The
- * program's pages are shared with every other process that runs it, so their share would change
- * whenever one of those starts or ends.
+ * Returns the part of a process's proportional set size that is not backed by files, in bytes.
+ * Pages backed by files are excluded because they are shared with every other process that runs
+ * the program, so their share would change whenever one of these starts or ends.
  */
 function pssOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");

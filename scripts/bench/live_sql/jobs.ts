@@ -110,7 +110,7 @@ async function topTenLines(server: ServerProcess, options: LiveSqlOptions): Prom
   const changes: Changes = {
     rate: options.isQuick ? 200 : 1000,
     seconds: options.seconds,
-    // No change affects the window, because its rows have the highest scores.
+    // No change affects the window, because the window's rows have the highest scores.
     changeOf: (index) => ({
       sql: "UPDATE scores SET score = $1 WHERE id = $2",
       params: [index % 1000, (index * 7919) % (count - 1000)],
@@ -201,7 +201,7 @@ async function parameterLines(server: ServerProcess, options: LiveSqlOptions): P
     }),
   });
   const few = await costUnder(server, { count: 10, queryOf: ordersOf }, changes(10));
-  // No user has these numbers, so their queries return no rows.
+  // No user has these numbers, so the queries return no rows.
   const nobodys = (index: number): Subscribed => ordersOf(userCount + index);
   const empty = await bytesOfFollower(server, { count: followerCount, queryOf: nobodys });
   const full = await bytesOfFollower(server, { count: followerCount, queryOf: ordersOf });

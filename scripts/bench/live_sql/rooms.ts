@@ -15,12 +15,12 @@ const ROOMS_PER_USER = 5;
 /** The number of messages in each room at the start. */
 const FIRST_MESSAGES = 20;
 
-/** How long messages may still arrive after the last write. */
+/** How long messages may still arrive after the last write, in milliseconds. */
 const STRAGGLERS_MS_MAX = 10_000;
 
 /**
- * The time that is not counted. Until about 1,600 messages have been delivered, the compilers of
- * the runtime take about as much processor time as the server itself.
+ * The time at the start that is not counted, in seconds. Until about 1,600 messages have been
+ * delivered, the compilers of the runtime take about as much processor time as the server itself.
  */
 const WARM_SECONDS = 9;
 
@@ -66,11 +66,11 @@ export interface RoomsFigures {
   readonly p99: number;
   /** The processor time per message at the given rate, in microseconds; undefined if unknown. */
   readonly cpuUs: number | undefined;
-  /** The number of messages that did not reach a user. */
+  /** The number of messages that have not reached a user. */
   readonly lost: number;
   /**
-   * The number of messages per second that reach all users while the system is sent as many as it
-   * accepts.
+   * The number of messages per second that reach all users while the system is sent as many
+   * messages as it accepts.
    */
   readonly rate: number;
 }

@@ -12,7 +12,7 @@ const INSERT = "INSERT INTO messages (id, room, text) VALUES ($1, $2, $3)";
 
 const SOCKETS = 100;
 
-/** The number of connections. More of them made the same load slower on two cores. */
+/** The maximum number of connections. With more of them, the same load was slower on two cores. */
 const CONNECTIONS_MAX = 16;
 
 /** Opens Tidemark, in the namespace "bench" of a server, as a system to be measured. */

@@ -1,7 +1,8 @@
 /**
- * SurrealDB's embedded engine, in memory, as a system in which users follow room lists. Its live
- * queries read a single table and neither join nor count. Each user therefore follows the new
- * messages in their rooms, and would have to maintain the list and the unread counts themselves.
+ * Measures SurrealDB's embedded engine, in memory, as a system in which users follow room lists.
+ * Its live queries read a single table and neither join nor count. Each user therefore follows the
+ * new messages in their rooms, and would have to maintain the list and the unread counts
+ * themselves.
  */
 import { importPeer } from "./npm_peer.ts";
 import { type RoomsSystem, roomsOf } from "./rooms.ts";

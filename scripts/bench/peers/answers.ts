@@ -43,7 +43,7 @@ function plain(cell: unknown): string {
   return cell instanceof Date ? cell.toISOString().slice(0, 10) : String(cell);
 }
 
-/** Sorts by the cells that are not fractions, because fractions are rounded differently. */
+/** Sorts rows by the cells that are not fractions, because engines round fractions differently. */
 function sorted(rows: Rows): Rows {
   return rows
     .map((row) => ({ row, key: keyOf(row) }))

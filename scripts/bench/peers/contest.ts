@@ -10,13 +10,13 @@ import type { Engine } from "./engines.ts";
 export interface ContestQuery {
   readonly label: string;
   readonly sql: string;
-  /** The SQL for engines that need different wording, by engine name. */
+  /** Alternative wordings of the SQL for engines that need them, by engine name. */
   readonly wordings?: Readonly<Record<string, string>>;
 }
 
 /**
- * Which time to measure: wall-clock time, or the processor time of the engine's process, which is
- * less affected by other work on the machine.
+ * Which time to measure: wall-clock time, or the processor time of the engine's process, which
+ * other work on the machine affects less.
  */
 export type Clock = "wall" | "processor";
 

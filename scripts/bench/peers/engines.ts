@@ -18,7 +18,7 @@ import type { Rows } from "./answers.ts";
 
 export interface TableShape {
   readonly name: string;
-  /** The column definitions, as written between the parentheses of CREATE TABLE. */
+  /** The column definitions as they are written between the parentheses of CREATE TABLE. */
   readonly columns: string;
   /** The foreign-key columns. PostgreSQL gets an index on each, as is customary. */
   readonly foreign: readonly string[];

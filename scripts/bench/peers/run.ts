@@ -1,6 +1,6 @@
 /**
- * A run of a contest: the data is generated and loaded into one engine after another, and all
- * engines are queried. All are stopped at the end, even after a failure.
+ * Runs a contest: generates the data, loads it into one engine after another, and queries all
+ * engines. All engines are stopped at the end, even after a failure.
  */
 import { type Clock, type ContestQuery, runContest } from "./contest.ts";
 import {

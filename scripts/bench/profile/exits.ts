@@ -1,7 +1,8 @@
 /**
- * Counts exits from optimised code. An exit means that the runtime met something unexpected,
- * continued in slower code, and compiled the function again later. A few exits during warm-up are
- * normal. If a server that has been running for a while still has many, a function stays slow.
+ * Counts exits from optimised code. An exit means that the runtime encountered something
+ * unexpected, continued in slower code, and compiled the function again later. A few exits during
+ * warm-up are normal. If a server that has been running for a while still has many, a function
+ * stays slow.
  */
 
 /**

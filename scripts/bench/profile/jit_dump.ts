@@ -17,7 +17,10 @@ const FILE_HEADER_BYTES = 40;
 const RECORD_HEADER_BYTES = 16;
 const NAME_OFFSET = 56;
 
-/** Functions are looked up by page: all functions on a page are searched together. */
+/**
+ * The size of the pages by which functions are looked up: all functions on a page are searched
+ * together.
+ */
 const PAGE_BYTES = 4096;
 
 interface CompiledCode {
@@ -44,9 +47,9 @@ export class JitDump {
   }
 
   /**
-   * Returns the function at an address at that time, in the form "FTL: name#a1B2c3": its tier, its
-   * name, and a hash that tells functions of the same name apart. Returns undefined if there was
-   * no compiled function.
+   * Returns the function at an address at a given time, in the form "FTL: name#a1B2c3": its tier,
+   * its name, and a hash that distinguishes functions of the same name. Returns undefined if there
+   * was no compiled function.
    */
   nameAt(address: number, atNs: number): string | undefined {
     let newest: CompiledCode | undefined;

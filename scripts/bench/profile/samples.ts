@@ -9,7 +9,7 @@
  */
 import type { JitDump } from "./jit_dump.ts";
 
-/** Whose code was running: our compiled code, the runtime's code, or the system's. */
+/** The owner of the code that was running: our compiled code, the runtime, or the system. */
 export type Spot = "own" | "native" | "system";
 
 export interface Sample {

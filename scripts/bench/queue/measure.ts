@@ -10,7 +10,7 @@ import { aliveAfter, insertSql, type QueueShape, sqlOf, statementsOf } from "./r
 const WARM_ROUNDS = 4;
 const ROUNDS = 9;
 
-/** The number of owners whose rows are written at once. */
+/** The maximum number of owners whose rows are written at the same time. */
 const WRITERS = 16;
 
 const POINT_READS = 20;
@@ -83,7 +83,7 @@ export async function forOwners(
 
 /**
  * Returns the medians for both queues in milliseconds. Reads come first, because the measured
- * writes create history in the fresh table, too.
+ * writes also create history in the fresh table.
  */
 export async function measureByTurns(
   queues: readonly [Progress, Progress],

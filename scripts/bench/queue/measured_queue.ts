@@ -1,4 +1,4 @@
-/** A queue in a database, and how its statements are run and timed. */
+/** Defines a queue in a database, and the methods that run and time its statements. */
 
 /** The measured jobs. Their times are in milliseconds. */
 export const JOBS = [
@@ -27,7 +27,10 @@ export interface Target {
 /** A queue. If there are owners, each has a separate queue in the same table. */
 export interface Queue {
   readonly ownerCount: number;
-  /** Runs statements one after another for an owner. Returns the last seq of each, if known. */
+  /**
+   * Runs statements one after another for an owner. Returns the last seq of each statement, if
+   * known.
+   */
   run(statements: readonly string[], owner: number): Promise<readonly number[]>;
   /** Returns how statements select an owner's rows. */
   target(owner: number): Target;

@@ -1,6 +1,6 @@
 /**
  * The queue in PostgreSQL, with its default autovacuum, over its own protocol without a front end,
- * and with an index where Tidemark has `_seq`.
+ * and with an index in place of Tidemark's `_seq`.
  */
 import type { Queue, Target } from "./measured_queue.ts";
 

@@ -21,7 +21,7 @@ const REPLAY_MS_MAX = 60_000;
 const NEXT = '{"type":"next_batch","subscription_id":"r"}';
 
 /**
- * Faults that the judge must find: a change that is lost, that arrives twice, or that has a
+ * The faults that the check must find: a change that is lost, that arrives twice, or that has a
  * different value.
  */
 export const REPLAY_FAULTS = ["lost", "doubled", "altered", "old"] as const;
@@ -35,9 +35,9 @@ export function isReplayFault(word: string): word is ReplayFault {
 type Cells = Readonly<Record<string, unknown>>;
 
 /**
- * A version as received by the client. If the client had the row before its position, or never had
- * the row, the version arrives only as a row. If the row arrived after that position, the version
- * also contains the previous values.
+ * A version as the client received it. If the client already had the row at its position, or never
+ * had the row, the version arrives only as a row. If the row arrived after that position, the
+ * version also contains the previous values.
  */
 interface Change {
   readonly kind: "row" | "update" | "delete";
@@ -89,7 +89,10 @@ export async function replayFaults(
   return faults;
 }
 
-/** For each kind of statement, the kinds of change that may carry the versions it writes. */
+/**
+ * For each kind of statement, the kinds of change as which the row versions that it writes may
+ * arrive.
+ */
 const KINDS: Readonly<Record<StatementKind, readonly Change["kind"][]>> = {
   insert: ["row"],
   update: ["row", "update"],

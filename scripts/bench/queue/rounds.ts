@@ -1,7 +1,7 @@
 /**
- * The writes to a queue, as arithmetic: each round adds rows at the front, deletes as many at the
- * end in two halves, and updates a tenth of all rows. The values of any row at any time follow
- * from its id and the number of the round, so that a check needs no record of ten million
+ * Defines the writes to a queue as arithmetic: each round adds rows at the front, deletes as many
+ * at the end in two halves, and updates a tenth of all rows. The values of any row at any time
+ * follow from its id and the number of the round, so that a check needs no record of ten million
  * versions.
  *
  *     round      0: insert 1 … live
@@ -109,7 +109,9 @@ export interface QueueRow {
   readonly body: string;
 }
 
-/** Returns the row with an id as of the end of a round. It must not have been deleted by then. */
+/**
+ * Returns the row with an id as of the end of a round. The row must not have been deleted by then.
+ */
 export function rowAfter({ live, step }: QueueShape, id: number, round: number): QueueRow {
   const insertedIn = Math.max(0, Math.ceil((id - live) / step));
   const updatedIn = round - ((((round - id) % TENTH) + TENTH) % TENTH);

@@ -20,18 +20,18 @@ const COMMIT_ROWS = 100_000;
 const UNFLUSHED_ROWS_MAX = 2_000_000;
 
 /**
- * How many times each owner of a USER table writes. The owner's rows are then spread over as many
- * parts of the table.
+ * The number of times that each owner of a USER table writes. The owner's rows are spread over as
+ * many parts of the table.
  */
 const ROUNDS = 4;
 
-/** A table that is a single partition, read by key. */
+/** A table that is a single partition and is read by key. */
 export interface KeyedTable {
   readonly name: string;
   readonly rowCount: number;
 }
 
-/** A table with a partition for each owner, read by its owner. */
+/** A table with a partition for each owner, each of which is read by its owner. */
 export interface OwnedTable {
   readonly name: string;
   readonly ownerCount: number;

@@ -1,4 +1,6 @@
-/** Generates the load of a first day: millions of rows, in statements of the maximum length. */
+/**
+ * Generates the load of an initial import: millions of rows, in statements of the maximum length.
+ */
 import { RefusedStatement, type SoakTarget } from "./target.ts";
 
 export interface BulkReport {
@@ -34,7 +36,7 @@ export async function loadInBulk(target: SoakTarget, rowCount: number): Promise<
         await target.change(TABLE, sql);
       } catch (error) {
         failures.push(error instanceof RefusedStatement ? error.message : String(error));
-        // A server that has ended refuses connections at once, so there is a pause before each
+        // A server that has ended refuses connections immediately, so there is a pause before each
         // retry.
         await Bun.sleep(100);
       }

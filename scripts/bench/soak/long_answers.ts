@@ -108,7 +108,7 @@ async function isAlive(server: ServerProcess): Promise<boolean> {
   try {
     return (await server.rows("SELECT 1")).length === 1;
   } catch {
-    // Safe: that the server has ended is a result of the run.
+    // Returning false is safe: the fact that the server has ended is a result of the run.
     return false;
   }
 }

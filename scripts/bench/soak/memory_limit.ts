@@ -1,8 +1,9 @@
 /**
  * Limits the memory of a process. If this process may create a control group below its own, the
  * limit works like that of a container: file pages count too, and the system kills a process that
- * needs more. Otherwise, the limit applies to the address space, with an allowance for memory that
- * was mapped but untouched once the process had started. Allocations beyond it fail.
+ * needs more. Otherwise, the limit applies to the address space, with an allowance for the memory
+ * that is mapped but untouched just after the process has started. Allocations beyond the limit
+ * fail.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +33,7 @@ export function openMemoryLimit(bytes: number): MemoryLimit {
     description: `a control group of ${mebibytes} MiB`,
     wrapper: ["sh", "-c", `echo $$ > ${join(group, "cgroup.procs")} && exec "$@"`, "sh"],
     hold: () => undefined,
-    // All processes of the group must have ended by then, or the group cannot be removed.
+    // All processes of the group must have ended by now; otherwise, the group cannot be removed.
     [Symbol.dispose]: () => rmdirSync(group),
   };
 }
@@ -52,8 +53,8 @@ function makeGroup(bytes: number): string | undefined {
     writeFileSync(join(group, file), String(bytes));
     return group;
   } catch {
-    // Safe: if this process may not create groups here, or groups cannot limit memory, the caller
-    // limits the address space instead.
+    // Ignoring the error is safe: if this process may not create groups here, or groups cannot
+    // limit memory, the caller limits the address space instead.
     if (existsSync(group)) rmdirSync(group);
     return undefined;
   }

@@ -25,7 +25,8 @@ const CHANGES_PER_SECOND = 80;
 const ROWS_PER_CHANGE = 20;
 
 /**
- * The maximum number of changes waiting for their responses. At this number, the load waits, too.
+ * The maximum number of changes waiting for their responses. Once it is reached, the load waits as
+ * well.
  */
 const UNDER_WAY_MAX = 64;
 
@@ -34,7 +35,7 @@ const FOLLOWER_MS_MIN = 2000;
 const FOLLOWER_MS_MAX = 20_000;
 
 /**
- * The maximum number of times kept. Only the latest ones are kept, so that a long run needs no
+ * The maximum number of durations kept. Only the latest ones are kept, so that a long run needs no
  * more memory than a short one.
  */
 const TIMES_MAX = 20_000;
@@ -165,7 +166,7 @@ export class MixedLoad {
       return true;
     } catch (error) {
       this.#failures.push(error instanceof RefusedStatement ? error.message : String(error));
-      // If the server refuses the request or has ended, the attempt fails at once. Without a
+      // If the server refuses the request or has ended, the attempt fails immediately. Without a
       // pause, the loop would spin.
       await Bun.sleep(100);
       return false;

@@ -14,7 +14,7 @@ type Sample = readonly [atMs: number, bytes: number];
 const LOOK_MS = 1000;
 const MINUTE_MS = 60_000;
 
-/** The time in which caches fill and code is compiled. It is not measured. */
+/** The time in which caches fill and code is compiled, in milliseconds. It is not measured. */
 const SETTLED_MS = 5 * MINUTE_MS;
 
 export class Watch {
@@ -60,7 +60,7 @@ export class Watch {
 
   #look(): void {
     const bytes = heldBytes(this.#pids());
-    // A process that has ended reports no memory. That must not count as a sample.
+    // A process that has ended reports no memory, which must not count as a sample.
     if (bytes > 0) this.#samples.push([performance.now() - this.#startMs, bytes]);
   }
 }

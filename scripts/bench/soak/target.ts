@@ -1,6 +1,6 @@
 /**
- * The target of a soak: Tidemark or the front end of a peer, each in separate processes, and the
- * memory and processor time of these processes as counted by Linux.
+ * Defines the target of a soak: Tidemark or the front end of a peer, each in separate processes.
+ * The memory and processor time of these processes are measured by Linux.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -42,7 +42,7 @@ export function heldBytes(pids: readonly number[]): number {
 /** Returns the processor time that processes have used, in milliseconds. */
 export function processorMs(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
-    // The program's name, in parentheses, may contain anything.
+    // The program's name, which is in parentheses, may contain any characters.
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\)/s, "").split(" ");
     return sum + 10 * (Number(fields[12]) + Number(fields[13]));
   }, 0);

@@ -57,7 +57,7 @@ export async function startTidemark(
 
 /**
  * Opens a socket that follows a table.
- * @param options.message The message that starts the subscription. Each batch of rows is answered
+ * @param options.message The message that starts the subscription. Each batch of rows is followed
  *   by a request for the next one.
  */
 export async function openFollower(

@@ -1,6 +1,6 @@
 /**
- * Bearer tokens for the benchmarks: created as Tidemark creates them, and checked by the peers'
- * front ends as Tidemark checks them, first by signature and then from a cache.
+ * Bearer tokens for the benchmarks. They are created in the same way as by Tidemark, and the
+ * peers' front ends also check them in the same way, first by signature and then from a cache.
  */
 
 interface Claims {

@@ -6,7 +6,7 @@
  *
  *     bun scripts/bench/systems/front.ts <postgres|sqlite|redis> <url or path> <token secret>
  *
- * It prints its port, and it ends when its stdin does, so that it cannot outlive the script that
+ * It prints its port, and ends when its stdin is closed, so that it cannot outlive the script that
  * started it.
  */
 import type { ServerWebSocket } from "bun";
@@ -87,7 +87,7 @@ async function answer(path: string, user: string, request: Request): Promise<Res
     await relay.insertAndPublish({ ...item, usr: user }, path === "/own" ? "own" : "same");
     return Response.json({ row_count: 1 });
   }
-  // A system that only relays rows has no rows to read.
+  // A system that only relays rows has no stored rows to read.
   if (peer === undefined) return new Response(null, { status: 404 });
   switch (path) {
     case "/insert": {

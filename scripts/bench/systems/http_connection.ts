@@ -69,7 +69,8 @@ export class HttpConnection {
   #write(bytes: Buffer): void {
     if (!this.#isOpen) return;
     const sent = this.#socket?.write(bytes) ?? 0;
-    // The kernel accepts the remaining bytes once it has drained. Only large bodies need this.
+    // The kernel accepts the remaining bytes once the socket's buffer has drained. Only large
+    // bodies need this.
     if (sent < bytes.length) setImmediate(() => this.#write(bytes.subarray(Math.max(0, sent))));
   }
 

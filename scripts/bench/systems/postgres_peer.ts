@@ -5,7 +5,7 @@
 import type { Peer, Publish } from "./front.ts";
 import type { Item } from "./rows.ts";
 
-/** The maximum number of connections. More of them made the same load slower on two cores. */
+/** The maximum number of connections. With more of them, the same load was slower on two cores. */
 const CONNECTIONS_MAX = 16;
 
 export async function openPostgres(url: string, publish: Publish): Promise<Peer> {

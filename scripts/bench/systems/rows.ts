@@ -36,9 +36,9 @@ export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, valu
 ];
 
 /**
- * The queries on all rows. Q1 aggregates all rows by group, Q2 a tenth of the rows by group, and
- * Q3 a tenth of the rows into a single sum. The others return the largest groups and count
- * distinct values.
+ * The queries on all rows. Q1 aggregates all rows by group, Q2 aggregates a tenth of the rows by
+ * group, and Q3 aggregates a tenth of the rows into a single sum. The other queries return the
+ * largest groups and count distinct values.
  */
 export const SCANS: Readonly<Record<"Q1" | "Q2" | "Q3" | "top 10" | "distinct", string>> = {
   Q1: "SELECT kind, SUM(amount), AVG(qty) FROM events GROUP BY kind ORDER BY kind",

@@ -13,8 +13,8 @@ import { type MeasuredSystem, TIDEMARK_DEFINITIONS } from "./measured_system.ts"
 import { startRedis } from "./redis_peer.ts";
 
 /**
- * The secret with which the tokens for all systems are signed, and with which Tidemark and the
- * front ends check them.
+ * The secret that signs the tokens for all systems. Tidemark and the front ends check tokens with
+ * it.
  */
 const SECRET = "a secret for the bench alone, 32 bytes or more";
 
@@ -117,8 +117,8 @@ export async function startTidemark(
 }
 
 /**
- * Creates users without passwords, because hashing a thousand of them would take a minute, and
- * signs the tokens that a login would have given them.
+ * Creates users without passwords, because hashing a thousand passwords would take a minute, and
+ * signs the tokens that a login would have returned.
  */
 export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `u${index}`);
@@ -145,7 +145,7 @@ export interface Front {
  * @param args The kind of peer, its address, and the secret with which to check tokens.
  */
 export async function startFront(name: string, args: readonly string[]): Promise<Front> {
-  // The front end ends when this pipe closes: at `stop`, or when this process is gone.
+  // The front end ends when this pipe is closed: at `stop`, or when this process ends.
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "front.ts"), ...args], {
     stdin: "pipe",
     stdout: "pipe",

@@ -16,8 +16,8 @@ const server = Bun.serve({
 process.stdout.write(`listening ${server.url.origin} \n`);
 
 /**
- * This is a separate function, because the function that reads the body would otherwise stay in
- * memory for as long as the wait.
+ * This is a separate function, because otherwise the function that reads the body would stay in
+ * memory for the duration of the wait.
  */
 function answerLater({ signal }: Request, seconds: number): Promise<Response> {
   const { promise, resolve } = Promise.withResolvers<unknown>();

@@ -74,11 +74,11 @@ export async function latencyLines({ systems, seconds }: DeliveryOptions): Promi
 
 /** Delivery times in milliseconds, in ascending order. */
 interface Latencies {
-  /** The delivery times measured from the start of the write, including the sync. */
+  /** The delivery times, measured from the start of the write. They include the sync. */
   readonly write: readonly number[];
   /**
-   * The delivery times measured from the response to the writer; 0 if the consumer got the message
-   * first.
+   * The delivery times, measured from the response to the writer; 0 if the message reached the
+   * consumer first.
    */
   readonly answer: readonly number[];
 }

@@ -16,7 +16,7 @@ const WAIT_SECONDS = 300;
 
 const WARM_ROUNDS = 3;
 
-/** How long requests may take to reach the server. */
+/** How long requests may take to reach the server, in milliseconds. */
 const SENT_MS = 1000;
 
 const TARGET = { atMost: 2048 };

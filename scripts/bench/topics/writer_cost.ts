@@ -29,7 +29,10 @@ const WRITERS = 64;
 
 const BATCH_MESSAGES = 1000;
 
-/** The maximum duration of a wait. A commit wakes a waiting consumer long before. */
+/**
+ * The maximum duration of a wait, in milliseconds. A commit wakes a waiting consumer long before
+ * that.
+ */
 const WAIT_MS = 60_000;
 
 interface CostOptions {
@@ -83,8 +86,8 @@ async function costOf({ comparisons, isRead }: CostOptions): Promise<number> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + comparisons; count += 1) {
-    // Whichever runs first finds the machine in a different state, so each goes first in half of
-    // the comparisons.
+    // The half that runs first finds the machine in a different state, so each goes first in half
+    // of the comparisons.
     const [outer, inner] =
       count % 2 === 0 ? (["fed", "plain"] as const) : (["plain", "fed"] as const);
     const firstUs = await slice(outer);
