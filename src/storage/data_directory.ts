@@ -81,7 +81,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   return { paths, release: unlock };
 }
 
-/** Returns the end of an error message, which says which process holds a directory's lock. */
+/** Returns the end of an error message. It names the process that holds a directory's lock. */
 export function inUse(disk: Disk, paths: DataPaths): string {
   const processId = holderOf(disk, paths);
   const who = processId === undefined ? "" : ` (pid ${processId})`;

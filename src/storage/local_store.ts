@@ -643,7 +643,7 @@ function storeMemory(
   };
 }
 
-/** How often a store has released memory, and in which ways. */
+/** How many times a store has released memory, in each possible way. */
 interface GivenBackCounts {
   /** How many times the store has dropped unpacked segment parts. */
   caches: number;

@@ -101,7 +101,7 @@ export class Storages {
     }
   }
 
-  /** Returns why a storage is not in use; undefined if it is. */
+  /** Returns the reason why a storage is not in use; undefined if it is in use. */
   faultOf(storageId: string): string | undefined {
     const known = this.#open.get(storageId);
     return known === undefined ? "the catalog does not list it" : known.fault;
@@ -124,8 +124,8 @@ export class Storages {
 
   /**
    * Checks the mark of a storage after files were found damaged or were given up. If the mark is
-   * missing, the storage has a fault until the next startup. Returns why the storage is not in
-   * use.
+   * missing, the storage has a fault until the next startup. Returns the reason why the storage is
+   * not in use; undefined if it is in use.
    */
   noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);

@@ -19,7 +19,7 @@ import type { MemColumn } from "./memtable/mem_column.ts";
 import type { MemPartition } from "./memtable/mem_partition.ts";
 import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
-/** Where the values of a logged column go. */
+/** The destination of a logged column's values. */
 interface Destination {
   /** The memtable's column; undefined for a dropped column. */
   readonly column: MemColumn | undefined;

@@ -104,16 +104,19 @@ export class Merger {
   /**
    * Rewrites all segments that contain an owner's rows, leaving those rows out. Resolves when the
    * result is published or the job is cancelled. Returns the number of discarded versions,
-   * including old versions of other owners.
+   * including old versions of other owners' rows.
    *
    * @throws {DiskError} @throws {CorruptionError}
-   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may contain rows of the owner.
+   * @throws {DatabaseError} DATA_DAMAGED if a quarantined segment may contain the owner's rows.
    */
   erase(table: StoredTable, owner: number, job?: Job): Promise<number> {
     return this.#alone(table, () => this.#erase(table, owner, job));
   }
 
-  /** Starts rewriting segments of which a large part is older than their table's history. */
+  /**
+   * Starts rewriting segments of which a large part is older than the history that their tables
+   * retain.
+   */
   discardHistory(): void {
     this.#discardHistory(DISCARD_SHARE_MIN);
   }
@@ -237,8 +240,8 @@ export class Merger {
     let gone = 0;
     for (const segment of table.allSegments) {
       if (isCancelled()) break;
-      // `holds` throws if the segment is quarantined, because the segment may have rows of the
-      // owner.
+      // `holds` throws if the segment is quarantined, because the segment may contain the owner's
+      // rows.
       if (!segment.guard(() => holds(segment, owner))) continue;
       const tools = { ...this.#options, isCancelled, erasedOwner: owner };
       const discarded = await mergeSegments(table, [segment], tools);
@@ -385,7 +388,7 @@ function hasExpired(segment: OpenSegment, expiredSeq: number): boolean {
 }
 
 /**
- * Whether a segment has rows of an owner.
+ * Whether a segment contains any of an owner's rows.
  * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
  */
 function holds({ reader }: OpenSegment, owner: number): boolean {

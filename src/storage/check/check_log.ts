@@ -35,7 +35,7 @@ export interface LogCheckOptions {
 /** The result of a log check, as used by a repair. */
 export interface LogCheck {
   readonly reading: LogReading;
-  /** Why the log cannot be read to its end; undefined if it can. */
+  /** The damage that prevents the log from being read to its end; undefined if there is none. */
   readonly damage: CorruptionError | undefined;
   /** Whether the log was written under definitions newer than those in the catalog. */
   readonly isAheadOfCatalog: boolean;

@@ -39,7 +39,7 @@ const PIECE_BYTES: number = 1 << 20;
  */
 const NEW_FILE_BYTES_MIN = 65536;
 
-/** The point at which the log is truncated, and what is lost beyond that point. */
+/** The point at which the log is truncated, and the commits lost beyond that point. */
 export interface LogCut {
   /** The file to be truncated; undefined if no part of the log can be kept. */
   readonly lastFile: number | undefined;

@@ -40,8 +40,8 @@ import {
 import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts";
 
 /**
- * The row count from which it is worth running the garbage collector for arrays outgrown by larger
- * ones.
+ * The row count from which a garbage collection is worthwhile: it frees the arrays that larger
+ * ones have replaced.
  */
 const OUTGROWN_ROWS_MIN = 131_072;
 

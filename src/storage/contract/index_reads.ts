@@ -12,7 +12,10 @@ import type { DataType, Row, TermKind } from "../../types/mod.ts";
 import type { CountedScan, OrderedScan } from "./scans.ts";
 import type { TermQuery } from "./terms.ts";
 
-/** The state of a secondary index: */
+/**
+ * The state of a secondary index. See `storage/background/index_builder.ts` for the meaning of
+ * each state.
+ */
 export type IndexState = "building" | "checking" | "ready";
 
 /** A key part computed from columns. */

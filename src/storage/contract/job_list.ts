@@ -278,7 +278,9 @@ export class JobList {
   }
 }
 
-/** Returns when a job began, in Unix milliseconds. The time is part of its id. */
+/**
+ * Returns the time at which a job began, in Unix milliseconds. The time is part of the job's id.
+ */
 export function beganAtMs(jobId: string): number {
   return Math.floor(Number(jobId.slice(2)) / IDS_PER_MS);
 }

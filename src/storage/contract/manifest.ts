@@ -75,7 +75,10 @@ export interface TableState {
   readonly tableId: number;
   /** Every version at or below this seq is in a segment, so recovery skips it in the log. */
   readonly flushedSeq: Seq;
-  /** Every change above this seq can be replayed, except for the owners in `ownerLowWaters`. */
+  /**
+   * Every change above this seq can be replayed, except for changes by the owners in
+   * `ownerLowWaters`.
+   */
   readonly lowWaterSeq: Seq;
   /**
    * The owners for whom more history was discarded, each with a low watermark; undefined if there

@@ -84,7 +84,7 @@ export interface DroppedShares {
   readonly memtableIds: readonly number[];
 }
 
-/** Up to which seqs a statement reads its shared tables. */
+/** The seqs up to which a statement reads its shared tables. */
 export interface ShareBounds {
   /**
    * The inclusive upper bound on seqs. It is at most the visible seq, since rows above that may

@@ -47,8 +47,8 @@ export function rowCountOf({ batch, rows }: TableWrite): number {
 export interface WriteBatch {
   readonly writes: readonly TableWrite[];
   /**
-   * For a transaction, the snapshot that it read. The batch fails if a key has a version above it.
-   * Undefined for a statement whose reads took place at `appliedSeq` in this tick.
+   * The snapshot that a transaction read. The batch fails if one of its keys has a version above
+   * the snapshot. Undefined for a statement whose reads took place at `appliedSeq` in this tick.
    */
   readonly snapshotSeq?: Seq;
   /** Whether the result of the commit must include {@linkcode Commit.seqs}. */

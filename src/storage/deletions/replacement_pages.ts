@@ -169,8 +169,8 @@ export function countInPage(page: Page, { from, to }: PageRange, upTo: number): 
 }
 
 /**
- * Sets the flag to 1 for each row of a range replaced at or below `upTo`. Returns how many there
- * are.
+ * Sets the flag to 1 for each row of a range replaced at or below `upTo`. Returns the number of
+ * these rows.
  *
  * @param flags `flags[at]` is the first row of the page, which may lie before the range.
  */

@@ -26,8 +26,8 @@ export interface ListedStorage {
 const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
 
 /**
- * Returns why a directory cannot be used as the given storage; undefined if it can. Changes
- * nothing.
+ * Returns the reason why a directory cannot be used as the given storage; undefined if it can be
+ * used. Changes nothing.
  */
 export function storageFault(
   disk: Disk,

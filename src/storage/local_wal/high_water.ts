@@ -68,7 +68,7 @@ export function openHighWater(disk: Disk, path: string): { file: HighWaterFile; 
   return { file: new HighWaterFile(file, writeCount), value };
 }
 
-/** The number in a file, and what is damaged in it. */
+/** The number in a file, and the damage found in the file. */
 export interface NumberFileCheck {
   /** The number in the newest intact slot; 0 if neither slot is intact. */
   readonly value: number;

@@ -78,7 +78,10 @@ export interface LogReading {
   readonly staleNames: WalEnd["staleNames"];
   readonly end: FileEnd;
   readonly lastSeq: number;
-  /** Why durable bytes beyond the end of the log cannot be read; undefined if there are none. */
+  /**
+   * The damage that makes durable bytes beyond the end of the log unreadable; undefined if there
+   * is none.
+   */
   readonly damage: CorruptionError | undefined;
 }
 

@@ -58,7 +58,7 @@ type GroupStep = "sync" | "roll" | "write";
 /** After this long without writes, the log is idle: no commit is waiting for the disk. */
 const REST_MS = 100;
 
-/** By how many groups the high-water file may lag behind under load. */
+/** The number of groups by which the high-water file may lag behind under load. */
 const GROUPS_PER_NOTE = 16;
 
 /**
@@ -100,7 +100,7 @@ export class LocalWal implements CommitLog {
   /** Callers waiting for a write or a pause to end. */
   #pauseWaiters: (() => void)[] = [];
   readonly #synced: SyncedSeq;
-  /** Why the log no longer accepts commits; undefined while it does. */
+  /** The error after which the log no longer accepts commits; undefined while it accepts them. */
   #failure: unknown;
 
   /**

@@ -7,7 +7,7 @@ import { PartOrders } from "./part_orders.ts";
 
 /** The live rows in one block of a partition, cached from when they were last needed. */
 interface LiveBlock {
-  /** What `changesIn` returned when the rows were computed. */
+  /** The result of `changesIn` at the time the rows were computed. */
   readonly changes: number;
   /** An upper bound on the seqs that replaced rows in the block. */
   readonly highestSeq: number;

@@ -24,7 +24,7 @@ import {
 } from "../segment/term_lists.ts";
 import type { Memtable } from "./memtable.ts";
 
-/** How many rows a single search adds to the index at most. */
+/** The maximum number of rows that a single search adds to the index. */
 const ADDED_ROWS_MAX = 256;
 
 /** The approximate memory in bytes of a term, and of a row in its list. */

@@ -408,7 +408,7 @@ export class Memtable {
   /**
    * Returns the rows in a full block of a partition's list that are live at seq `upTo`. Returns
    * undefined if the block is not full, or if one of its rows was replaced above that seq. The
-   * result is computed once after each change.
+   * result is cached until a row of the block is replaced or a replacement is rolled back.
    */
   liveRowsOf(partition: MemPartition, block: number, upTo: number): Uint32Array | undefined {
     const first = block << BLOCK_BITS;

@@ -192,7 +192,7 @@ class ChosenScan implements CountedScan {
   }
 }
 
-/** What the memtables and segments of a scan have in common. */
+/** The state that all memtables and segments of a scan share. */
 interface ScanParts {
   readonly indexes: Indexes;
   readonly read: OwnerRead;

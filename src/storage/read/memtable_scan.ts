@@ -20,7 +20,7 @@ export class MemtableScan implements RowSource {
   readonly #filter: RowFilter;
   #index = 0;
   #end = 0;
-  /** Where the rows claimed by this scan end. */
+  /** The end of the rows that this scan has claimed. */
   #claimedEnd = 0;
 
   constructor(table: StoredTable, memtable: Memtable, filter: RowFilter) {

@@ -23,7 +23,7 @@ import { memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { type IndexPiece, piecesInMemtable, piecesInSegment } from "./index_pieces.ts";
 
-/** Which rows to search for overlapping ranges. */
+/** Selects the rows to search for overlapping ranges. */
 export interface OverlapSearch {
   readonly owner: number;
   /** Rows at or below this seq have expired. */

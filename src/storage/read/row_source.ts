@@ -30,8 +30,8 @@ export const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 /** The rows of one segment or memtable, in ascending seq order. */
 export interface RowSource {
   /**
-   * Returns 1 to `limit` rows; undefined at the end. If batches may be empty, returns possibly no
-   * rows.
+   * Returns 1 to `limit` rows; undefined at the end. If batches may be empty, it may also return
+   * no rows.
    */
   next(limit: number): ScanBatch | undefined;
   close(): void;

@@ -21,8 +21,8 @@ export interface SeqSource<Rows> {
   /** A lower bound on all seqs that the source has yet to return. */
   readonly minSeq: number;
   /**
-   * Returns rows in ascending seq order; undefined at the end. If batches may be empty, returns
-   * possibly no rows.
+   * Returns rows in ascending seq order; undefined at the end. If batches may be empty, it may
+   * also return no rows.
    */
   next(limit: number): Rows | undefined;
 }
@@ -85,7 +85,7 @@ function joined<Numbers extends Float64Array | Uint8Array>(
   return into;
 }
 
-/** An open source, and what remains of its last batch. */
+/** An open source, and the rest of its last batch. */
 interface SeqHead<Rows> {
   readonly source: SeqSource<Rows>;
   rows: Rows | undefined;

@@ -1,5 +1,5 @@
 /**
- * Reads row versions by seq, wherever they are stored, from which topics build messages.
+ * Reads row versions by seq, wherever they are stored. Topics build messages from these versions.
  */
 import type { Value } from "../../types/mod.ts";
 import type { VersionRows, VersionsOptions } from "../contract/changes.ts";

@@ -22,7 +22,7 @@ import {
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
 import type { Runs } from "./number_decoder.ts";
 
-/** What is needed to read the bytes of a chunk. */
+/** The information needed to read the bytes of a chunk. */
 export interface ChunkShape {
   readonly entry: ChunkEntry;
   readonly layout: Layout;

@@ -53,8 +53,8 @@ export interface DecodeOptions {
 }
 
 /**
- * Decodes rows like `decodeRows`, or defers that. Deferred numbers are valid until the buffer is
- * used again.
+ * Decodes rows as `decodeRows` does, either now or on first access. Deferred numbers are valid
+ * until the buffer is used again.
  */
 export function decodeNowOrLater(
   chunk: Chunk,

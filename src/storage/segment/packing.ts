@@ -58,7 +58,7 @@ const SAMPLE_BLOCKS = 4;
  */
 const SAMPLED_BLOCKS_MIN = 32;
 
-/** A chunk, and what determines whether it is packed. */
+/** A chunk, and the properties that determine whether it is packed. */
 export interface PackedCandidate {
   readonly chunk: EncodedChunk;
   readonly layout: Layout;

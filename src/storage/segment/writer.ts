@@ -58,7 +58,7 @@ export interface SegmentColumn {
   readonly type: DataType;
 }
 
-/** What is known about a segment before its rows. */
+/** The properties of a segment that are known before its rows are written. */
 export interface SegmentOutline {
   readonly segmentId: number;
   readonly tableId: number;
@@ -95,7 +95,7 @@ export interface SegmentSummary {
   readonly history?: HistoryBounds;
 }
 
-/** What is known about a segment once it has been written. */
+/** The properties of a segment that are known once it has been written. */
 export interface SegmentEnd extends SegmentSummary {
   /** A header to replace the first one with, if the file has turned out to need a newer format. */
   readonly header?: Uint8Array;

@@ -193,8 +193,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Checks a segment's storage. Returns why the storage is not in use; undefined if it is, or if
-   * the segment is in the data directory.
+   * Checks a segment's storage. Returns the reason why the storage is not in use; undefined if it
+   * is in use, or if the segment is in the data directory.
    */
   #noteIfGone({ home }: SegmentEntry): string | undefined {
     return home === undefined ? undefined : this.#options.storages.noteIfGone(home);

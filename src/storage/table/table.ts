@@ -77,11 +77,14 @@ export class StoredTable {
   progress: TableProgress;
   isDropped = false;
   /**
-   * Why the table may not be read or written, namely because the storage of some of its segments
-   * is unavailable; undefined if the table is available.
+   * The error for reads and writes of the table while the storage of some of its segments is
+   * unavailable; undefined if the table is available.
    */
   fault: DatabaseError | undefined;
-  /** Why the table's storage did not accept the rows of the last flush; undefined if it did. */
+  /**
+   * The error with which the table's storage refused the rows of the last flush; undefined if it
+   * accepted them.
+   */
   storageFailure: DatabaseError | DiskError | undefined;
   /**
    * The seq up to which replaced versions are discarded early because history takes up too much
