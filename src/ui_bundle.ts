@@ -6,7 +6,7 @@
  * `scripts/build_ui.ts`. Needs the development packages of `ui`.
  */
 
-/** The whole page, in the form in which a build writes it to its file. */
+/** The whole page, in the form that a build writes to its file. */
 export interface UiPack {
   /**
    * The document. It has {@linkcode NONCE_MARK} in place of the nonce of each response, and

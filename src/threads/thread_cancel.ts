@@ -4,7 +4,7 @@
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 
-/** How often the caller is asked whether it has cancelled the work. */
+/** The interval between two checks of whether the caller has cancelled the work. */
 const LOOK_MS = 50;
 
 /** A number in shared memory that becomes non-zero once the work is cancelled. */

@@ -85,11 +85,14 @@ export interface TopicLog {
    * Reads counted messages at the given offsets, which must ascend. Throws the errors of `read`.
    */
   readOffsets(partition: number, offsets: readonly number[]): Promise<readonly TopicMessage[]>;
-  /** Returns when a counted message was committed; undefined if the message has been discarded. */
+  /**
+   * Returns the time at which a counted message was committed; undefined if the message has been
+   * discarded.
+   */
   committedMs(partition: number, offset: number): number | undefined;
   /**
-   * The number of events so far. An event is what `onNews` calls back for. It is counted in the
-   * tick in which it occurs.
+   * The number of events so far for which `onNews` calls back. An event is counted in the tick in
+   * which it occurs.
    */
   readonly newsCount: number;
   /**
@@ -191,7 +194,7 @@ export interface WebhookFigures extends Readonly<Record<WebhookState["status"], 
   readonly failed: number;
 }
 
-/** What consumers of topics can do. */
+/** The operations available to consumers of topics. */
 export interface TopicConsumers extends TopicAccess {
   /**
    * Returns the id of a topic.

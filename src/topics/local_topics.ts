@@ -19,7 +19,7 @@ import { removeStored, storedTopicIds } from "./offset_index.ts";
 import { agedFloor, isFloorDue, sizeFloor } from "./retention.ts";
 import { LocalTopicLog, type TopicDeps } from "./topic_log.ts";
 
-/** How often topics are checked for expired messages. */
+/** The interval at which topics are checked for expired messages. */
 const LOOK_MS = 10_000;
 
 /** After this time, the changes for a topic are counted even if it has no readers. */

@@ -37,7 +37,7 @@ export interface ReaderDeps {
   readonly log: Pick<SeldomLog, "error">;
 }
 
-/** Which messages of a page to read, as indexes. */
+/** Selects the messages of a page to read, by index. */
 export interface PagePlace {
   readonly partition: number;
   readonly firstOffset: number;

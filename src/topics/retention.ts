@@ -34,8 +34,8 @@ export function isFloorDue(
 }
 
 /**
- * Returns the seq up to which pages must go for the topic to fit its size limit; 0 if all pages
- * fit.
+ * Returns the seq up to which pages must be discarded for the topic to stay within its size limit;
+ * 0 if it already does.
  */
 export function sizeFloor({ retentionBytes }: TopicEntry, index: OffsetIndex): number {
   let bytes = 0;

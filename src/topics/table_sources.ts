@@ -26,7 +26,7 @@ export interface CountedMessage {
   partition: number;
 }
 
-/** What compiling the conditions of sources needs. */
+/** The dependencies for compiling the conditions of sources. */
 export interface SourceDeps {
   readonly catalog: Pick<Catalog, "tableById">;
   readonly sql: Pick<SqlEngine, "planLive">;

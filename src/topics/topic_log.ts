@@ -72,7 +72,7 @@ export class LocalTopicLog implements TopicLog {
   readonly #holds = new Set<Promise<void>>();
   readonly #listeners = new Set<() => void>();
   #isNewsDue = false;
-  /** Why the topic can no longer be read; undefined while it can. */
+  /** The reason why the topic can no longer be read; undefined while it is open. */
   #closedBy: "drop" | "stop" | undefined;
   /** Faults that concern whole source tables; `#rowFault` concerns a single row. */
   #tableFaults: readonly string[] = [];

@@ -67,8 +67,8 @@ const BOUNDS = /^\s*((?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\]\s*)+)=\s*/;
 const BOUND = /\[\s*([+-]?\d+)\s*(?::\s*([+-]?\d+)\s*)?\]/g;
 
 /**
- * For each separator, matches an element together with what ends it. Each space can match only one
- * part of the pattern, so matching never backtracks.
+ * For each separator, matches an element together with the character that ends it. Each space can
+ * match only one part of the pattern, so matching never backtracks.
  */
 const ELEMENTS: Readonly<Record<ArraySeparator, RegExp>> = {
   ",": /\s*(?:"((?:[^"\\]|\\[\s\S])*)"\s*|((?:[^\s{}",\\]|\\[\s\S])(?:[^{}",\\]|\\[\s\S])*))(?=[,}])/y,

@@ -30,7 +30,7 @@ const RANK: Readonly<Record<string, number>> = {
   double: 5,
 };
 
-/** How many decimal digits every value of a binary floating-point type preserves. */
+/** The number of decimal digits that every value of a binary floating-point type preserves. */
 const FLOAT_DIGITS = 6;
 const DOUBLE_DIGITS = 15;
 

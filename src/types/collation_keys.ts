@@ -36,7 +36,7 @@ const ROOT_LANGUAGES: ReadonlySet<string> = new Set([
   "zu",
 ]);
 
-/** Returns why a collation with these rules has no keys; undefined if it has them. */
+/** Returns the reason why a collation with these rules has no keys; undefined if it has keys. */
 export function reasonAgainstKeys({ ignoresPunctuation, locale }: IcuRules): string | undefined {
   const { baseName, collation, language, numeric, region } = new Intl.Locale(locale);
   if (numeric === true) return "it compares digits as numbers";

@@ -281,7 +281,7 @@ class DateTimeReader {
   #zone: TimeZone | undefined;
   #half: string | undefined;
   #isBeforeChrist = false;
-  /** What a preceding `J` or `T` says about the next part. */
+  /** The kind of the next part, if a preceding `J` or `T` determines it. */
   #next: "julian" | "time" | undefined;
 
   constructor(text: string, now: Now) {

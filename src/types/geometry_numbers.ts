@@ -121,8 +121,8 @@ function hasNan({ x, y }: PlanePoint): boolean {
 }
 
 /**
- * Whether two points are the same. With a NaN, they are so only if their coordinates are
- * identical.
+ * Whether two points are the same. If a coordinate is NaN, the points are the same only if all of
+ * their coordinates are identical.
  */
 export function areSamePoint(one: PlanePoint, other: PlanePoint): boolean {
   if (hasNan(one) || hasNan(other)) return areSame(one.x, other.x) && areSame(one.y, other.y);

@@ -194,7 +194,9 @@ class ShapeTextReader {
     return doubleFromText(found[0], "double precision");
   }
 
-  /** If `character` is next, consumes it and the whitespace after it. Returns whether it was. */
+  /**
+   * If `character` is next, consumes it and the whitespace after it. Returns whether it did so.
+   */
   accept(character: string): boolean {
     if (this.#text[this.#at] !== character) return false;
     this.#at += 1;

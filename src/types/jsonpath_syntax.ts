@@ -3,7 +3,7 @@
  * `next`. Each part is applied to the items that the part before it yields.
  */
 
-/** What all parts have in common. */
+/** The fields that all parts have in common. */
 interface LinkedPart {
   readonly next?: PathPart;
 }

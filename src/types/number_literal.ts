@@ -7,7 +7,8 @@ import { numericFromText, numericOf } from "./numeric.ts";
 import { wholeFromBigint } from "./value.ts";
 
 /**
- * Matches integers with no more digits than a double represents exactly. Most literals are such.
+ * Matches integers with no more digits than a double represents exactly. Most literals have this
+ * form.
  */
 const SHORT_DIGITS = /^-?\d{1,15}$/;
 

@@ -82,7 +82,7 @@ export function numericOfSpecial(value: number): string {
   return value > 0 ? INFINITY : MINUS_INFINITY;
 }
 
-/** Returns how many decimal places a finite value is displayed with. */
+/** Returns the number of decimal places with which a finite value is displayed. */
 export function numericScale(value: string): number {
   const [kind] = value;
   return kind === ZERO ? scaleAfter(value, 1, 0) : partsOf(value).scale;
@@ -183,7 +183,7 @@ export function bigDecimalOf(value: string): BigDecimal {
   return { unscaled: isNegative ? -size : size, scale };
 }
 
-/** How many digits a double represents exactly. */
+/** The number of decimal digits that a double represents exactly. */
 const SHORT_DIGITS = 15;
 
 /**
@@ -221,7 +221,7 @@ export class ShortNumericReader {
   /** The value last read, as `unscaled` / 10^`scale`, without trailing decimal zeros. */
   unscaled = 0;
   scale = 0;
-  /** How many decimal places that value is displayed with. */
+  /** The number of decimal places with which that value is displayed. */
   shown = 0;
 
   /**

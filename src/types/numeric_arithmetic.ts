@@ -140,8 +140,9 @@ const EXACT_FACTOR: number = 10 ** EXACT_SHIFT;
 /**
  * Returns a function that divides numbers with two given scales. The divisor must not be 0.
  *
- * A quotient has at least 16 significant digits, for which a double has no room. One that ends
- * after a few digits more than its operands, such as that of a division by 2, needs no bigint.
+ * A quotient has at least 16 significant digits, which a double cannot represent exactly. A
+ * quotient that ends after a few more digits than its operands have, such as that of a division by
+ * 2, needs no bigint.
  */
 export function quotientAtScales(
   leftScale: number,

@@ -98,8 +98,9 @@ function multiplied(values: Float64Array, factor: number, into: Float64Array): n
 }
 
 /**
- * Returns how many decimal places each quotient is displayed with. The number does not grow with
- * the magnitude of the dividend, so it is computed only for the magnitudes at which it may change.
+ * Returns the number of decimal places with which each quotient is displayed. The number does not
+ * grow with the magnitude of the dividend, so it is computed only for the magnitudes at which it
+ * may change.
  *
  * @returns undefined if a quotient is displayed with fewer than `needed` decimal places.
  */

@@ -295,7 +295,7 @@ function booleanFromText(text: string): boolean {
   return BOOLEAN_WORDS.get(text.trim().toLowerCase()) ?? refuse({ kind: "boolean" }, text);
 }
 
-/** Why a NUMERIC with a declared precision cannot be NaN. */
+/** Explains in error messages why a NUMERIC with a declared precision cannot be NaN. */
 const NO_SPECIALS = "a NUMERIC of up to 38 digits has no NaN and no infinity";
 const SPECIALS_HINT = "use NUMERIC without a size, which can represent NaN and infinities";
 

@@ -27,7 +27,7 @@ export type TsQuery =
   | { readonly kind: "or"; readonly left: TsQuery; readonly right: TsQuery }
   | {
       readonly kind: "phrase";
-      /** How many positions the right operand comes after the left one. */
+      /** The number of positions by which the right operand follows the left one. */
       readonly distance: number;
       readonly left: TsQuery;
       readonly right: TsQuery;
@@ -187,7 +187,7 @@ class TsQueryParser {
 /** What remains of a query once ignored words have been removed. */
 interface Cleaned {
   readonly query: TsQuery | undefined;
-  /** How much distance the removed words leave before and after the rest. */
+  /** The distances that the removed words leave before and after the rest. */
   readonly before: number;
   readonly behind: number;
 }

@@ -133,7 +133,7 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   unknown: "unknown",
 };
 
-/** Returns how values of a type are compared. */
+/** Returns the kind of order by which values of a type are compared. */
 export function typeOrder(
   type: Exclude<DataType, { readonly kind: "array" | "row" }>,
 ): Exclude<TypeOrder, "array" | "row">;

@@ -91,7 +91,7 @@ export interface AnyVector {
 export interface ShortNumerics {
   readonly unscaled: Float64Array;
   readonly scale: number;
-  /** How many decimal places each value is displayed with. */
+  /** The number of decimal places with which each value is displayed. */
   readonly shown: Uint16Array;
   readonly nulls: Uint8Array | undefined;
 }
@@ -129,15 +129,15 @@ export interface Batch {
  */
 export type RowNumbers = Uint32Array;
 
-/** Which rows of a batch are kept: the first `count` entries of `rows`, which ascend. */
+/** The rows of a batch that are kept: the first `count` entries of `rows`, which ascend. */
 export interface Selection {
   readonly rows: RowNumbers;
   readonly count: number;
 }
 
 /**
- * Returns how the values of a type are represented in memory, provided that none is NULL and all
- * are small enough.
+ * Returns the in-memory representation of a type's values, provided that none is NULL and all are
+ * small enough.
  */
 export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
   switch (type.kind) {

@@ -20,7 +20,7 @@ import type { GroupConsumer, KilledStream } from "./group_consumers.ts";
 /** The maximum number of messages per fetch. It lets the stream serve all of its partitions. */
 const FETCH_MESSAGES_MAX = 1000;
 
-/** What all streams share. */
+/** The parts that all streams share. */
 export interface StreamParts {
   readonly clock: Clock;
   readonly onBug: OnBug;

@@ -203,8 +203,8 @@ export class GroupWindow {
   }
 
   /**
-   * Claims a waiting message for a consumer. Returns how often it has been delivered, including
-   * this time.
+   * Claims a waiting message for a consumer. Returns the number of its deliveries, including this
+   * one.
    */
   claim(
     offset: number,
@@ -242,7 +242,7 @@ export class GroupWindow {
     this.#deliveries[slot] = Math.max(0, (this.#deliveries[slot] ?? 0) - 1);
   }
 
-  /** Releases all messages of a consumer that is ending. Returns how many there were. */
+  /** Releases all messages of a consumer that is ending. Returns the number of these messages. */
   releaseAllOf(consumer: number): number {
     let count = 0;
     if (this.#claimCount === 0) return count;

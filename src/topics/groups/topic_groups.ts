@@ -53,7 +53,10 @@ import {
 } from "./group_row.ts";
 import { type PollParts, TopicPoll } from "./topic_poll.ts";
 
-/** How often idle consumers are removed, idle groups are closed, and lags are determined. */
+/**
+ * The interval at which idle consumers are removed, idle groups are closed, and lags are
+ * determined.
+ */
 const LOOK_MS = 10_000;
 
 /** The maximum number of idle groups stored or closed in one tick. */

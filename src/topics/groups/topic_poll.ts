@@ -14,7 +14,7 @@ import type { TopicConsumeRequest, TopicMessages } from "../../sql/mod.ts";
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer } from "./group_consumers.ts";
 
-/** What all requests share. */
+/** The parts that all requests share. */
 export interface PollParts {
   readonly clock: Clock;
   /** The waiting requests, ordered by deadline. */

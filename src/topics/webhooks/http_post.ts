@@ -31,7 +31,7 @@ export type PostAnswer =
   | { readonly isDelivered: true }
   | {
       readonly isDelivered: false;
-      /** Why the delivery failed, as a sentence without a full stop. */
+      /** The reason for the failure, as a sentence without a full stop. */
       readonly reason: string;
       /**
        * How long the receiver has asked the sender to wait before the next attempt, in

@@ -32,7 +32,7 @@ const DELAY_MS_MAX = 600_000;
 /** The longest delay that a receiver may request. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** How long a failed request may withhold its credit at most. */
+/** The maximum time for which a failed request may withhold its credit. */
 const HOLD_MS_MAX = 30_000;
 
 export interface WebhookDeps extends TopicLimits {

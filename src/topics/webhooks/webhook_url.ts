@@ -32,8 +32,8 @@ export function webhookUrl(text: string, hosts: OutboundHosts, position?: number
 }
 
 /**
- * Returns why a URL cannot be used; undefined if it can. The reason never repeats the URL, because
- * it may contain a secret.
+ * Returns the reason why a URL cannot be used; undefined if it can be used. The reason never
+ * repeats the URL, because the URL may contain a secret.
  */
 function faultOf(text: string, url: URL | null): string | undefined {
   if (text.length > URL_LENGTH_MAX) return `it has more than ${URL_LENGTH_MAX} characters`;
