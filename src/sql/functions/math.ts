@@ -234,8 +234,8 @@ function onNumerics(
 }
 
 /**
- * Whether both arguments are exact numbers and at least one is a NUMERIC, whose values each have
- * their own scale.
+ * Whether both arguments are exact numbers and at least one is a NUMERIC without a fixed scale, so
+ * that each of its values has a scale of its own.
  */
 function areNumerics(types: readonly DataType[]): boolean {
   const areExact = types.every((type) => isInteger(type) || isExactDecimal(type));

@@ -38,8 +38,8 @@ import { type TableChanges, tableChanges } from "./table_changes.ts";
 import { chosen, type TupleFilter, type TupleRows, type TupleSpace } from "./tuple_space.ts";
 
 /**
- * The maximum number of changed versions of one table, and of tuples in a join. Beyond either,
- * evaluating the query again is faster.
+ * The maximum number of changed versions of one table, and of tuples in a join. Beyond either
+ * limit, evaluating the query again is faster.
  */
 const VERSIONS_MAX = 1000;
 const TUPLES_MAX = 20_000;
@@ -116,7 +116,7 @@ interface FoundChanges {
 }
 
 interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
-  /** Undefined if there are too many changes. */
+  /** The changes; undefined if there are too many. */
   readonly changes: readonly TableChanges[] | undefined;
   /** The seq of the last commit that contributed changes. */
   readonly lastSeq: number;
@@ -143,7 +143,7 @@ export interface JoinChangesOptions {
   readonly newContexts: () => StepContexts;
 }
 
-/** A source, and how its rows are found. */
+/** A source, and the access path by which its rows are found. */
 interface AccessPlace {
   readonly source: number;
   readonly access: SourceKey["access"];

@@ -294,8 +294,8 @@ export class JoinRoutes {
   }
 
   /**
-   * Returns how to find the rows of a group among the core sources; undefined if only a scan finds
-   * them.
+   * Returns the access by which the rows of a group can be found among the core sources; undefined
+   * if only a scan finds them.
    *
    * @param options.mayKeep Whether to use an in-memory index if no key or index of the store
    *   serves.

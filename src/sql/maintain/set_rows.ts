@@ -1,6 +1,6 @@
 /**
- * Counts the rows of UNION, INTERSECT and EXCEPT. How often a set operation returns a row depends
- * only on how often each of its blocks returns it:
+ * Counts the rows of UNION, INTERSECT and EXCEPT. The number of times that a set operation returns
+ * a row depends only on the number of times that each of its blocks returns it:
  *
  * | operation | with ALL | without |
  * |---|---|---|
@@ -30,7 +30,7 @@ export interface SetNode {
 
 interface Counted {
   readonly row: Row;
-  /** How often each block has the row. */
+  /** For each block, how many times it has the row. */
   readonly counts: number[];
 }
 
@@ -96,8 +96,8 @@ export class SetRows {
   }
 
   /**
-   * Updates the count of a row in its block. Returns how often the set operation returned the row
-   * before.
+   * Updates the count of a row in its block. Returns how many times the set operation returned the
+   * row before.
    */
   #count(given: Row, weight: number): { readonly counted: Counted; readonly old: number } {
     const row = given.slice(0, -1);
@@ -117,7 +117,8 @@ export class SetRows {
 }
 
 /**
- * Returns how often a set operation returns a row. @param counts How often each block has the row.
+ * Returns how many times a set operation returns a row. @param counts For each block, how many
+ * times it has the row.
  */
 function timesIn(tree: SetTree, counts: readonly number[]): number {
   if (typeof tree === "number") return counts[tree] ?? 0;

@@ -13,7 +13,7 @@ const FALSE = "FALSE";
 /** A partition of a table or of another partition, with its own partitions. */
 export interface PartitionNode {
   readonly bound: StoredBounds;
-  /** How the partition is divided further; absent if it is not. */
+  /** The partitions into which the partition is itself divided; absent if it is not divided. */
   readonly within?: PartitionTree | undefined;
 }
 

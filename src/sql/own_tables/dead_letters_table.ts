@@ -1,7 +1,7 @@
 /**
- * Defines the table of dead letters: messages that were delivered to a group as often as the topic
- * allows, but were never acknowledged. It is not in the catalog; the topics layer writes and reads
- * it.
+ * Defines the table of dead letters: messages that were delivered to a group as many times as the
+ * topic allows, but were never acknowledged. It is not in the catalog; the topics layer writes and
+ * reads it.
  *
  * Each row is one message. Inserting the row is itself a message of the dead-letter topic. A row
  * has the same owner as its message.

@@ -250,7 +250,7 @@ function parseParenthesisedSource(cursor: Cursor): From[] {
   return finishJoin(cursor, start, content);
 }
 
-// Parses what follows a parenthesised join. With an alias, the join becomes a single item.
+// Parses the part after a parenthesised join. With an alias, the join becomes a single item.
 function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   const alias = parseAlias(cursor)?.name;
   if (alias === undefined) return from;
@@ -259,7 +259,7 @@ function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   return [{ type: "from group", from, alias, columnNames, join: undefined, _location }];
 }
 
-// Parses what is inside the parentheses: a query, or the items of a join.
+// Parses the contents of the parentheses: a query, or the items of a join.
 function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   const outer = cursor.enter();
   cursor.expect("(");

@@ -1,4 +1,4 @@
-/** Parses statements that dumps contain about owners and extensions. */
+/** Parses the ownership and extension statements in dumps. */
 import type { AlterOwnerStatement, CreateExtensionStatement, UserName } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNameOrString, parseUserName } from "./options.ts";

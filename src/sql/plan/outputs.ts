@@ -7,7 +7,7 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan, and how many of its leading columns are outputs of the query. */
+/** A plan, and the number of its leading columns that are outputs of the query. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;

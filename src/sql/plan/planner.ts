@@ -166,7 +166,7 @@ function without(
   return [...left];
 }
 
-/** Replaces relations whose rows are not needed by empty ones, which are not read. */
+/** Replaces relations whose rows are not needed with empty relations, which are never read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,

@@ -117,7 +117,7 @@ export interface StatementResult {
 export interface SqlResponse {
   /** The entries of the completed statements, in order. */
   readonly results: readonly StatementResult[];
-  /** Why the request stopped. Its `statementIndex` is set. */
+  /** The error at which the request stopped. Its `statementIndex` is set. */
   readonly error?: DatabaseError;
   /**
    * The rest of a response that does not fit in memory; present only for a request with a reader.
@@ -431,8 +431,8 @@ export interface ResultRows {
   /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
   readonly rows: readonly (readonly WireCell[])[];
   /**
-   * Until when the rows stay the same if there is no commit, in Unix milliseconds. Undefined if
-   * the query does not read the time.
+   * The time until which the rows stay the same if there is no commit, in Unix milliseconds.
+   * Undefined if the query does not read the time.
    */
   readonly untilMs: number | undefined;
 }

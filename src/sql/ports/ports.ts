@@ -1,6 +1,7 @@
 /**
- * Declares interfaces to things that higher layers own and SQL can list or stop: subscriptions,
- * connections, backups, metrics and settings. `database.ts` injects the implementations.
+ * Declares the interfaces through which SQL lists or stops objects that higher layers own:
+ * subscriptions, connections, backups, metrics and settings. `database.ts` injects the
+ * implementations.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Job, JobStatus, TableWrite } from "../../storage/mod.ts";
@@ -74,7 +75,7 @@ export interface ResultMatch {
   /** The duration of the last evaluation in milliseconds; undefined before the first one. */
   readonly costMs: number | undefined;
   readonly evaluations: number;
-  /** How often the result has been updated from changes, without an evaluation. */
+  /** How many times the result has been updated from changes, without an evaluation. */
   readonly followed: number;
 }
 
@@ -133,7 +134,7 @@ export interface ExportAccess {
   list(principal: Principal): readonly ExportState[];
   /** Removes the archives of a deleted user. @throws {DiskError} */
   removeOwner(owner: number): Promise<void>;
-  /** Removes expired archives, and returns how many. @throws {DiskError} */
+  /** Removes expired archives, and returns their number. @throws {DiskError} */
   removeExpired(): Promise<number>;
 }
 
@@ -191,8 +192,8 @@ export interface TopicMessage {
   readonly owner: number;
   readonly op: "Insert" | "Update" | "Delete";
   /**
-   * How often the message has been delivered to its group, including this time; 1 for a consumer
-   * without a group.
+   * How many times the message has been delivered to its group, including this delivery; 1 for a
+   * consumer without a group.
    */
   readonly deliveries: number;
 }
@@ -305,7 +306,7 @@ export interface TopicConsumerRow {
   /** The age of the oldest message that the group has not acknowledged. */
   readonly lagMs: number;
   readonly claims: number;
-  /** How often messages have been redelivered to the group since startup. */
+  /** How many times messages have been redelivered to the group since startup. */
   readonly redeliveries: number;
   readonly lastSeenAtMs: number;
 }
@@ -349,10 +350,7 @@ export interface TopicAccess {
   holdOffsets(tableId: number): Promise<() => void>;
 }
 
-/**
- * How the deliveries of a webhook are going, for `system.webhooks`. Counts begin at server
- * startup.
- */
+/** The state of a webhook's deliveries, for `system.webhooks`. Counts begin at server startup. */
 export interface WebhookState {
   readonly webhookId: number;
   /** "refused" means that the configuration does not permit the URL. */
@@ -362,7 +360,7 @@ export interface WebhookState {
   readonly failedCount: number;
   readonly lastDeliveredAtMs: number | undefined;
   readonly lastFailedAtMs: number | undefined;
-  /** Why the last failed request failed; undefined once a later request has succeeded. */
+  /** The reason for the last failed request; undefined once a later request has succeeded. */
   readonly lastError: string | undefined;
   readonly lagMessages: number;
   /** The age of the oldest message that has not been delivered to the webhook. */

@@ -74,7 +74,7 @@ const WHOLE_LENGTH_MAX = 4096;
  */
 const PLANS_OF_TEXT_MAX = 4;
 
-/** The cache key found when a text was last looked up, and what it depends on. */
+/** The cache key found when a text was last looked up, and the values that the key depends on. */
 interface RememberedKey {
   readonly namespace: string;
   readonly types: readonly DataType[];

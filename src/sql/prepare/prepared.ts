@@ -261,8 +261,8 @@ function partedDml(
 }
 
 /**
- * Returns the members of a prepared change that describe its result, which its RETURNING
- * determines, and those recorded during binding.
+ * Returns two groups of members of a prepared change: those that describe its result, as
+ * determined by RETURNING, and those recorded during binding.
  */
 function answerOf(
   outputs: readonly BoundOutput[] | undefined,

@@ -37,7 +37,7 @@ export function parseFor(parser: BodyParser, label: string | undefined): Stateme
   const { line } = tokens;
   tokens.expect("for");
   const start = tokens.token;
-  // The kind of loop is not apparent from the variable, so what follows IN is read first.
+  // The kind of loop is not apparent from the variable, so the part after IN is read first.
   const toIn = tokens.distanceTo(["in"]);
   if (toIn === undefined || toIn === 0) throw tokens.unexpected("a variable and IN");
   tokens.token += toIn + 1;

@@ -54,8 +54,8 @@ import type { SequenceCall } from "./sequence_questions.ts";
 /** The positions of a job's numbers in shared memory. */
 export const JOB_WORDS = {
   /**
-   * Why the job has to end, as an index in `CANCEL_CAUSES` plus 1; 0 as long as the job may
-   * continue.
+   * The reason why the job has to end, as an index in `CANCEL_CAUSES` plus 1; 0 as long as the job
+   * may continue.
    */
   cancelled: 0,
   /**

@@ -1,6 +1,6 @@
 /**
- * The ledger of a job in its reader. It holds what the event loop tells the job, reports what the
- * job has used, and implements the job's sleeps.
+ * The ledger of a job in its reader. It reads the instructions of the event loop to the job,
+ * reports the resources that the job has used, and implements the job's sleeps.
  */
 import type { Clock } from "../../base/clock.ts";
 import { memoryUsage } from "../../base/memory_usage.ts";
@@ -63,7 +63,9 @@ export class JobLedger implements RequestLedger {
   }
 }
 
-/** Returns what a job has used, and the memory of its reader, at the end of the job. */
+/**
+ * Returns the resources that a job has used, and the memory of its reader, at the end of the job.
+ */
 export function takenBy(
   { rowsRead, sleepMs }: JobLedger,
   { cachedBytes }: Pick<ReplicaStore, "cachedBytes">,

@@ -55,7 +55,7 @@ import { depsIn } from "./relations.ts";
 
 const ENCODER = new TextEncoder();
 
-/** The longest that a reader sleeps before it checks whether its job has been cancelled. */
+/** The longest time that a reader sleeps before it checks whether its job has been cancelled. */
 const LOOK_MS = 20;
 
 /** The settings that a reader receives once, at startup. */
@@ -303,7 +303,7 @@ export class QueryReader {
     this.#workedMs = this.#worked();
   }
 
-  /** Runs the evaluations of a change, as often as they are requested. */
+  /** Runs the evaluations of a change each time they are requested. */
   #evaluate(job: EvaluatingJob): void {
     const { ledger, measured } = job;
     this.#wait((message) => {

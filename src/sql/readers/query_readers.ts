@@ -90,7 +90,7 @@ const DIVIDING: Dividing = {
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 const LONG_MS = 300;
 
-/** How often, in milliseconds, idle readers are told which files they may release. */
+/** The interval, in milliseconds, at which idle readers are told which files they may release. */
 const DROP_MS = 5000;
 
 export class QueryReaders {

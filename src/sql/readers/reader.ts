@@ -55,7 +55,7 @@ export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "row
 /** A statement whose rows a reader will read. */
 export interface ReaderQuery {
   readonly prepared: Prepared;
-  /** Returns what is needed to compile the plan, for a reader that does not have it. */
+  /** Returns the input for compiling the plan, for a reader that does not have the plan. */
   source(): QuerySource;
   readonly slots: readonly Value[];
   readonly principal: Principal;
@@ -97,9 +97,9 @@ export interface ReaderQuery {
 }
 
 /**
- * How a read ended. "read" means that all rows have arrived. Otherwise, none have arrived, and the
- * statement is restarted, in a single reader instead of several or on the event loop. "unstarted"
- * means that the reader's thread could not be started.
+ * The outcome of a read. "read" means that all rows have arrived. Otherwise, none have arrived,
+ * and the statement is restarted, in a single reader instead of several or on the event loop.
+ * "unstarted" means that the reader's thread could not be started.
  */
 export type ReadOutcome = "read" | "refused" | "unstarted";
 

@@ -22,7 +22,7 @@ import {
 } from "./job.ts";
 import type { ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 
-/** How often, in milliseconds, the event loop checks a busy reader. */
+/** The interval, in milliseconds, at which the event loop checks a busy reader. */
 const LOOK_MS = 50;
 
 /**
@@ -205,7 +205,9 @@ export class RunningJob implements ReaderRead {
     this.#reject(error);
   }
 
-  /** Returns why the statement has to end; undefined as long as it may continue. */
+  /**
+   * Returns the error with which the statement has to end; undefined as long as it may continue.
+   */
   reasonToEnd(): Error | undefined {
     try {
       checkDeadline(this.#query.ledger, this.#clock);

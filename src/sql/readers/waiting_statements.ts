@@ -40,7 +40,7 @@ export interface WaitingCounts {
   readonly waitedMs: number;
 }
 
-/** How often, in milliseconds, the queue checks whether memory is available again. */
+/** The interval, in milliseconds, at which the queue checks whether memory is available again. */
 const LOOK_MS = 20;
 
 interface WaitingStatement<Place> extends PlaceRequest {

@@ -33,7 +33,7 @@ interface ColumnSource {
   readonly missing: Value;
 }
 
-/** The columns to read from the store, and how the requested ones are obtained from them. */
+/** The columns to read from the store, and the sources of the requested columns among them. */
 export interface ReadColumns {
   readonly storedIds: readonly number[];
   readonly sources: readonly ColumnSource[];
@@ -49,7 +49,8 @@ export interface DraftedTable {
 }
 
 /**
- * Returns how the columns of a definition are obtained from the columns of an earlier definition.
+ * Returns the columns to read under an earlier definition, and the sources of the requested
+ * columns among them.
  */
 export function readColumns(
   columnIds: readonly number[],

@@ -58,7 +58,10 @@ export class InteractiveTransactions {
     return { held, namespace };
   }
 
-  /** Returns how a transaction ended; undefined if it is open or unknown. */
+  /**
+   * Returns the outcome of a transaction that has ended; undefined if the transaction is open or
+   * unknown.
+   */
   ended(principal: Principal, id: string): TransactionInfo | undefined {
     const ended = this.#transactions.endedOf(principal, id);
     if (ended === undefined) return undefined;

@@ -22,7 +22,7 @@ interface EndedRequest {
 
 type ClosingDeps = Pick<SqlEnvironment, "activity" | "clock" | "limits" | "log">;
 
-/** Releases the resources of a request, however it ended. Returns when it ended. */
+/** Releases the resources of a request, however it ended. Returns the time at which it ended. */
 export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
   const { activity, clock, limits } = deps;
   const atMs = clock.monotonicMs();

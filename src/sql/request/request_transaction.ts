@@ -197,7 +197,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#isFailed;
   }
 
-  /** How the held transaction ended; undefined while it is open. */
+  /** The outcome of the held transaction; undefined while it is open. */
   get outcome(): TransactionOutcome | undefined {
     return this.#outcome;
   }

@@ -8,7 +8,7 @@
  */
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** Why a value cannot be set, and what to do instead. */
+/** The reason why a value cannot be set, and advice on what to do instead. */
 export interface Refusal {
   readonly why: string;
   readonly hint?: string;
@@ -19,7 +19,7 @@ export interface SettingKind {
   readonly description: string;
   /** Returns the value that applies unless SET changes it. */
   defaultOf(limits: SqlLimits): string;
-  /** Returns the value in the form in which it is stored, or why it is refused. */
+  /** Returns the value in its stored form, or the reason for refusing it. */
   read(text: string, limits: SqlLimits): string | Refusal;
 }
 

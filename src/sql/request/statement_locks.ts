@@ -36,8 +36,8 @@ import type { RequestSettings } from "./request_settings.ts";
 const CALLS_MAX = 100_000;
 
 /**
- * The longest that a statement may wait for locks, whatever the timeout of its request, because
- * its snapshot is kept while it waits.
+ * The longest time that a statement may wait for locks, whatever the timeout of its request,
+ * because its snapshot is kept while it waits.
  */
 const WAIT_MS_MAX = HOUR_MS;
 

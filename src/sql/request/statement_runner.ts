@@ -131,7 +131,7 @@ export class StatementRunner {
     return this.#change({ prepared, options, uploads: Uploads.none });
   }
 
-  /** Runs a query. @param sleeps What is left of an earlier attempt that slept. */
+  /** Runs a query. @param sleeps The sleeps of an earlier attempt. */
   #query(
     prepared: PreparedQuery,
     options: RunOptions,

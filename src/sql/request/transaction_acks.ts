@@ -12,7 +12,7 @@ import type { TableWrite } from "../../storage/mod.ts";
 import type { AckStatement } from "../parse/ast/ast.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../ports/ports.ts";
 
-/** Acknowledgements in the form in which a commit writes them. */
+/** Acknowledgements in the form that a commit writes. */
 export interface CommittedAcks {
   readonly writes: readonly TableWrite[];
   /** To be called in the tick in which the acknowledgements are committed. */

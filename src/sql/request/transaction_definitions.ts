@@ -365,8 +365,8 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Returns a table in the form in which it is published. New indexes on tables with rows are
-   * built afterwards.
+   * Returns the form in which a table is published. New indexes on tables with rows are built
+   * afterwards.
    */
   #published(table: TableEntry): TableEntry {
     const { catalog, store } = this.#base;

@@ -155,7 +155,10 @@ export class UnitRunner {
     });
   }
 
-  /** Whether a statement with a query reads its rows, instead of explaining or refusing it. */
+  /**
+   * Whether a statement that contains a query reads the query's rows, rather than only explaining
+   * or refusing it.
+   */
   #reads(node: Statement): boolean {
     if (node.type === "explain") return node.analyze;
     if (node.type !== "declare cursor") return true;

@@ -1,6 +1,6 @@
 /**
  * Checks whether a caller has the rights that a bound statement needs, and creates the error if
- * not.
+ * one is missing.
  *
  * If the caller may not read a table, the table does not exist for that caller: names do not
  * resolve to it (`table_names.ts`), and the caller cannot use another caller's cached plan that

@@ -385,7 +385,7 @@ export function isTransactional(node: DefiningStatement): boolean {
 const OUTSIDE_TRANSACTIONS: ReadonlySet<DefiningStatement["type"]> = new Set<
   DefiningStatement["type"]
 >([
-  // The columns of all tables share the labels and name of a type.
+  // All columns of a type share its name and labels, in every table.
   "alter type",
   // A storage is a directory, and topics and webhooks keep positions and deliveries of their own.
   "create storage",

@@ -33,7 +33,7 @@ export interface SortedRunsOptions {
   readonly makeFile: () => SpillFile;
   /** The approximate size of one block in bytes. */
   readonly blockBytes: number;
-  /** How many runs are merged at the same time, 2 or more. */
+  /** The number of runs that are merged at the same time, at least 2. */
   readonly fanIn: number;
 }
 

@@ -279,8 +279,8 @@ function describeColumn(column: ColumnEntry, ordinal: number, table: TableEntry)
 }
 
 /**
- * Returns how a column gets its value if none is given: the expression of its DEFAULT, or how it
- * is generated.
+ * Returns the default of a column as it is shown to users: the expression of its DEFAULT clause,
+ * or the way in which its values are generated.
  */
 export function shownDefault({
   defaultSql,

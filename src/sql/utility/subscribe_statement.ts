@@ -224,7 +224,8 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     }
     const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
     const isKnown = OPTION_FORMS.get(name)?.test(String(given)) === true;
-    // A larger number would be rounded when sent, and would not be a valid position.
+    // A number that is not a safe integer would be rounded when sent, and would not be a valid
+    // position.
     const isExact = Number.isSafeInteger(Number(given));
     if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError(

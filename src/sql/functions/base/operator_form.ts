@@ -1,6 +1,5 @@
 /**
- * Helper functions with which operators are defined: they create operator forms and arithmetic
- * errors.
+ * Helper functions for defining operators: they create operator forms and arithmetic errors.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
