@@ -1,6 +1,6 @@
 /**
  * Tests the effects of configuration on HTTP (CORS, sizes, rates, probes and the UI), and how a
- * server behaves that fails or stops.
+ * server behaves when it fails or stops.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

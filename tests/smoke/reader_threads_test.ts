@@ -54,7 +54,7 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-/** The row of system.queries for the only other query, besides the one that reads the view. */
+/** The row in system.queries of the only query other than the one that reads the view. */
 interface Listed {
   readonly queryId: string;
   readonly rowsRead: number;

@@ -23,7 +23,7 @@ const TABLES = {
   slow: "ACCESS_LEVEL = 'RESTRICTED'",
 } as const;
 
-/** In seconds, longer than any test takes. */
+/** Longer than any test takes, in seconds. */
 const LONG_SECONDS = 3600;
 
 const MEMBERS =

@@ -38,7 +38,7 @@ function faultOf(disk: SimulatedDisk, listed: ListedStorage): string | undefined
   return fault;
 }
 
-/** Returns why a storage is not created. */
+/** Returns the reason why a storage is not created. */
 async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
   return await creation.then(() => "it is created", String);
 }

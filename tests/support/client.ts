@@ -5,7 +5,7 @@ import { Packr, Unpackr } from "msgpackr";
 import { defined } from "../../src/base/assert.ts";
 import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 
-/** The longest that a test waits for a message. */
+/** The longest time that a test waits for a message. */
 const WAIT_MS_MAX = 20_000;
 
 /** A data frame as it arrived. */

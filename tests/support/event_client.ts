@@ -5,7 +5,7 @@
 import { defined } from "../../src/base/assert.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 
-/** The longest that a test waits for an event. */
+/** The longest time that a test waits for an event. */
 const WAIT_MS_MAX = 20_000;
 
 export interface StreamEvent {
@@ -67,7 +67,7 @@ export class EventClient {
     throw new Error(`Expected ${name}, got ${JSON.stringify(next)}`);
   }
 
-  /** Waits for a comment, which must be what comes next. */
+  /** Waits for a comment, which must come next. */
   async expectComment(): Promise<void> {
     const lines = await this.#nextLines();
     if (lines?.length === 1 && lines[0]?.startsWith(":") === true) return;

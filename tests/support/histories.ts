@@ -1,9 +1,9 @@
-/** Determines what becomes of each row in a merge, for tests of merges. */
+/** Determines the fate of each row in a merge, for tests of merges. */
 import { History, type HistoryLimits } from "../../src/storage/table/history.ts";
 
 export { type Fate, type HistoryLimits, NOT_CURRENT } from "../../src/storage/table/history.ts";
 
-/** Returns what a merge decides about segments with these row counts. */
+/** Returns the decisions of a merge about segments with these row counts. */
 export function historyOf(limits: HistoryLimits, rowCounts: readonly number[]): History {
   return new History(limits, rowCounts);
 }

@@ -1,6 +1,6 @@
 /**
- * Provides what tests of the live layer share: a table of chat messages, a planner that knows a
- * few fixed queries, and a socket that records the messages sent to it.
+ * Provides the parts that tests of the live layer share: a table of chat messages, a planner that
+ * knows a few fixed queries, and a socket that records the messages sent to it.
  */
 
 import type { Principal } from "../../src/auth/mod.ts";

@@ -8,7 +8,7 @@ import { parseStatements } from "../../src/sql/parse/parser.ts";
 
 export interface CountedStatement {
   readonly statement: Statement;
-  /** How often nodes of the statement's literal lists have been accessed. */
+  /** How many times nodes of the statement's literal lists have been accessed. */
   readonly asked: { count: number };
 }
 

@@ -11,8 +11,8 @@ export interface PromptedSearchOptions {
   readonly plan: LivePlan;
   readonly takesAll: boolean;
   /**
-   * Returns how many rows the next piece has, at least 1, or "refused" if the event loop has to
-   * read the rows itself.
+   * Returns the number of rows in the next piece, at least 1, or "refused" if the event loop has
+   * to read the rows itself.
    */
   readonly nextPiece: () => number | "refused";
   /** Holds back a piece until `arrive` is called. Called once per "waiting". */

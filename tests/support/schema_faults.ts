@@ -1,13 +1,14 @@
 /**
- * Validates a value against a JSON Schema, supporting only what the schemas of `/v1/openapi.json`
- * use.
+ * Validates a value against a JSON Schema, supporting only the keywords that the schemas of
+ * `/v1/openapi.json` use.
  */
 import type { Schema } from "../../src/server/http/operation.ts";
 
 export type { Schema } from "../../src/server/http/operation.ts";
 
 /**
- * Lists where a value differs from its schema. A field that is not declared is also a difference.
+ * Lists the places where a value differs from its schema. A field that is not declared is also a
+ * difference.
  *
  * @param schemas The named schemas.
  */

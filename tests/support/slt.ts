@@ -115,7 +115,7 @@ interface Rows {
   readonly expected: readonly string[];
 }
 
-/** What one result is expected to be. */
+/** The expected form of one result. */
 type Check =
   | { readonly kind: "rows"; readonly rows: Rows }
   | { readonly kind: "count"; readonly count: number }
@@ -293,7 +293,7 @@ function isSort(word: string): word is Sort {
   return word === "nosort" || word === "rowsort" || word === "valuesort";
 }
 
-/** Returns how a result differs from the expected one; undefined if it does not. */
+/** Returns the difference between a result and the expected one; undefined if there is none. */
 function faultOf(
   record: SltRecord,
   answer: SltAnswer,
@@ -372,7 +372,7 @@ function rowsFault(
     : `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`;
 }
 
-/** Returns the values of a result in the form that cases list them in. */
+/** Returns the values of a result in the form used in case files. */
 export function sltValues(
   rows: readonly (readonly unknown[])[],
   types: string,

@@ -22,7 +22,7 @@ export function shareOf<T>(cases: readonly T[], { oneOf }: { oneOf: number }): r
 }
 
 /**
- * Why a normal run skips a test, for `testUnless`: it takes seconds of processor time, and other
- * tests cover most of the same. Undefined in a thorough run.
+ * The reason why a normal run skips a test, for `testUnless`: the test takes seconds of processor
+ * time, and other tests cover most of the same. Undefined in a thorough run.
  */
 export const onlyThorough: string | undefined = isThorough ? undefined : LEFT_TO_THOROUGH;

@@ -28,7 +28,7 @@ test("marks in any order have the normal forms of the runtime", () => {
   }
 });
 
-/** The time for each mark must not grow with their number. */
+/** The time per mark must not grow with the number of marks. */
 const MARKS = amountOf({ usual: 30_000, thorough: 100_000 });
 
 test("many thousands of marks on one letter are normalized and compared", async () => {

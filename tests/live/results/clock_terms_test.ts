@@ -169,7 +169,7 @@ describe("rows change as time passes", () => {
   }
 });
 
-/** Returns a follower's rows, sorted, with only the cells that the SELECT returns, too. */
+/** Returns a follower's rows, sorted, with only those cells that the SELECT returns as well. */
 function cellsOf(follower: ResultFollower, rows: readonly (readonly unknown[])[]): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.slice(0, rows[0]?.length);

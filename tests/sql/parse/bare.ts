@@ -3,7 +3,7 @@
  * one of the trees has been printed, secrets.
  */
 
-/** Stands in a printed statement in place of a secret. */
+/** Replaces a secret in a printed statement. */
 const MASK = "***";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

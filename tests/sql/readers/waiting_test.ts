@@ -235,7 +235,7 @@ test("statements wait for a reader that starts slowly, even after another one wa
   clock.advance(200);
   expect((await first).error?.code).toBe("STATEMENT_TIMEOUT");
   const next = send(SUM);
-  // Not enough time for a reader that has not started to count as hanging.
+  // A reader that has not started does not count as hanging after so short a time.
   clock.advance(10_000);
   expect([counts().waiting, warnings]).toEqual([1, []]);
   readers.release();

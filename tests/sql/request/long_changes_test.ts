@@ -158,7 +158,8 @@ describe("long changes are computed column by column", () => {
   const rowsOf = (from: string): Promise<readonly unknown[]> =>
     engine.rows(`SELECT id, ${shown} FROM ${from} ORDER BY id`);
   const expectRows = async (expected: readonly unknown[], from = "m"): Promise<void> => {
-    // Comparing strings, because printing the differences between so many rows would take minutes.
+    // Strings are compared, because printing the differences between so many rows would take
+    // minutes.
     expect(JSON.stringify(await rowsOf(from)) === JSON.stringify(expected)).toBe(true);
   };
 

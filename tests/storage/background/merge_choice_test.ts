@@ -20,8 +20,8 @@ const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
 const ROW_BYTES = 40;
 
 /**
- * Returns what the choice reads about segments of these sizes. Segments at the indexes in
- * `damaged` are quarantined.
+ * Returns the parts of a table that the choice reads, with segments of these sizes. Segments at
+ * the indexes in `damaged` are quarantined.
  */
 function tableOf(
   rowCounts: readonly number[],

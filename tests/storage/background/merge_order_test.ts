@@ -85,7 +85,7 @@ function taken(
   return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** Decides what becomes of a row, using a simple version of the rule. */
+/** Decides the fate of a row, using a simple version of the rule. */
 function plainFate(
   { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
   limits: HistoryLimits,

@@ -40,7 +40,7 @@ function logFiles(disk: SimulatedDisk): string[] {
     .toSorted();
 }
 
-/** Returns why a store does not open. */
+/** Returns the error message with which a store refuses to open. */
 async function refusal(disk: SimulatedDisk, manifest: MemoryManifest): Promise<string> {
   const parts = { disk, manifest, definitions, options };
   return openStore(parts).then(

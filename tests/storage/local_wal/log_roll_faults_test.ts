@@ -20,7 +20,7 @@ import { shareOf } from "../../support/thoroughness.ts";
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 
-/** What the writers were told, by row. */
+/** The outcomes that the writers were told, by row. */
 interface Told {
   readonly acknowledged: Set<number>;
   readonly refused: Set<number>;

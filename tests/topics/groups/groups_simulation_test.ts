@@ -226,7 +226,7 @@ class GroupsSimulation {
 
   /** Returns the messages that became dead letters, each as its group followed by its name. */
   async deadLetters({ store, topics }: World): Promise<string[]> {
-    // Dead letters are committed without anybody waiting.
+    // Nothing else waits for the commits of dead letters.
     await store.durable(store.appliedSeq);
     const log = defined(topics.log(DEAD_TOPIC), "the topic must exist");
     await log.count();

@@ -57,7 +57,7 @@ function quotientsOf(
   );
 }
 
-/** Returns a column in which NULLs have an arbitrary number in their place. */
+/** Returns a column with an arbitrary number in place of each NULL. */
 function columnOf(values: readonly Value[], kind: "f64" | "i32" = "f64"): Vector {
   const nulls = Uint8Array.from(values, (value) => (value === null ? 1 : 0));
   const numbers = values.map((value) => Number(value ?? 7));

@@ -199,8 +199,7 @@ test("a list has the same rows and errors by columns, by rows and token by token
     const wanted = await effect(head + plain + tail);
     const sql = head + values + tail;
     const found = await effect(sql);
-    // Only for a list does the error identify the cell with a cast that fails when its row is
-    // reached.
+    // Only for a list does the error identify the cell whose cast fails when its row is reached.
     const { failure, position = found.position } = wanted;
     expect(found, sql).toEqual({ ...wanted, position });
     if (failure !== undefined) errorCount += 1;
