@@ -128,7 +128,7 @@ function parseSerialize(cursor: Cursor): XmlParts {
   const form = cursor.expectOneOf("document", "content");
   const args = [cursor.grammar.expression(cursor)];
   cursor.expect("as");
-  return { xml: { kind: "serialize", form, to: cursor.grammar.dataType(cursor) }, args };
+  return { xml: { kind: "serialize", form, dataType: cursor.grammar.dataType(cursor) }, args };
 }
 
 function parseRoot(cursor: Cursor): XmlParts {
@@ -199,7 +199,7 @@ function parseTableParts(cursor: Cursor): XmlParts {
 function parseTableColumn(cursor: Cursor, args: Expr[]): XmlTableColumn {
   const { name } = cursor.name("a column");
   if (cursor.acceptAll("for", "ordinality")) return { name };
-  const type = cursor.grammar.dataType(cursor);
+  const dataType = cursor.grammar.dataType(cursor);
   let path: number | undefined;
   let otherwise: number | undefined;
   let isNotNull: true | undefined;
@@ -209,6 +209,6 @@ function parseTableColumn(cursor: Cursor, args: Expr[]): XmlTableColumn {
     } else if (otherwise === undefined && cursor.accept("default")) {
       otherwise = args.push(cursor.grammar.operand(cursor)) - 1;
     } else if (isNotNull === undefined && cursor.acceptAll("not", "null")) isNotNull = true;
-    else if (!cursor.accept("null")) return { name, type, path, default: otherwise, isNotNull };
+    else if (!cursor.accept("null")) return { name, dataType, path, default: otherwise, isNotNull };
   }
 }

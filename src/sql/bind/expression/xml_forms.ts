@@ -27,7 +27,8 @@ import type { ExprCall, XmlName, XmlSyntax } from "../../parse/ast/ast.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "./casts.ts";
-import { resolveType } from "./types.ts";
+import { checkedByDomain } from "./domains.ts";
+import { domainOf, resolveType } from "./types.ts";
 
 type ScalarXml = Exclude<XmlSyntax, { kind: "exists" | "table" }>;
 
@@ -72,13 +73,12 @@ function boundForm(
         checkedXml(text as string, xml.form),
       );
     case "serialize": {
-      const to = resolveType(xml.to);
-      return castTo(xml.form === "document" ? asDocument(cast(0, XML)) : cast(0, XML), {
-        to,
-        // As in PostgreSQL, a text that is too long for the type is refused, not cut.
-        mode: "assignment",
-        node: call,
-      });
+      const value = xml.form === "document" ? asDocument(cast(0, XML)) : cast(0, XML);
+      const to = resolveType(xml.dataType);
+      // As in PostgreSQL, a text that is too long for the type is refused, not cut.
+      const text = castTo(value, { to, mode: "assignment", node: call });
+      const domain = domainOf(xml.dataType);
+      return domain === undefined ? text : checkedByDomain(text, { domain, node: call, bind });
     }
     case "root": {
       const { standalone } = xml;

@@ -19,10 +19,10 @@ export function bindXmlTable(
   { bind, context }: { bind: Bind; context: ExpressionContext },
 ): { readonly columns: readonly CallColumn[]; readonly functions: readonly BoundTableFunction[] } {
   const columns = xml.columns.map((column): CallColumn => {
-    const { name, type } = column;
-    if (type === undefined) return { name, type: INT };
-    const domain = domainOf(type);
-    return { name, type: resolveType(type), ...(domain === undefined ? {} : { domain }) };
+    const { dataType, name } = column;
+    if (dataType === undefined) return { name, type: INT };
+    const domain = domainOf(dataType);
+    return { name, type: resolveType(dataType), ...(domain === undefined ? {} : { domain }) };
   });
   checkNames(xml, item);
   const types = new Map(
@@ -40,10 +40,11 @@ export function bindXmlTable(
     columns: xml.columns.map(
       (column, at): XmlColumn => ({
         name: column.name,
-        type: column.type === undefined ? undefined : (columns[at]?.type ?? TEXT),
+        type: column.dataType === undefined ? undefined : (columns[at]?.type ?? TEXT),
         path: column.path,
         default: column.default,
         isNotNull: column.isNotNull === true,
+        isMarkup: columns[at]?.type.kind === "xml" && columns[at].domain === undefined,
       }),
     ),
   };
@@ -69,7 +70,7 @@ function boundArgument(
 function checkNames({ columns }: XmlTableSyntax, item: FromCall): void {
   const names = columns.map(({ name }) => name);
   const repeated = names.find((name, at) => names.indexOf(name) !== at);
-  const ordinals = columns.filter(({ type }) => type === undefined);
+  const ordinals = columns.filter(({ dataType }) => dataType === undefined);
   if (repeated === undefined && ordinals.length < 2) return;
   throw new DatabaseError(
     "INVALID_QUERY",

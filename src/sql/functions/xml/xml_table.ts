@@ -11,12 +11,13 @@ import {
   UNKNOWN,
   type Value,
 } from "../../../types/mod.ts";
+import { checkMadeLength } from "../base/made_length.ts";
 import { xmlOfNode } from "./xml_dump.ts";
 import { xpathOf } from "./xml_paths.ts";
 import { XmlTree } from "./xml_tree.ts";
 import { XPathRun, type XPathSpaces } from "./xpath_run.ts";
 import type { XPathExpr } from "./xpath_syntax.ts";
-import { textOf } from "./xpath_values.ts";
+import { textOf, type XPathValue } from "./xpath_values.ts";
 
 /** A column. The indexes are positions in the arguments of the call. */
 export interface XmlColumn {
@@ -27,6 +28,11 @@ export interface XmlColumn {
   readonly path: number | undefined;
   readonly default: number | undefined;
   readonly isNotNull: boolean;
+  /**
+   * Whether nodes are written as XML, as in a column of type XML. As in PostgreSQL, a domain over
+   * XML reads their text instead.
+   */
+  readonly isMarkup: boolean;
 }
 
 export interface XmlTableShape {
@@ -61,10 +67,11 @@ export function* xmlTableRows(
     // Each row may take as many steps as a path by itself.
     const run = new XPathRun(tree, spaces);
     yield columns.map((column, index) => {
-      const { isNotNull, name, type } = column;
+      const { isMarkup, isNotNull, name, type } = column;
       if (type === undefined) return at + 1;
       const expression = paths[index];
-      const found = expression === undefined ? null : columnValue(expression, type, run, node);
+      const found =
+        expression === undefined ? null : columnValue(expression, { isMarkup, type, run, node });
       const value = found ?? (column.default === undefined ? null : (args[column.default] ?? null));
       if (value === null && isNotNull) throw missing(name);
       return value;
@@ -93,14 +100,21 @@ function columnPath(
   return xpathOf(path === undefined ? name : given(args[path], "the path of a column"));
 }
 
-function columnValue(expression: XPathExpr, type: DataType, run: XPathRun, node: number): Value {
+/** A column's value is computed at a node. */
+interface ColumnPlace extends Pick<XmlColumn, "isMarkup"> {
+  readonly type: DataType;
+  readonly run: XPathRun;
+  readonly node: number;
+}
+
+function columnValue(expression: XPathExpr, place: ColumnPlace): Value {
+  const { isMarkup, node, run, type } = place;
   const found = run.valueAt(expression, node);
   const text = Array.isArray(found)
-    ? textOfNodes(found, type, run)
+    ? textOfNodes(found, place)
     : textOf(run, scalarOf(found, type));
   if (text === undefined) return null;
-  const isEscaped = type.kind === "xml" && typeof found === "string";
-  return castValue(isEscaped ? escapedXmlText(text) : text, {
+  return castValue(isMarkup && typeof found === "string" ? escapedXmlText(text) : text, {
     from: UNKNOWN,
     to: type,
     mode: "assignment",
@@ -108,17 +122,21 @@ function columnValue(expression: XPathExpr, type: DataType, run: XPathRun, node:
 }
 
 /** A boolean becomes 1 or 0 in a column of numbers. */
-function scalarOf(
-  value: string | number | boolean | readonly number[],
-  type: DataType,
-): string | number | boolean | readonly number[] {
+function scalarOf(value: XPathValue, type: DataType): XPathValue {
   return typeof value === "boolean" && isNumeric(type) ? Number(value) : value;
 }
 
-function textOfNodes(nodes: readonly number[], type: DataType, run: XPathRun): string | undefined {
+function textOfNodes(
+  nodes: readonly number[],
+  { isMarkup, run, type }: ColumnPlace,
+): string | undefined {
   const [first, second] = nodes;
   if (first === undefined) return undefined;
-  if (type.kind === "xml") return nodes.map((node) => xmlOfNode(run.tree, node)).join("");
+  if (isMarkup) {
+    const text = nodes.map((node) => xmlOfNode(run.tree, node)).join("");
+    checkMadeLength(text.length);
+    return text;
+  }
   if (second === undefined) return run.stringOf(first);
   throw new DatabaseError(
     "CARDINALITY_VIOLATION",

@@ -45,6 +45,8 @@ export interface XmlSpace {
 const NODES_MAX = 2 ** 20;
 
 const XML_SPACE = "http://www.w3.org/XML/1998/namespace";
+/** Matches a string with the characters of a URI. An empty default namespace means none. */
+const URI = /^[\w!#$%&'()*+,\-./:;=?@[\]~]*$/;
 const NO_NAME: XmlNodeName = { prefix: "", local: "", uri: "" };
 const NO_SPACES: readonly XmlSpace[] = [];
 
@@ -171,8 +173,15 @@ export class XmlTree implements XmlSink {
     }
   }
 
+  /** Reads a declaration of a namespace. @throws {DatabaseError} INVALID_VALUE */
   #declaredSpace({ end, name, start }: { name: string; start: number; end: number }): XmlSpace {
-    return { prefix: name.slice("xmlns:".length), uri: decoded(this.#text.slice(start, end)) };
+    const prefix = name.slice("xmlns:".length);
+    const uri = decoded(this.#text.slice(start, end));
+    if (URI.test(uri) && (uri !== "" || prefix === "")) return { prefix, uri };
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot evaluate a path in the XML document: the namespace ${excerpt(uri)} is not a URI`,
+    );
   }
 
   /** Resolves the prefix of a name. @throws {DatabaseError} INVALID_VALUE */

@@ -16,7 +16,7 @@ export type XmlSyntax =
   /** The argument is the content, if there is any. */
   | { readonly kind: "instruction"; readonly name: string }
   | { readonly kind: "parse"; readonly form: XmlForm }
-  | { readonly kind: "serialize"; readonly form: XmlForm; readonly to: DataTypeDef }
+  | { readonly kind: "serialize"; readonly form: XmlForm; readonly dataType: DataTypeDef }
   /** The arguments are the document and, unless it is NO VALUE, the version. */
   | { readonly kind: "root"; readonly standalone: XmlStandalone | undefined }
   /** The arguments are the path and the document. */
@@ -37,7 +37,7 @@ export interface XmlTableSyntax {
 export interface XmlTableColumn {
   readonly name: string;
   /** The type; undefined for a column FOR ORDINALITY. */
-  readonly type?: DataTypeDef | undefined;
+  readonly dataType?: DataTypeDef | undefined;
   readonly path?: number | undefined;
   readonly default?: number | undefined;
   readonly isNotNull?: true | undefined;

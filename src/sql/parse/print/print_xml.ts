@@ -31,7 +31,7 @@ export function xmlText(xml: XmlSyntax, args: readonly Expr[], printers: XmlPrin
     case "parse":
       return `XMLPARSE(${xml.form.toUpperCase()} ${first})`;
     case "serialize":
-      return `XMLSERIALIZE(${xml.form.toUpperCase()} ${first} AS ${printers.type(xml.to)})`;
+      return `XMLSERIALIZE(${xml.form.toUpperCase()} ${first} AS ${printers.type(xml.dataType)})`;
     case "root": {
       const { standalone } = xml;
       const end = standalone === undefined ? "" : `, STANDALONE ${standalone.toUpperCase()}`;
@@ -66,12 +66,12 @@ function tableText(
   const spaces = prefixes.map((prefix, at) => `${texts[at]} AS ${nameText(prefix)}`);
   const before = spaces.length === 0 ? "" : `XMLNAMESPACES(${spaces.join(", ")}), `;
   const lines = columns.map((column) => {
-    const { name, type } = column;
-    if (type === undefined) return `${nameText(name)} FOR ORDINALITY`;
+    const { dataType, name } = column;
+    if (dataType === undefined) return `${nameText(name)} FOR ORDINALITY`;
     const own = column.path === undefined ? "" : ` PATH ${texts[column.path]}`;
     const otherwise = column.default === undefined ? "" : ` DEFAULT ${texts[column.default]}`;
     const end = column.isNotNull === true ? " NOT NULL" : "";
-    return `${nameText(name)} ${typeText(type)}${own}${otherwise}${end}`;
+    return `${nameText(name)} ${typeText(dataType)}${own}${otherwise}${end}`;
   });
   return `XMLTABLE(${before}${texts[path]} PASSING ${texts[path + 1]} COLUMNS ${lines.join(", ")})`;
 }
