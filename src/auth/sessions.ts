@@ -110,7 +110,7 @@ export class Sessions {
 
   /**
    * Exchanges a refresh token for new tokens of the same session, and retires the token's parent,
-   * for which it was issued.
+   * in exchange for which the token was issued.
    *
    * @throws {AuthError} unauthorized
    */

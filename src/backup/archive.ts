@@ -273,8 +273,8 @@ export class Archiver {
   }
 
   /**
-   * Reads the list of a log file. The file itself may not have been archived yet; in that case,
-   * the list contains the changes that are still in the journal.
+   * Reads the list of a log file whose archiving was interrupted. Requires that this database wrote
+   * the list, which then contains the changes that are still in the journal.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
    */

@@ -25,9 +25,7 @@ import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 /** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/**
- * If the total limit for all users is at most this many bytes, a single user may use half of it.
- */
+/** A single user may use half of the total for all users, up to this many bytes. */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */
