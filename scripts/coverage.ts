@@ -2,8 +2,8 @@
  * Prints how much of a folder is covered by its tests: lines and functions, file by file.
  *
  * Only code that runs in the test process counts, so code in a separate server process does not.
- * With `--missing`, it also lists the lines that no test reached. It exits with 1 if fewer than
- * `--least` percent of the lines were run, or if a test failed.
+ * With `--missing`, it also lists the lines that no test reached. The script exits with 1 if fewer
+ * than `--least` percent of the lines were run, or if a test failed.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

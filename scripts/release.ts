@@ -11,8 +11,8 @@
  * Without `--platforms`, the script builds all four. Bun fetches its runtime for other platforms
  * from the npm registry. A platform that cannot be built makes the release fail; to omit it, name
  * the others. With `--tag`, the release is refused unless package.json and CHANGELOG.md have that
- * version. Files are dated with the time of the last commit, or with SOURCE_DATE_EPOCH if it is
- * set.
+ * version. Files are dated with SOURCE_DATE_EPOCH if it is set; otherwise, with the time of the
+ * last commit.
  */
 import {
   mkdirSync,

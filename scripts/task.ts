@@ -35,8 +35,8 @@ function list(): string {
 
 /**
  * Runs a task to completion, and returns its exit code: 128 + n after signal n. The task leads a
- * process session of its own. Otherwise, a terminal would send it Ctrl-C a second time, and a
- * second signal means "at once, without a clean shutdown".
+ * process session of its own. Otherwise, a terminal would send Ctrl-C to the task as well, and the
+ * task would take this second signal to mean "at once, without a clean shutdown".
  */
 async function run(task: Task, args: readonly string[]): Promise<number> {
   const ended = Promise.withResolvers<number>();

@@ -11,10 +11,11 @@
  * disk. Without it, the files of a complete run are in memory if there is enough.
  *
  * The workers skip the slower optimisations of functions, which pay off only in long-running
- * processes and take a quarter of the processor time. They return freed memory to the system after
- * a second, because returning it at once and requesting it again takes a sixth of the processor
- * time. The servers that tests start have the same settings, except those whose memory a test
- * measures (`AS_FOR_USERS`). The campaigns that measure servers run them without these settings.
+ * processes and take a quarter of the processor time. They return freed memory to the system only
+ * after a second, because returning it at once and requesting it again would take a sixth of the
+ * processor time. The servers that tests start have the same settings, except those whose memory a
+ * test measures (`AS_FOR_USERS`). The campaigns that measure servers run them without these
+ * settings.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run time, which loading the sources for each of 300 files
@@ -49,23 +50,23 @@ import { FailedTests } from "./support/failed_tests.ts";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
 /**
- * A test that takes longer than this counts as hung. No test is this slow by itself, but the
- * machine may be busy.
+ * The time limit of a test, in milliseconds. A test that takes longer counts as hung. No test is
+ * this slow by itself, but the machine may be busy.
  */
 const TIMEOUT_MS = 120_000;
 
 /**
  * The number of workers: two more than the number of processors, because many tests wait for a
- * server, a browser or a time.
+ * server, a browser or a certain time.
  */
 const WORKERS = navigator.hardwareConcurrency + 2;
 
-/** The environment variable that names the server's executable. */
+/** The environment variable that contains the path of the server's executable. */
 const PROGRAM = "TIDEMARK_TEST_PROGRAM";
 
 /**
- * Contains the run times of test files. The slowest files start first, so that no single slow file
- * prolongs the run.
+ * The folder of the files that record how long test files take. The slowest files start first, so
+ * that no single slow file prolongs the run.
  */
 const TIMINGS = "tests/timings";
 
@@ -82,10 +83,10 @@ const PREFIX = "tidemark-tests-";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The maximum number of files to retry after a test in them failed. */
+/** The maximum number of files with failed tests that are retried. */
 const RETRIED_FILES_MAX = 3;
 
-/** Reads the output of a run line by line. */
+/** A reader that receives the output of a run line by line. */
 interface LineReader {
   read(line: string): void;
 }
@@ -200,7 +201,7 @@ function memoryFolder(): string | undefined {
   }
 }
 
-/** Names the test files that do only part of their work, and the command that does all of it. */
+/** Reports the test files that do only part of their work, and the command that does all of it. */
 function reportOfParts(): string {
   const files = [...new Bun.Glob("tests/**/*_test.ts").scanSync()].filter((file) =>
     /\b(?:amountOf|shareOf)\(/.test(readFileSync(file, "utf8")),

@@ -3,7 +3,7 @@
  * They are the compiler's declarations for `src/client` in a single file, without inaccessible
  * names.
  *
- * With `--check`, it only compares, so that the file cannot fall behind the client. The file is
+ * With `--check`, the script only compares, so that the file cannot become outdated. The file is
  * checked in rather than generated when the server starts, because an installation has no
  * compiler.
  */

@@ -2,7 +2,7 @@
  * Writes `docs/reference/`, the pages generated from the code: functions, configuration keys,
  * errors, WebSocket messages and statements.
  *
- * `--check` only compares, so that no page can fall behind the code.
+ * With `--check`, the script only compares, so that no page can become outdated.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

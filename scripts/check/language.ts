@@ -117,7 +117,7 @@ function linesOfBlock(token: string): string[] {
   return inner.split("\n").map((line) => line.replace(/^\s*\* ?|^ /, ""));
 }
 
-/** Empties the lines in code blocks, so that the other lines keep their numbers. */
+/** Blanks the lines in code blocks, so that the other lines keep their numbers. */
 function withoutFences(document: string): string {
   return document.replace(/^```[\s\S]*?^```/gm, (block) => block.replace(/[^\n]+/g, ""));
 }
@@ -168,8 +168,8 @@ function withoutCode(text: string): string {
 }
 
 /**
- * Returns the sentences of a message: a string of at least three words that opens as a sentence
- * does.
+ * Returns the sentences of a message: a string of at least three words that begins like a
+ * sentence.
  */
 function sentencesOfMessage(raw: string, line: number, isTestName: boolean): Sentence[] {
   const text = raw.replace(/\$\{[^}]*\}/g, "it").replace(/\\n[\s\S]*$/, "");

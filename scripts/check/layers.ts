@@ -2,8 +2,8 @@
  * Checks that imports under `src` point down, as drawn in docs/internals/architecture.md, and that
  * tests enter `src` only through `mod.ts` files.
  *
- * Imports are read as text: type imports count too, because a reader needs the other file for them
- * as well. Reading text also avoids a compiler interface that a new TypeScript version could
+ * Imports are read as text: type imports also count, because a reader needs the other file for
+ * them as well. Reading text also avoids a compiler interface that a new TypeScript version could
  * break. The formatter puts the module name of an import on the same line as `from`.
  *
  * An allowance that no file uses is also a fault, so that the next such import is a decision
@@ -48,9 +48,9 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional entry points, and the folders that may import each of them. All other folders have no
- * use for their exports, or could bypass `mod.ts` through them. A file directly in `src` may
- * import any of them.
+ * Additional entry points, and the folders that may import each of them. All other folders either
+ * have no use for their exports, or could bypass `mod.ts` through them. A file directly in `src`
+ * may import any of them.
  */
 const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
   "src/storage/files.ts": ["backup", "maintenance"],
@@ -102,7 +102,7 @@ const KNOWN_CYCLES: readonly (readonly string[])[] = [
  */
 export type FolderGraph = Map<string, Set<string>>;
 
-/** Records from which sub-folders of its own layer a file imports. */
+/** Records the sub-folders of its own layer from which a file imports. */
 export function noteFolders(graph: FolderGraph, path: string, source: string): void {
   if (folderOf(path) === undefined || isDoor(path)) return;
   const from = posix.dirname(path);
@@ -303,8 +303,8 @@ function folderOf(path: string): string | undefined {
 }
 
 /**
- * Only the `mod.ts` of a top-level folder is an entry point. A `mod.ts` further down is an
- * ordinary file.
+ * Whether a file is an entry point. Only the `mod.ts` of a top-level folder is one; a `mod.ts`
+ * further down is an ordinary file.
  */
 function isDoor(path: string): boolean {
   return /^src\/[^/]+\/mod\.ts$/.test(path) || Object.hasOwn(SECOND_DOORS, path);

@@ -64,7 +64,7 @@ function foldersIn(path: string): string[] {
 if (import.meta.main) {
   readOptions({});
   const folders = new Set([...foldersIn("."), ...foldersIn("src")]);
-  // Programs create these folders, so a clean checkout does not have them.
+  // Programs create these folders, so they do not exist in a clean checkout.
   for (const line of (await Bun.file(".gitignore").text()).split("\n")) {
     folders.delete(line.replaceAll("/", ""));
   }

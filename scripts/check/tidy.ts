@@ -75,8 +75,8 @@ function isTooWide(line: string): boolean {
 const TYPE = /^(?:export )?(?:abstract )?(?:type|interface|class) (\w+)/gm;
 
 /**
- * Lists the types declared in several files, as "<name>: <paths>". A reader who meets the name
- * should not have to look up which of them it is.
+ * Lists the types declared in several files, as "<name>: <paths>". A reader who encounters such a
+ * name should not have to find out which of them it refers to.
  */
 export function repeatedTypes(sources: ReadonlyMap<string, string>): string[] {
   const pathsByName = new Map<string, Set<string>>();

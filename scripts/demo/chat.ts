@@ -1,8 +1,8 @@
 /**
  * A chat between two people about movies: in a room that both see, and in inboxes that only their
- * owners see. Midway, one of them loses the connection while the other continues. The one who lost
- * it reconnects with the last sequence id received, and must end up with every change exactly
- * once.
+ * owners see. Midway, one of them loses the connection while the other continues. The participant
+ * who lost the connection reconnects with the last sequence id received, and must end up with
+ * every change exactly once.
  */
 
 import { chanceFromSeed } from "../support/chance.ts";
@@ -17,7 +17,7 @@ const CUT_AT = 30;
 const BACK_AT = 60;
 const PAUSE_MS = 5;
 
-/** How long the last changes may take to arrive. */
+/** How long the last changes may take to arrive, in milliseconds. */
 const ARRIVAL_MS_MAX = 5000;
 
 /** A change that a participant must receive. */

@@ -1,6 +1,6 @@
 /**
- * The flights and movies in vega-datasets, a development dependency with public data sets, as rows
- * of two SHARED tables.
+ * Loads the flights and movies from vega-datasets, a development dependency with public data sets,
+ * into two SHARED tables.
  */
 import type { Api } from "./api.ts";
 

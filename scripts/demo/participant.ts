@@ -1,6 +1,7 @@
 /**
  * A chat participant: a socket that follows the shared room and the participant's own inbox. A
- * participant keeps the rows received so far, and counts how often each sequence id has arrived.
+ * participant keeps the rows received so far, and counts how many times each sequence id has
+ * arrived.
  */
 import type { Api } from "./api.ts";
 
@@ -36,7 +37,7 @@ export class Participant {
   readonly api: Api;
   /** The rows that this participant has received, by query and key. */
   readonly rows: Readonly<Record<Place, Map<number, Row>>> = { room: new Map(), inbox: new Map() };
-  /** For each change, when it arrived and how often. */
+  /** The arrival time of each change, and how many times it has arrived. */
   readonly arrivals: Map<number, { atMs: number; count: number }> = new Map();
   readonly #lastSeq: Partial<Record<Place, number>> = {};
   #socket: WebSocket | undefined;

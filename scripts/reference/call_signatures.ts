@@ -1,8 +1,8 @@
 /**
  * Finds the signatures of aggregates and window functions for the page of functions.
  *
- * The signatures of an aggregate are found by resolving it for every type, or pair of types: an
- * aggregate is code that accepts or refuses types, so there is no list that could be read instead.
+ * The signatures of an aggregate are found by resolving it for every type, or pair of types: the
+ * code of an aggregate accepts or refuses types, so there is no list that could be read instead.
  */
 import {
   isOrderedSetAggregate,
@@ -64,8 +64,8 @@ const TYPES: readonly DataType[] = [
 ];
 
 /**
- * The maximum number of types in a list. Instead of a longer list, the types that are not accepted
- * are listed.
+ * The maximum number of types in a list. If more types are accepted, those that are not accepted
+ * are listed instead.
  */
 const LISTED_MAX = 6;
 
@@ -98,8 +98,8 @@ export function aggregateSignatures(name: string, typeName: Naming): string[] {
 }
 
 /**
- * Describes all forms at once if one rule covers them. Otherwise, groups them by the types of the
- * first arguments.
+ * Describes all forms together if a single rule covers them. Otherwise, groups them by the types
+ * of their first arguments.
  */
 function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Naming): string[] {
   const rule = ruleOf(accepted, nameOf);

@@ -1,6 +1,6 @@
 /**
- * What each error means and what to do about it, for `docs/reference/errors.md`. The tables of
- * conditions and of subscription codes are exhaustive, so code that adds an error code does not
+ * Explains what each error means and what to do about it, for `docs/reference/errors.md`. The
+ * tables of conditions and of subscription codes are exhaustive, so a new error code does not
  * compile without a note.
  */
 import type { ErrorCode } from "../../src/base/error_code.ts";

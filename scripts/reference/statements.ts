@@ -153,8 +153,8 @@ function rightText(type: string): string {
 }
 
 /**
- * Returns the verb to show for a refused kind of object: DROP if its CREATE is listed as a
- * statement of its own, otherwise CREATE.
+ * Returns the verb to show for an object whose statements are refused: DROP if its CREATE is
+ * listed as a separate statement, otherwise CREATE.
  */
 function refusedVerb(object: string): "CREATE" | "DROP" {
   const create = `create ${object.toLowerCase()}`;

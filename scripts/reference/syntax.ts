@@ -125,8 +125,8 @@ export class Sentences {
   }
 
   /**
-   * Returns a random whole number from 0 (inclusive) to `count` (exclusive), using the generator
-   * from Numerical Recipes.
+   * Returns a random whole number from 0 (inclusive) to `count` (exclusive), using a generator
+   * from the book Numerical Recipes.
    */
   #chance(count: number): number {
     this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;

@@ -87,8 +87,8 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
     const name = Buffer.from(file.path);
     const common = zipFields(file, { packedBytes: packed.length, nameBytes: name.length, seconds });
     const local = Buffer.concat([u32(0x04034b50), common, name, packed]);
-    // "Made by" is set to version 2.0 on Unix (3), so that readers use the mode in the upper half
-    // of the attributes.
+    // "Made by" is set to version 2.0 on Unix (3), so that readers take the mode from the upper
+    // half of the attributes.
     const kind = file.path.endsWith("/") ? 0o40000 : 0o100000;
     const mode = (kind | file.mode) * 0x10000;
     const place = Buffer.concat([u16(0), u16(0), u16(0), u32(mode), u32(offset)]);
@@ -102,7 +102,7 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
   return Buffer.concat([...parts, directory, ...end, u16(0)]);
 }
 
-/** Returns the fields that precede a file's bytes and are repeated in the directory. */
+/** Returns the fields that precede the bytes of a file and are repeated in the directory. */
 function zipFields(
   file: ArchivedFile,
   { packedBytes, nameBytes, seconds }: { packedBytes: number; nameBytes: number; seconds: number },

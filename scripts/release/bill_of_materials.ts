@@ -13,8 +13,8 @@ export interface Release {
 }
 
 /**
- * Returns the document as an object to be written as JSON. The same release produces the same
- * document.
+ * Returns the document as an object that can be written as JSON. The same release produces the
+ * same document.
  */
 export function billOfMaterials(packages: readonly Package[], release: Release): object {
   const { version, seconds, direct } = release;

@@ -1,6 +1,6 @@
 /**
  * The packages that a release contains, from `package-lock.json`: Bun, and all packages that the
- * server and the admin page import. Executables contain no development packages and no optional
+ * server and the admin page import. Executables contain neither development packages nor optional
  * native parts.
  */
 import { readFileSync } from "node:fs";

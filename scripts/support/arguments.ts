@@ -1,5 +1,5 @@
 /**
- * Defines and reads the options of a script. Each script lists the options it takes. The list
+ * Defines and reads the options of a script. Each script lists the options that it takes. The list
  * determines the values, the text of `--help` and the refusal of all other options, so that a
  * misspelt option is never ignored.
  *
@@ -28,7 +28,7 @@ export interface Option<Value> {
   readonly about: string;
   /** The value if the option is absent. */
   readonly absent: Value;
-  /** How the help text describes the absent value; empty if there is nothing to say. */
+  /** The description of the absent value in the help text; empty if there is nothing to say. */
   readonly absentShown: string;
   /** Parses the value of the option. Returns undefined if the value is invalid. */
   readonly read: (text: string) => Value | undefined;
@@ -217,7 +217,7 @@ function wholeNumber(given: string): number | undefined {
   return /^\d+$/.test(given) ? Number(given) : undefined;
 }
 
-/** Describes the values that the notations for numbers stand for. */
+/** Describes the values that the notations for numbers represent. */
 const WANTED: Readonly<Record<string, string>> = {
   "<count>": "a whole number",
   "<seed>": "a whole number",
@@ -261,7 +261,7 @@ function printHelp(forms: OptionForms, words: Words | undefined): never {
   process.exit(0);
 }
 
-/** Returns the command with which people start a script. */
+/** Returns the command with which users start a script. */
 function commandOf(path: string): string {
   const file = relative(ROOT, path);
   const task = TASKS.find((each) => each.file === file);
@@ -298,7 +298,7 @@ function endInOrder(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     if (process.listenerCount(signal) > 0) continue;
     process.on(signal, () => {
-      // The script may have set a handler of its own after this one. If so, that handler decides.
+      // The script may have set its own handler after this one. If so, that handler decides.
       if (process.listenerCount(signal) > 1) return;
       process.exit(128 + constants.signals[signal]);
     });

@@ -10,8 +10,8 @@ export interface Chance {
 }
 
 /**
- * Returns random numbers for one part of a run. They do not depend on how many numbers the other
- * parts have used.
+ * Returns random numbers for one part of a run. They do not depend on how many numbers other parts
+ * have used.
  */
 export function chanceOfPart(seed: number, part: string): Chance {
   return chanceFromSeed(Bun.hash.xxHash32(part, seed >>> 0));

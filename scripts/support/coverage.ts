@@ -1,6 +1,7 @@
 /**
  * Reads the test runner's coverage report, in lcov format: for each file, a block from `SF:` to
- * `end_of_record` with counts (LF, LH, FNF, FNH) and how often each line was run (DA).
+ * `end_of_record` with counts (LF, LH, FNF, FNH) and the number of times that each line was run
+ * (DA).
  */
 
 /** The coverage of a file. */

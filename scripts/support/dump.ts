@@ -17,7 +17,10 @@ export function printLines(lines: Iterable<string>): number {
   }
 }
 
-/** Returns whether the reader of a pipe has closed it, as `head` does after some lines. */
+/**
+ * Returns whether the reader of a pipe has closed it, as `head` does once it has read enough
+ * lines.
+ */
 function isReaderGone(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "EPIPE";
 }

@@ -4,7 +4,9 @@
  */
 import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
 
-/** Matches the line for a failed test. It begins with a symbol if the runner may use colours. */
+/**
+ * Matches the line for a failed test. The line begins with a symbol if the runner uses colours.
+ */
 const FAILED = /^(?:\(fail\)|✗)\s+(.*?)(?: \[[\d.]+m?s\])?$/;
 
 /**

@@ -1,4 +1,4 @@
-/** Reads the memory of processes, as counted by Linux. */
+/** Reads the memory use of processes, as measured by Linux. */
 import { readFileSync } from "node:fs";
 
 /** Returns the resident memory of a process, in bytes. @throws If there is no such process. */

@@ -15,7 +15,7 @@ export const LEFT_TO_THOROUGH = "left to a thorough run";
 const NO_REASON = "no reason given";
 
 /**
- * Matches the start of the line for a skipped test. It is a symbol if the runner may use colours.
+ * Matches the beginning of the line for a skipped test. It is a symbol if the runner uses colours.
  */
 const SKIPPED = /^(?:\(skip\)|»)\s/;
 

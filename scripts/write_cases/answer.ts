@@ -1,7 +1,7 @@
 /** The result of a statement, before it is written as a test case. */
 
 /**
- * How a column's values are written: as strings, as quoted strings, or as numbers of 12 digits.
+ * How a column's values are written: as strings, as quoted strings, or as numbers with 12 digits.
  */
 export type Column = "T" | "U" | "N";
 

@@ -3,7 +3,7 @@
  * some cases that PostgreSQL does not, so several codes may be correct.
  */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
-  // PostgreSQL uses the same state for operators and functions that do not exist for the given
+  // PostgreSQL uses the same SQLSTATE for operators and functions that do not exist for the given
   // types.
   "42883": ["FUNCTION_NOT_FOUND", "TYPE_MISMATCH"],
   "42804": ["TYPE_MISMATCH"],

@@ -53,7 +53,7 @@ const TEXTS = [
   '"open',
 ] as const;
 
-/** JSON paths that select parts of the shop document, in both modes. */
+/** JSON paths that select parts of the shop document, each in both modes. */
 const STEPS = [
   "$.name",
   "$.nothing",

@@ -1,6 +1,7 @@
 /**
- * Test cases for conditions that hold for no row, columns that are equal through others, and
- * LATERAL rows. The planner rewrites these forms, and their results must stay the same.
+ * Test cases for conditions that are true for no row, columns that are equal because both equal a
+ * third column, and LATERAL rows. The planner rewrites these forms, and their results must stay
+ * the same.
  */
 import type { CaseFile } from "./answer.ts";
 

@@ -73,7 +73,7 @@ function columnOf(type: string, rows: readonly (readonly string[])[], position: 
   return isPlain ? "T" : "U";
 }
 
-/** Converts a value printed by PostgreSQL to a wire cell of its type. */
+/** Converts a value printed by PostgreSQL to a wire cell of the value's type. */
 function wireForm(text: string, type: string): string {
   const [base = ""] = type.split("(");
   if (/^time\b.*with time zone$/.test(type)) return text;
@@ -100,7 +100,7 @@ function micros(text: string): string {
 }
 
 async function run(command: string, parameters: readonly string[], input: string): Promise<string> {
-  // Errors and rows keep their order only if they share a pipe.
+  // Errors and rows keep their relative order only if they share a pipe.
   const both = ["-c", 'exec "$0" "$@" 2>&1', command, ...parameters];
   const child = spawn("sh", both, { stdio: ["pipe", "pipe", "inherit"] });
   const decoder = new TextDecoder();
