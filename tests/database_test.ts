@@ -1,6 +1,6 @@
 /**
- * Lists the cases in which `openDatabase` refuses to open a directory, and checks that it does so
- * before it changes a single byte. Also checks the state that a failed attempt leaves behind.
+ * Lists the cases in which `openDatabase` refuses to open a directory, and verifies that it does
+ * so before a single byte changes. Also checks the state that a failed attempt leaves behind.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -198,7 +198,7 @@ async function failuresOf(
     failing.end();
     if (opened instanceof Error) {
       // If the previous attempt had left a file open or a lock behind, this attempt would report
-      // it.
+      // it instead.
       expect(String(opened), `${name} ${nth}`).toContain("EIO");
       failureCount += 1;
     } else {

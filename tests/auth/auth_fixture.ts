@@ -24,8 +24,8 @@ export const REMOTE: Caller = { address: "203.0.113.7", isLocal: false };
 export const PASSWORD = "correct horse 9";
 
 /**
- * The argon2id hash of PASSWORD, with low cost parameters so that tests do not have to wait for
- * it.
+ * The argon2id hash of PASSWORD, with low cost parameters so that tests do not have to wait long
+ * for it.
  */
 export const PASSWORD_HASH: string = await Bun.password.hash(PASSWORD, {
   algorithm: "argon2id",
@@ -84,7 +84,7 @@ export function authOver(
   });
 }
 
-/** Returns a server on which root's password is unknown and the given users have PASSWORD. */
+/** Returns a server with an unknown root password, on which the given users have PASSWORD. */
 export function configuredServer(
   users: Readonly<Record<string, Role>> = { ada: "dba" },
   change: Partial<AuthSettings> = {},

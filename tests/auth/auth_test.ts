@@ -1,6 +1,6 @@
 /**
- * Tests the check of callers by their tokens, their rights to act for others, and what the audit
- * log and the catalog record of them.
+ * Tests the check of callers by their tokens, their rights to act on behalf of others, and the
+ * records of both in the audit log and the catalog.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth } from "../../src/auth/mod.ts";

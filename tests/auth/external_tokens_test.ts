@@ -1,7 +1,8 @@
 /**
  * Tests that an issuer's keys are fetched when needed, but not too often. An issuer that is slow,
- * unreachable or hostile causes little delay and cost, and keys already known remain valid. The
- * tests use an Auth with a manual clock, and an issuer with responses defined by each test.
+ * unreachable or hostile causes little delay and cost, and keys that are already known remain
+ * valid. The tests use an Auth with a manual clock, and an issuer with responses defined by each
+ * test.
  */
 import { afterEach, expect, test } from "bun:test";
 import { type Auth, type OidcSettings } from "../../src/auth/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that guessing is slow, that no user can lock out another, and that memory stays
- * bounded.
+ * Verifies that guessing passwords is slow, that no user can lock out another, and that memory
+ * stays bounded.
  */
 import { expect, test } from "bun:test";
 import { AuthBucket, LoginGuard } from "../../src/auth/login_guard.ts";

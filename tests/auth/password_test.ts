@@ -99,8 +99,8 @@ test("PasswordHasher.matches does the same work for passwords that cannot match"
     ] as const) {
       verify.mockClear();
       expect(await hasher.matches(password, hash, TURN)).toBeFalse();
-      // A hash's parameters determine the amount of work. The hash for unknown users has the same
-      // ones.
+      // The parameters of a hash determine the amount of work. The hash used for unknown users has
+      // the same parameters.
       const worked = verify.mock.calls.map(([, against]) => workOf(against));
       expect(worked).toEqual([workOf(real)]);
     }

@@ -1,5 +1,5 @@
 /**
- * Verifies what each role may do, cell by cell of a matrix. U, S, D and Y stand for the roles
+ * Verifies, cell by cell, the matrix of what each role may do. U, S, D and Y stand for the roles
  * user, service, dba and system; O is a user with the role user who owns the namespace.
  */
 import { expect, test } from "bun:test";

@@ -1,4 +1,7 @@
-/** Verifies that a logout token can be sent again if an error kept it from ending its sessions. */
+/**
+ * Verifies that a logout token can be sent again if an error prevented it from ending its
+ * sessions.
+ */
 import { expect, test } from "bun:test";
 import { ProviderLogouts, type ProviderLogoutsOptions } from "../../src/auth/provider_logouts.ts";
 

@@ -281,14 +281,15 @@ test("files that another copy of the database has archived are not overwritten",
   expect(database.archiveLag()?.failure).toContain("another copy of this database writes there");
   expect(existsSync(foreign.replace(".json", ".wal"))).toBe(false);
   await database.close();
-  // The list says that it belongs to a different file. The next start notices that.
+  // The list now names a different file, which the next start notices.
   const again = await open(place);
   expect(again.archiveLag()?.failure).toContain("it is the list of file");
   await again.close();
 });
 
 /**
- * The real disk, except that syncing a directory fails while `isMet` returns true for its path.
+ * The real disk, except that syncing a directory fails while `isMet` returns true for the
+ * directory's path.
  */
 function diskThatSyncsNot(isMet: (path: string) => boolean): Disk {
   return {

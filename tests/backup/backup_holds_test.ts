@@ -17,7 +17,7 @@ import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
 
-/** The number of bytes to write. It is more than SQLite leaves in its log. */
+/** The number of bytes to write. SQLite does not leave this much in its log. */
 const LOG_BYTES: number = 5 << 20;
 
 const LONG_ENTRY: FileEntry = {
@@ -79,7 +79,7 @@ test("a restore to a point that fails early releases segments and log files", as
     await engine.run(`INSERT INTO t VALUES (${id}); STORAGE FLUSH TABLE t`);
   }
   const wallMs = clock.nowMs();
-  // The clock is so far ahead that there is no seq left for the end of the log.
+  // The clock is so far ahead that no seq is left for the end of the log.
   onCopied = () => clock.setWall(Date.UTC(2200, 0));
   const { error } = await engine.ask(`RESTORE DATABASE FROM '${base}' TO SEQ ${store.visibleSeq}`);
   clock.setWall(wallMs);

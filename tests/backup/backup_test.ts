@@ -197,7 +197,7 @@ test("BACKUP and RESTORE follow no symbolic link out of the allowed directories 
       ]);
     }
   }
-  // A root may itself be a link, and names next to the data directory are not in use.
+  // A root may itself be a link. Names next to the data directory are not in use.
   const { error } = await ask(database, `BACKUP DATABASE TO '${root}/alias/data-b'`);
   expect(error).toBeUndefined();
   expect(readdirSync(elsewhere)).toEqual([]);
@@ -356,7 +356,7 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
   await database.close();
 });
 
-/** A disk that counts how often directories are queried and synced between two ticks. */
+/** A disk that counts how many times directories are queried and synced between two ticks. */
 class CountingDisk extends ForwardingDisk {
   count = 0;
 
@@ -398,7 +398,8 @@ test("a backup of many tables yields to other work between files and directories
 });
 
 /**
- * A disk that reports requests for free space. A backup makes one once it knows all of its files.
+ * A disk that reports requests for the amount of free space. A backup makes such a request once it
+ * knows all of its files.
  */
 class RoomDisk extends ForwardingDisk {
   onAsked: (path: string) => void = () => {};
@@ -470,8 +471,8 @@ function fileEntry(number: number): FileEntry {
 const CHUNK_BYTES_MIN = 1 << 18;
 
 /**
- * A disk that records, at each write to a segment's copy, how far ahead the check of the segment
- * was.
+ * A disk that records, at each write to the copy of a segment, how far ahead the check of the
+ * segment is.
  */
 class LeadDisk extends ForwardingDisk {
   readonly leads: number[] = [];

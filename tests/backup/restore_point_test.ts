@@ -71,7 +71,7 @@ test("RESTORE … TO accepts a seq and a time on a running server, and no client
     "CREATE SHARED TABLE later (id INT PRIMARY KEY); INSERT INTO later VALUES (1)",
   );
   const wanted = database.store.visibleSeq;
-  // Points in time have a resolution of one millisecond, so the next one must be in a later
+  // Points in time have a resolution of one millisecond, so the next point must be in a later
   // millisecond.
   await Bun.sleep(5);
   await rows(database, "DELETE FROM t; DROP TABLE later; INSERT INTO t VALUES (2, 'b')");

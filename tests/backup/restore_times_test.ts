@@ -1,6 +1,6 @@
 /**
  * Tests restores to a point in time after the clock was ahead for a while. Such a restore includes
- * everything committed before that time according to the clock, even if ids run ahead. The times
+ * all commits made before that time according to the clock, even if ids run ahead of it. The times
  * of the seqs may come from the stopped server, from its archive alone, or from the running
  * server.
  */
@@ -23,7 +23,7 @@ const MINUTE_MS = 60_000;
 
 afterAll(removeDirectories);
 
-/** A database whose clock was ahead for a while between row 1 and row 3. */
+/** A database whose clock was ahead for a while between rows 1 and 3. */
 class JumpedDatabase {
   readonly clock = new ManualClock();
   readonly startMs = this.clock.nowMs();

@@ -208,7 +208,7 @@ test("lockByName respects a running process and takes over from one that has end
   expect(release).toBeDefined();
   expect(lockByName(path)).toBeUndefined();
   release?.();
-  // This number is higher than any process id that Linux assigns.
+  // This number exceeds every process id that Linux assigns.
   writeFileSync(`${path}.pid`, "4194999\n");
   const again = lockByName(path);
   expect(again).toBeDefined();

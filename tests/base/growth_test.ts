@@ -1,6 +1,6 @@
 /**
  * Verifies that an array keeps all its values while it moves to larger memory, even if values are
- * changed and removed in the meantime, and that no step of the move takes a long time.
+ * changed and removed in the meantime, and that no single step of the move takes a long time.
  */
 import { describe, expect, test } from "bun:test";
 import { Growth } from "../../src/base/growth.ts";

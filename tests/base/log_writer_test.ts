@@ -1,6 +1,6 @@
 /**
- * Verifies that logging resumes after the files could not be written, and that the log reports
- * what is missing.
+ * Verifies that logging resumes after the files could not be written, and that the log reports how
+ * many lines are missing.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {

@@ -1,6 +1,6 @@
 /**
- * Tests when memory is released, how often it is released if that frees little, and when work has
- * to wait.
+ * Tests when memory is released, how often it is released if little is freed, and when work has to
+ * wait.
  */
 import { expect, test } from "bun:test";
 import { MemoryPressure } from "../../src/base/memory_pressure.ts";
@@ -10,9 +10,9 @@ import { ManualClock } from "../support/manual_clock.ts";
 class Usage {
   readonly clock: ManualClock = new ManualClock();
   used = 0;
-  /** How much memory remains in use after a release; if undefined, a release frees nothing. */
+  /** How much memory remains in use after a release; undefined if a release frees nothing. */
   least: number | undefined;
-  /** How much memory was in use each time new work had to wait. */
+  /** The amounts of memory in use at the times when new work had to wait. */
   readonly tightAt: number[] = [];
   readonly pressure: MemoryPressure = new MemoryPressure({
     clock: this.clock,
@@ -24,7 +24,7 @@ class Usage {
     onTight: (used) => this.tightAt.push(used),
   });
 
-  /** Checks the memory in use. Returns how often memory has been released so far. */
+  /** Checks the memory in use. Returns how many times memory has been released so far. */
   countWith(used: number): number {
     this.used = used;
     this.pressure.look();

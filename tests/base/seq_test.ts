@@ -1,5 +1,5 @@
 /**
- * Verifies that ids ascend and never repeat, whatever the clock does, that their time never goes
+ * Verifies that, whatever the clock does, ids ascend and never repeat, that their times never go
  * back, and that only ids that need more than 53 bits are refused.
  */
 import { expect, test } from "bun:test";

@@ -2,13 +2,13 @@
  * Abuses the real server in every way that sockets permit, while one ordinary client goes on
  * working.
  *
- * Each kind of abuse gets a new server with default limits, except the limits per address, which
- * would refuse the entire script. In the meantime, a victim in its own process inserts rows, reads
- * by key and follows its own rows a hundred times a second. The following count as faults: the
- * server exits; the victim is refused or gets no response; the victim's 99th percentile is above
- * --p99 ms; memory grows by more than a full send queue for each socket plus 200 MB. For sockets
- * that send unfinished bodies or messages, the limit is the number of unfinished bytes that the
- * server accepts from a single address, instead of the queues.
+ * For each kind of abuse, a new server is started with default limits, except for the limits per
+ * address, which would refuse the entire script. In the meantime, a victim in its own process
+ * inserts rows, reads by key and follows its own rows a hundred times a second. The following
+ * count as faults: the server exits; the victim is refused or gets no response; the victim's 99th
+ * percentile is above --p99 ms; memory grows by more than a full send queue for each socket plus
+ * 200 MB. For sockets that send unfinished bodies or messages, the limit is the number of
+ * unfinished bytes that the server accepts from a single address, instead of the queues.
  *
  * Exits with 1 if there is any fault. It uses only the loopback interface, and stops by itself.
  */

@@ -6,7 +6,7 @@
  * projections on the real server while writers write. They speak JSON or MessagePack, with or
  * without gzip, and they disconnect and resume at random. The server itself is stopped and killed
  * during the run, by default once per 20,000 changes. The events that each reader should have seen
- * are computed from the writers' acknowledgements alone. At intervals, the writers stop, and the
+ * are computed only from the responses to the writers. At intervals, the writers stop, and the
  * subscribers' views are compared with a SELECT at the same seq. Exits with 1 if anything is
  * wrong. With `--inject`, it damages the messages, the requests or the stored rows of additional
  * subscriptions, and exits with 0 only if it reports these subscriptions and no others.

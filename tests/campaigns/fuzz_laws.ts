@@ -64,8 +64,8 @@ process.stdout.write(
 process.exitCode = totals.violations > 0 === isInjected ? 0 : 1;
 
 /**
- * Returns whether enough laws have been checked. With an injected fault, a single violation shows
- * that a lost row is found.
+ * Returns whether enough laws have been checked. With an injected fault, a single violation is
+ * enough, because it shows that a lost row is found.
  */
 function isOver(): boolean {
   return totals.laws >= count || (isInjected && totals.violations > 0);
@@ -100,8 +100,8 @@ async function runRound(seed: number): Promise<void> {
 }
 
 /**
- * Returns the difference between the results of the two ways; undefined if they agree, "refused"
- * if they cannot be compared.
+ * Returns the difference between the results of the two queries; undefined if they agree,
+ * "refused" if they cannot be compared.
  */
 async function violationOf({
   isOfParts = false,
@@ -132,8 +132,8 @@ async function violationOf({
 }
 
 /**
- * Returns 0 for an error about a value that only one of the ways may compute, 1 for invalid SQL,
- * and 2 for a defect.
+ * Returns 0 for an error about a value that only one of the two queries may compute, 1 for invalid
+ * SQL, and 2 for a defect.
  */
 function weightOf({ code }: Refusal): number {
   if (OF_VALUES.has(code)) return 0;
@@ -158,7 +158,7 @@ async function rowsOf(sql: string): Promise<readonly string[] | Refusal> {
   return isFaulty ? texts.slice(1) : texts;
 }
 
-/** Numbers of different types may be equal although their texts differ. */
+/** Numbers of different types may be equal even if their texts differ. */
 function alike(text: string): string {
   return /^-?\d+(\.\d+)?$/.test(text) ? String(Number(Number(text).toPrecision(13))) : text;
 }

@@ -9,10 +9,11 @@
  * a finding, its query is no longer followed.
  *
  * A query and a commit count as a pair if the state that a follower of the query had at the commit
- * was compared with the SELECT at this commit. If the commit changed no table that the query reads,
- * the SELECT at the last commit that did has the same rows, and is compared instead. A follower
- * that receives several commits at once has no state at any but the last of them. While the server
- * is killed or a definition changes, a pair counts only if the state has the seq of the commit.
+ * was compared with the SELECT at this commit. If the commit changed no table that the query
+ * reads, the SELECT at the most recent commit that changed one has the same rows, and is compared
+ * instead. A follower that receives several commits at once has no state at any but the last of
+ * them. While the server is killed or a definition changes, a pair counts only if the state has
+ * the seq of the commit.
  *
  * Each finding is printed with a command that follows its query alone up to the same commits, and
  * the script exits with 1. If the query alone shows no fault, add further queries of the round
@@ -35,8 +36,8 @@ import { bundleWithFault, PLANTED_FAULTS, type PlantedFault } from "./fuzz_live/
 import { type Finding, READER, Round, type Totals } from "./fuzz_live/round.ts";
 
 /**
- * A run ends after this many findings, because further ones would reveal nothing new. A single
- * finding shows that an injected fault is found.
+ * The number of findings after which a run ends, because further ones would reveal nothing new. If
+ * a fault is injected, a single finding is enough.
  */
 const FINDINGS_MAX = 20;
 

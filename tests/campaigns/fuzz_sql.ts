@@ -97,7 +97,8 @@ async function runRound(seed: number): Promise<void> {
     last = textOf(change);
     const found = await sides.difference(change, { isOrdered: false, way });
     sides.changed(tables.map(copied));
-    // From here on, the rows of the two sides differ, so these tables cannot reveal another fault.
+    // From here on, the rows of the two sides differ, so these tables cannot reveal any other
+    // fault.
     if (sides.wasAllowed) break;
     const stored = await differenceIn(tables);
     if (found !== undefined) {
@@ -118,7 +119,8 @@ function copied({ columns, name }: StoredTable): Parameters<typeof sides.changed
 }
 
 /**
- * Returns how the sides' rows differ in the first table in which they do; undefined if they agree.
+ * Returns the difference between the sides' rows in the first table in which they differ;
+ * undefined if they agree.
  */
 async function differenceIn(tables: readonly StoredTable[]): Promise<Difference | undefined> {
   for (const table of tables) {

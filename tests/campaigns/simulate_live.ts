@@ -30,20 +30,23 @@ import { StreamViolation } from "../simulation/simulated_client.ts";
 
 const LINE_MS = 10_000;
 
-/** On average, one in this many seeds runs twice. */
+/** The average number of seeds per seed that runs twice. */
 const SEEDS_PER_REPEAT = 20;
 
 /**
- * On average, one in this many seeds has a table with rows that expire several times within a
+ * The average number of seeds per seed whose table has rows that expire several times within a
  * world.
  */
 const SEEDS_PER_STREAM = 3;
 const TTL_MS = 40;
 
-/** A run ends after this many faults, because more would reveal nothing new. */
+/** The number of faults after which a run ends, because more would reveal nothing new. */
 const FAULTS_MAX = 10;
 
-/** One in this many seeds also has a world of results, which takes as long as ten others. */
+/**
+ * The average number of seeds per seed that also has a world of results. Such a world takes as
+ * long as ten others.
+ */
 const SEEDS_PER_RESULTS = 10;
 
 /**

@@ -356,7 +356,7 @@ test("CatalogDatabase repeats a change that a full disk refused, once space was 
     if (askedCount === 3) manifest.remove = remove;
     return true;
   };
-  // At first the disk has no free space, then too little, and finally enough.
+  // At first, the disk has no free space, then too little, and finally enough.
   for (const asked of [1, 2]) {
     expect(errorCodeOf(() => catalog.dropTable(1, seqOf(2)))).toBe("DISK_FULL");
     expect(askedCount).toBe(asked);

@@ -25,8 +25,8 @@ type Same<A, B> =
   Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;
 
 test("a manifest in the catalog has every field that the store knows", () => {
-  // Without this check, a field declared in only one of the types would compile, and would be
-  // lost.
+  // Without this check, a field declared in only one of the types would compile and its values
+  // would be lost.
   const same: readonly [Same<SegmentRecord, SegmentEntry>, Same<TableStateRecord, TableState>] = [
     true,
     true,

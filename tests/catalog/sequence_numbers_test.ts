@@ -20,7 +20,7 @@ const SEQUENCE: CountedSequence = {
   cache: 1,
 };
 
-/** Stores the marks of sequences, and counts how often they are written. */
+/** Stores the marks of sequences, and counts how many times they are written. */
 class Disk {
   marks = new Map<number, SequenceMark>();
   writeCount = 0;

@@ -11,7 +11,8 @@ import { ack, batch, FakeServer, loggedIn, startLive } from "./scripted_server.t
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
- * A clock with timers like those of common runtimes, where a delay beyond 31 bits fires at once.
+ * A clock with timers like those of common runtimes, in which a delay of more than 31 bits fires
+ * immediately.
  */
 class NarrowClock extends ManualClock {
   override after(delayMs: number, callback: () => void): () => void {

@@ -97,7 +97,10 @@ test("Outgoing repeats a single refused message after the delay that the server 
   expect(server.served).toEqual(["subscribe first", "subscribe second"]);
 });
 
-/** How many messages a server allows per second, and how many milliseconds a message takes. */
+/**
+ * The number of messages that a server allows per second, and the number of milliseconds that a
+ * message takes.
+ */
 const PACES = [
   [1, 0],
   [1, 100],

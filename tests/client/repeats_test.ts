@@ -1,6 +1,6 @@
 /**
- * Verifies that only idempotent requests are sent again, at most as often as configured, and after
- * the delay that the server requests.
+ * Verifies that only idempotent requests are sent again, at most as many times as configured, and
+ * after the delay that the server requests.
  */
 import { expect, test } from "bun:test";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";

@@ -139,7 +139,7 @@ async function join(name: string, path: string): Promise<Person> {
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "No space yet" }).waitFor();
-  // When the page starts, it asks whether it can continue a session, which is refused.
+  // When the page starts, it asks whether it can continue a session. This is refused.
   person.faults.length = 0;
   return person;
 }
@@ -247,7 +247,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       expect(await message.getByRole("link").getAttribute("href")).toBe("https://example.com/a");
       await expectAccessible(bob);
 
-      // The name comes from a join, so it changes in existing messages, too.
+      // The name comes from a join, so it also changes in existing messages.
       await bob.page.getByRole("button", { name: "bernard", exact: true }).click();
       await bob.page.getByLabel("Name that others see").fill("Bernard B.");
       await bob.page.keyboard.press("Enter");

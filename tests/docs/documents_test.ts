@@ -32,7 +32,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   tsx: "tests/ui/client_examples_test.ts",
 };
 
-/** The accepted reasons for not running a block. A new reason must be added here. */
+/** The accepted reasons for not running a block. To use a new reason, add it here. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
 /** The documents about the first steps, which even a normal run tests. */

@@ -14,7 +14,9 @@ type Abuse = (attack: Attack) => Promise<string>;
 /** The number of sockets that keep a server busy with messages. */
 const STORMING_SOCKETS = 50;
 
-/** How many bytes a message may exceed the limit by before the server closes the socket. */
+/**
+ * The number of bytes by which a message must exceed the limit for the server to close the socket.
+ */
 const LARGE_MESSAGE_BYTES = 2 ** 20;
 
 /** A size just below the one at which the server closes the socket. */
@@ -29,7 +31,7 @@ const FRAGMENT = Buffer.alloc(65_000, " ");
 
 const INFLATING = Bun.gzipSync(Buffer.alloc(100 * LARGE_MESSAGE_BYTES));
 
-/** How long the generator yields, so that the kernel's buffers can drain. */
+/** How long the generator yields, in milliseconds, so that the kernel's buffers can drain. */
 const PAUSE_MS = 5;
 
 export const ABUSE_NAMES = [

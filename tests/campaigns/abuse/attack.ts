@@ -1,5 +1,6 @@
 /**
- * What all attacks share: the server, the tokens of its users, and how much to send.
+ * Defines what all attacks have in common: the server, the tokens of its users, and the amount to
+ * send.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";

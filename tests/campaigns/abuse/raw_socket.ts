@@ -6,7 +6,10 @@ import type { Socket } from "bun";
 
 const OPEN_MS_MAX = 30_000;
 
-/** The maximum number of sockets opened at once. More would only fill the kernel's queue. */
+/**
+ * The maximum number of sockets that are opened at once. Any more would only fill the kernel's
+ * queue.
+ */
 const OPENING_MAX = 50;
 
 export const OPCODE = {

@@ -46,7 +46,7 @@ export interface AbuseReport {
   readonly done: string;
   readonly victim: VictimReport;
   readonly memory: { readonly beforeMiB: number; readonly peakMiB: number };
-  /** The faults found, one per violated requirement; empty if there are none. */
+  /** The server's faults, one per violated requirement; empty if there are none. */
   readonly held: readonly string[];
 }
 
@@ -63,7 +63,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
         signup: "open",
         guests: true,
         password_reset: true,
-        // No process listens at this address, so notices wait and are eventually given up on.
+        // No process listens at this address, so notices wait and are eventually discarded.
         notice_url: "http://127.0.0.1:9/notices",
       },
     },

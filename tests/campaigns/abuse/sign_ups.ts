@@ -14,7 +14,7 @@ import { type HttpAnswer, HttpConnection } from "./http_connection.ts";
 
 const ATTEMPTS_PER_SECOND = 10_000;
 
-/** The attack's user who has logged in before, and whose name is therefore taken. */
+/** The user of the attack who has logged in before, and whose name is therefore taken. */
 const KNOWN = "mallory_0";
 
 const STATUSES: ReadonlySet<number> = new Set([200, 202, 401, 403, 429]);
@@ -90,7 +90,7 @@ function attemptOf(index: number, { chance, code }: { chance: Chance; code: stri
 
 /**
  * Counts a response by its status and its text. Numbers are removed from the text, because they
- * give the time to wait.
+ * state how long to wait.
  */
 function count(
   seen: Map<string, Map<string, number>>,

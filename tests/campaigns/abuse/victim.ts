@@ -9,7 +9,7 @@ import { percentile } from "../../../scripts/support/statistics.ts";
 
 const PERIOD_MS = 10;
 
-/** How long it takes until a response counts as missing. */
+/** The time after which a response counts as missing, in milliseconds. */
 const ANSWER_MS_MAX = 10_000;
 
 export interface VictimJob {

@@ -29,8 +29,8 @@ export const INJECTED_FAULTS: readonly InjectedFault[] = [...FRAME_FAULTS, "late
 const SOUND_CHANGES = 50;
 
 /**
- * For each injected fault, the fault counts that it may raise. The fault counts as found if at
- * least one of them is not 0.
+ * For each injected fault, the fault counts that it may raise. An injected fault counts as found
+ * if at least one of its counts is not 0.
  */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["missed"],

@@ -57,7 +57,9 @@ export function noFaults(): Faults {
   return { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, unlike: 0, wrong: 0 };
 }
 
-/** How many findings are described in words. Further ones are only counted. */
+/**
+ * The maximum number of findings that are described in words. Further findings are only counted.
+ */
 const FINDINGS_MAX = 5;
 
 export class Judge {
@@ -109,7 +111,7 @@ export class Judge {
     this.#events = this.#events.slice(done);
   }
 
-  /** Finishes judging, at a time when everything up to `seq` must have arrived. */
+  /** Finishes judging, once everything up to `seq` must have arrived. */
   finish(seq: number): void {
     if (!this.#isReady) this.#find("wrong", "the subscription never became ready");
     this.#passTo(seq + 1);

@@ -47,7 +47,7 @@ export class Partition {
     this.#unsorted.push(written);
   }
 
-  /** Returns the seq of the newest version of each key, settled or not. */
+  /** Returns the seq of the newest version of each key, whether or not the version is settled. */
   newestSeqs(): Map<number, number> {
     const seqs = new Map([...this.#newest].map(([id, { seq }]) => [id, seq]));
     for (const { row, seq } of this.#unsorted) {
@@ -75,7 +75,7 @@ export class Partition {
     const rows = new Map<number, Version>();
     for (const version of this.versions) {
       if (version.seq > seq) break;
-      // The row is deleted first, so that a replaced row moves to the end.
+      // The entry is deleted first, so that a replaced row moves to the end.
       rows.delete(version.row.id);
       if (!version.isDeleted) rows.set(version.row.id, version);
     }

@@ -17,7 +17,7 @@ export interface Query {
 export interface Followed {
   readonly name: string;
   readonly table: "items" | "board";
-  /** The user whose token the subscription uses and whose rows it sees in `items`. */
+  /** The user whose token the subscription uses, and whose rows in `items` it sees. */
   readonly user: string;
   readonly query: Query;
   /**
@@ -102,7 +102,7 @@ const PLACES: readonly (readonly [Followed["table"], string])[] = [
 const BEGINNINGS: readonly Followed["begins"][] = ["snapshot", "last_rows", "snapshot", "live"];
 
 /**
- * Returns `count` subscriptions. No query is repeated before every query has been used on every
+ * Returns `count` subscriptions. No query is repeated until every query has been used on every
  * table, for every user and with every way to begin.
  */
 export function followedBy(count: number): readonly Followed[] {

@@ -213,7 +213,7 @@ export class Reader {
     else this.#askForMore();
   }
 
-  /** Requests the next batch at once, twice, or after a while. */
+  /** Requests the next batch immediately, twice, or after a while. */
   #askForMore(): void {
     const socket = this.#socket;
     const ask = (): void => {

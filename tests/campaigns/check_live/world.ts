@@ -1,6 +1,6 @@
 /**
  * Runs the server of a check, and interrupts it: writers pause for a moment, and the process is
- * stopped or killed and started again. Every client asks this object whether the server is up.
+ * stopped or killed and started again. All clients ask this object whether the server is up.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 import type { ServerProcess } from "../../support/server_process.ts";
@@ -13,7 +13,7 @@ export class World {
   #lives = 1;
   #isUp = true;
   #isOpen = true;
-  /** Why the server could not be restarted; undefined if it could. */
+  /** The reason why the server could not be restarted; undefined if it could be. */
   #failure: Error | undefined;
   #atWork = 0;
   #waiting: (() => void)[] = [];
@@ -24,8 +24,8 @@ export class World {
 
   /**
    * The number of the server's current life; undefined while the server restarts. A restart may
-   * begin between any await and the next statement. A request failed for a reason of its own only
-   * if this number is the same before and after it.
+   * begin between any await and the next statement. If this number is not the same before and
+   * after a failed request, the restart may be the reason for the failure.
    */
   get life(): number | undefined {
     return this.#isUp ? this.#lives : undefined;
@@ -52,7 +52,8 @@ export class World {
   }
 
   /**
-   * Runs an action while no writer is active. Pending statements finish first and are recorded.
+   * Runs an action while no writer is active. Pending statements are allowed to finish and are
+   * recorded first.
    */
   async inSilence(act: () => Promise<void>): Promise<void> {
     this.#isOpen = false;

@@ -92,8 +92,8 @@ async function askedOnce(world: World, sql: string, token: string): Promise<Cell
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // If the server is exiting, this gives the exit time to be noticed. If the same process is
-    // still running, the error is not due to an exit.
+    // The pause gives an exit of the server time to be noticed. If the same process is still
+    // running afterwards, the error has a different cause.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

@@ -33,7 +33,7 @@ export interface ConsumerOptions {
 
 const LIMIT_MAX = 80;
 
-/** How long a request waits if there is no message. */
+/** How long a request waits if there is no message, in seconds. */
 const WAIT_SECONDS = 1;
 
 export class Consumer {

@@ -17,8 +17,8 @@ export const INJECTED_FAULTS = [
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
 /**
- * The fault counts that each injected fault raises. The fault counts as found if at least one of
- * them is not 0.
+ * The fault counts that each injected fault raises. An injected fault counts as found if at least
+ * one of its counts is not 0.
  */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["lost"],
@@ -48,7 +48,8 @@ export class Tamperer {
   }
 
   /**
-   * Returns the messages that the judge is shown instead. The group acknowledges the real ones.
+   * Returns the messages shown to the judge in place of the real ones. The group acknowledges the
+   * real messages.
    */
   pass(messages: readonly WireMessage[]): readonly WireMessage[] {
     this.#passed += messages.length;
@@ -60,20 +61,27 @@ export class Tamperer {
     return this.#isDone ? messages : this.#damaged(messages);
   }
 
-  /** Whether to omit an acknowledgement that was recorded as sent. True exactly once. */
+  /**
+   * Whether to omit an acknowledgement that has been recorded as sent. Returns true only once,
+   * because the fault is injected once per run.
+   */
   isForgotten(): boolean {
     return this.#isOnce("forgotten");
   }
 
   /**
    * Whether to show the judge the messages of a response twice, as if they had been redelivered
-   * while the claim was still valid. True exactly once.
+   * while the claim was still valid. Returns true only once, because the fault is injected once
+   * per run.
    */
   isHasty(): boolean {
     return this.#isOnce("hasty");
   }
 
-  /** Whether to repeat an effect outside its transaction. True exactly once. */
+  /**
+   * Whether to repeat an effect outside its transaction. Returns true only once, because the fault
+   * is injected once per run.
+   */
   isEffectDoubled(): boolean {
     return this.#isOnce("effect_twice");
   }

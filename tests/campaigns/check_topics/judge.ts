@@ -2,8 +2,8 @@
  * Judges what a group received: no message is missing, none is at two offsets, the messages of a
  * row are in order, and only unacknowledged messages are redelivered.
  *
- * The content of an offset never changes, whichever group reads it and however often the server
- * restarts: all groups of a topic share the known contents.
+ * The content of an offset never changes, whichever group reads it and however many times the
+ * server restarts: all groups of a topic share the known contents.
  */
 import { type Ledger, rowName } from "./ledger.ts";
 
@@ -23,7 +23,10 @@ export interface WireMessage {
 export interface Faults {
   /** How many messages the group never received. */
   lost: number;
-  /** How many messages no change explains, plus how many changes have two messages. */
+  /**
+   * The number of messages that no change explains, plus the number of changes that have two
+   * messages.
+   */
   surplus: number;
   outOfOrder: number;
   /** How many offsets are not contiguous from 0. */
@@ -32,11 +35,14 @@ export interface Faults {
   unstable: number;
   /** How many rows have messages in two partitions. */
   divided: number;
-  /** How many messages were redelivered after they had been acknowledged. */
+  /** The number of messages redelivered after they had been acknowledged. */
   redelivered: number;
-  /** How many messages were redelivered while another consumer's claim was still valid. */
+  /** The number of messages redelivered while another consumer's claim was still valid. */
   early: number;
-  /** How many messages of an ordered group arrived before the preceding one was acknowledged. */
+  /**
+   * The number of messages of an ordered group that arrived before the preceding message was
+   * acknowledged.
+   */
   overtaken: number;
   /** How many effects are missing or occurred twice. */
   effects: number;
@@ -65,7 +71,7 @@ interface Content {
 /** The contents of a topic's messages, keyed by partition and offset. */
 export type Contents = Map<number, Map<number, Content>>;
 
-/** When a request was sent and its response arrived, and which life of the server responded. */
+/** When a request was sent, when its response arrived, and which life of the server responded. */
 export interface Received {
   readonly sentMs: number;
   readonly receivedMs: number;
@@ -105,8 +111,8 @@ export class GroupJudge {
   }
 
   /**
-   * Returns whether this many messages are done. An unanswered acknowledgement may have been
-   * accepted, so its message counts as done if it was not redelivered in time. A group that
+   * Returns whether this many messages are done. An acknowledgement without a response may have
+   * been accepted, so its message counts as done if it was not redelivered in time. A group that
    * receives nothing for much longer also counts as done, because its missing messages must be
    * lost.
    */

@@ -14,8 +14,8 @@ export interface Change {
   readonly key: number;
   readonly operation: Operation;
   /**
-   * The number that the change wrote or, for a delete, the row's last number. No two changes write
-   * the same number.
+   * The number that the change wrote or, for a delete, the row's last number. All changes write
+   * different numbers.
    */
   readonly n: number;
   readonly room: string;

@@ -14,16 +14,20 @@ import { Writer } from "./writer.ts";
 
 const USERS = ["alice", "bob"];
 
-/** How long a claim lasts. It is short, so that claims expire in every run. */
+/**
+ * How long a claim lasts, in seconds. Claims are short, so that some of them expire in every run.
+ */
 const VISIBILITY_SECONDS = 2;
 
-/** How long the groups may take to finish once the writers have finished. */
+/** How long the groups may take to finish once the writers have finished, in milliseconds. */
 const CATCH_UP_MS_MAX = 120_000;
 
 const PROGRESS_EVERY_MS = 5000;
 const FLUSH_EVERY_MS = 2000;
 
-/** How many characters of the server's output are shown when a run is aborted. */
+/**
+ * The maximum number of characters of the server's output that are shown when a run is aborted.
+ */
 const OUTPUT_LENGTH_MAX = 4000;
 
 const GROUPS: readonly GroupForm[] = [
@@ -145,7 +149,7 @@ function groupsOf(
 
 /**
  * Returns the forms of all groups. Only one group has effects, so a fault in effects damages that
- * group instead of a group of its own.
+ * group rather than a separate one.
  */
 function formsWith(faults: readonly InjectedFault[]): readonly Pick<Group, "form" | "injected">[] {
   const ofEffects = faults.find((fault) => fault === "effect_twice");

@@ -1,7 +1,7 @@
 /**
  * Injects storage protocol faults between the engine and its disk: one of the engine's requests is
- * not carried out, or is carried out too early. Merge faults are injected into the merge jobs. The
- * campaign can be trusted because it finds each of them.
+ * not carried out, or is carried out too early. Merge faults are injected into the merge jobs.
+ * Because it finds each of them, the campaign can be trusted.
  */
 import { crc32 } from "../../../src/base/checksum.ts";
 import type { Disk, DiskFile } from "../../../src/base/disk.ts";

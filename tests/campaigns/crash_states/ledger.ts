@@ -38,12 +38,12 @@ interface Partition {
 
 /**
  * The bounds on the state after a crash: all commits up to certain seqs must be present, and
- * commits that were never applied must not be.
+ * commits that were never applied must be absent.
  */
 export interface Claims {
   readonly ackedSeq: number;
   readonly appliedSeq: number;
-  /** The latest time that any clock has shown, and the time that this clock shows now. */
+  /** The latest time that any clock has shown, and the time that the current clock shows. */
   readonly latestMs: number;
   readonly nowMs: number;
 }
@@ -64,7 +64,7 @@ export class Ledger {
         index += 1;
         const key = isKeyed ? (row[0] ?? null) : seq;
         const found = versions.findLast((version) => version.key === key);
-        // To an insert, the key of an expired row is free.
+        // For an insert, the key of an expired row counts as free.
         const isFree = operation === "insert" && found?.isDeleted === false;
         const before = isFree ? undefined : found;
         if (before !== undefined) before.replacedBy = seq;
@@ -116,7 +116,7 @@ export class Ledger {
     definitions: readonly TableDefinition[],
     { ackedSeq, appliedSeq }: Claims,
   ): number {
-    // Parts of a rolled-back commit may have higher seqs, but they prove nothing.
+    // Parts of a rolled-back commit may have higher seqs, but these prove nothing.
     const upTo = this.#wholeCommitsUpTo(Math.min(store.visibleSeq, appliedSeq));
     let newest: { version: Version; partition: Partition } | undefined;
     for (const partition of this.#partitions.values()) {
@@ -205,8 +205,8 @@ interface Expected {
 }
 
 /**
- * The bounds on expiry: up to `certainSeq`, versions must be gone; up to `possibleSeq`, they may
- * be gone. Both are 0 without expiry.
+ * The bounds on expiry: versions up to `certainSeq` must be gone, and versions up to `possibleSeq`
+ * may be gone. Both are 0 if rows do not expire.
  */
 interface Expiry {
   readonly certainSeq: number;

@@ -48,7 +48,7 @@ import {
   writeOn,
 } from "./steps.ts";
 
-// Importing the SQL module registers the code that computes trigrams in this thread.
+// Importing the SQL module registers the trigram code in this thread.
 await import("../../../src/sql/mod.ts");
 
 /** An index of the trigrams in the keys of table 2. */
@@ -71,7 +71,10 @@ const STEPS_PER_LIFE = 40;
  */
 const TTL_MS = 15;
 
-/** By how many milliseconds the clock may have been set back when a store is opened again. */
+/**
+ * The possible numbers of milliseconds by which the clock has been set back when a store is opened
+ * again.
+ */
 const SET_BACK_MS = [0, 4, 1000] as const;
 
 /** The average number of disk operations between two captured states. */
@@ -83,14 +86,14 @@ const WAITING_MAX = 32;
 export interface CrashReport {
   states: number;
   merges: number;
-  /** How many merges moved versions to history, or merged history. */
+  /** The number of merges that moved versions to history, or merged history. */
   parted: number;
-  /** How many segments were removed whole because all of their rows had expired. */
+  /** The number of segments that were removed as a whole because all of their rows had expired. */
   expired: number;
   flushes: number;
   definitions: number;
   acknowledged: number;
-  /** How many commits were rolled back because the disk was full. */
+  /** The number of commits rolled back because the disk was full. */
   takenBack: number;
   /** The findings. Each ends its sequence of operations, so a sequence has at most one. */
   readonly findings: string[];
@@ -344,8 +347,8 @@ class Story {
   }
 
   /**
-   * Called when a commit has been rolled back. No later state may contain it. Captured states that
-   * have not been opened are discarded, because they may contain it.
+   * Called when a commit has been rolled back. No later state may contain the commit. Captured
+   * states that have not been opened yet are discarded, because they may contain it.
    */
   #noteTakenBack(store: LocalStore, commitSeq: number): void {
     this.#report.takenBack += 1;
@@ -375,7 +378,7 @@ class Story {
     for (let count = 0; count < rowCount; count += 1) keys.add(keyOf());
     const isLive = (key: Row[number]): boolean => {
       if (ttlMs === undefined) return live.some(([other]) => other === key);
-      // Rows expire at an exact millisecond, so only the store knows whether this one has expired.
+      // Rows expire at an exact millisecond, so only the store knows whether this row has expired.
       const upTo = store.appliedSeq;
       return store.lookup(tableId, { owner, key: [key], upTo, columnIds: [] }) !== undefined;
     };
@@ -418,7 +421,7 @@ class Story {
   }
 
   /**
-   * Takes numbers from the sequence. Sometimes this uses up a block, so that the next one is
+   * Takes numbers from the sequence. Sometimes, this uses up a block, so that the next block is
    * reserved between two crashes.
    */
   #takeNumbers(): void {
@@ -481,7 +484,7 @@ class Story {
       const { disk, manifest, marks, nowMs } = this.#crashedNow();
       this.#marks = marks;
       this.#life += 1;
-      // The old process goes on with its own disk, but no caller waits for it.
+      // The old process continues on its own disk, but no caller waits for it.
       void store.close();
       this.#disk = disk;
       this.#manifest = manifest;

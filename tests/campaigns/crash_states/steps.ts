@@ -61,8 +61,8 @@ export interface CrashState {
   /** The latest time that any clock has shown so far. */
   readonly latestMs: number;
   /**
-   * 1 for a crash during the operations, 2 for a crash while the store is being opened after that
-   * one.
+   * 1 for a crash during the operations; 2 for a second crash, while the store was being opened
+   * after the first.
    */
   readonly generation: number;
 }

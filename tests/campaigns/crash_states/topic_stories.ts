@@ -204,7 +204,8 @@ class TopicStory {
   }
 
   /**
-   * Injects the fault into a store: splits a commit in two, or reports it as durable too early.
+   * Injects the fault into a store: splits a commit in two, or reports a commit as durable too
+   * early.
    */
   #inject(store: LocalStore): void {
     const apply = store.apply.bind(store);
@@ -275,7 +276,7 @@ class TopicStory {
         return undefined;
       },
       (error: unknown) => {
-        // When a process has ended, its store refuses the work still in progress.
+        // Once a process has ended, its store refuses the work still in progress.
         if (!isExpected(error) || life === this.#life) throw error;
         return undefined;
       },
@@ -336,7 +337,7 @@ class TopicStory {
     }
     const { disk, manifest, nowMs } = this.#crashedNow();
     this.#life += 1;
-    // The old process goes on with its own disk, but no caller waits for it.
+    // The old process continues on its own disk, but no caller waits for it.
     void close(world).catch(() => undefined);
     this.#disk = disk;
     this.#manifest = manifest;

@@ -26,18 +26,20 @@ const TEXT_LENGTH_MAX = 2 ** 20;
 
 const TIMEOUT_MS = 5000;
 
-/** By how many milliseconds a statement may exceed its time limit. */
+/**
+ * By how many milliseconds a statement may exceed its time limit before this counts as a fault.
+ */
 const LATE_MS_MAX = 1000;
 
 const WATCH_PERIOD_MS = 3;
 
 export interface GrammarOptions {
-  /** The initial number of repetitions. It is then multiplied by `factor` again and again. */
+  /** The initial number of repetitions, which is then multiplied by `factor` again and again. */
   readonly from: number;
   readonly factor: number;
   /** Only constructs whose titles contain this text run. */
   readonly like: string;
-  /** How long constructs are started; 0 runs all of them. */
+  /** How long new constructs are started, in seconds; 0 runs all of them. */
   readonly seconds: number;
   /** The seed for the order of the constructs. */
   readonly seed: number;
@@ -145,7 +147,8 @@ async function multiply(construct: Construct, attacked: Attacked): Promise<Multi
     // If a construct limits its own count, its SQL stops growing.
     if (sql === lastSql) break;
     lastSql = sql;
-    // SQL beyond the length limit is refused unread, so one such request is enough.
+    // SQL that exceeds the length limit is refused without being read, so one such request is
+    // enough.
     const isLast = sql.length > TEXT_LENGTH_MAX;
     if (isLast && outcome.count > 0) break;
     if (construct.before !== undefined) await server.rows(construct.before(count));

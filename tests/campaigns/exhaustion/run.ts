@@ -18,7 +18,7 @@ import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 /** The memory limit of a statement. */
 export const BUDGET_BYTES: number = 64 * 2 ** 20;
 
-/** How much memory the server may use beyond the limit of a statement. */
+/** The number of bytes that the server may use beyond the memory limit of a statement. */
 const MEMORY_BYTES_MAX = 200_000_000;
 
 /** How many bytes of an endless response are read. */
@@ -41,7 +41,7 @@ export interface ExhaustionOptions {
 interface Outcome {
   readonly title: string;
   count: number;
-  /** How the statement last ended: "answered", or the code and reason of the refusal. */
+  /** How the statement last ended: "answered", or the code and reason of its refusal. */
   ended: string;
   longestMs: number;
   /**
@@ -167,7 +167,7 @@ async function ask(server: ServerProcess, { answer, sql }: Attack): Promise<Endi
     : { ended: "answered wrongly", fault: `${String(cell)} instead of ${String(answer)}` };
 }
 
-/** A refusal is as good as a result if it states the reason. */
+/** A refusal is as good as a result, provided that it states the reason. */
 function refused(status: number, { code, message, reason }: SqlError): Ending {
   const ended = `${code}${reason === undefined ? "" : ` (${reason})`}`;
   const said = `${status} ${code}: ${message.slice(0, 200)}`;

@@ -9,7 +9,7 @@ import { textOf } from "../fuzz_sql/tree.ts";
 import { type ColumnType, cellOf } from "../fuzz_sql/values.ts";
 import type { FollowedTable } from "./tables.ts";
 
-/** How many keys changes to single rows choose from. */
+/** The number of keys from which changes to single rows choose. */
 const KEYS = 30;
 
 /** Returns the SQL of a commit: a statement or a transaction. */
@@ -56,7 +56,8 @@ function changesOf(tables: readonly FollowedTable[], chance: Chance): string[] {
         ? [`DELETE FROM ${name}`]
         : [`DELETE FROM ${name} WHERE i = ${chance.below(4)}`];
     case 12: {
-      // Joins of two large tables have thousands of rows, and few findings need them.
+      // Joins of two large tables have thousands of rows but rarely reveal more, so most tables
+      // stay small.
       const last = 100 + (chance.below(8) === 0 ? 5 : 1) * id;
       return [
         `INSERT INTO ${name} (id, i, j, t) SELECT n, n % 7, n % 5, CASE n % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END ` +

@@ -46,7 +46,9 @@ export class Follower {
     return this.#rows?.failure;
   }
 
-  /** The contradiction found in a message to the follower; undefined if there was none. */
+  /**
+   * The contradiction found in a message to the follower; undefined if no message contained one.
+   */
   get fault(): string | undefined {
     return this.#subscription?.error?.message;
   }
@@ -76,8 +78,8 @@ export class Follower {
   }
 
   /**
-   * Subscribes again from the position of the rows it has kept. Returns false if they have no
-   * position.
+   * Subscribes again from the position of the rows that it has kept. Returns false if the rows
+   * have no position.
    */
   resume(socket: FollowerSocket): boolean {
     const held = this.#rows;
@@ -114,8 +116,8 @@ export class Follower {
     return {
       onState: (state) => {
         this.states.push({ ...state, before: this.#last, isResumed: this.#isResumed });
-        // Only the rows are judged, so messages are discarded: those of a whole round would fill
-        // the memory.
+        // Only the rows are judged, so messages are discarded. Otherwise, the messages of a whole
+        // round would fill the memory.
         this.#rows?.messages.splice(0);
         this.#rows?.changes.splice(0);
         this.#last = state;

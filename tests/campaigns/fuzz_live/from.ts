@@ -12,8 +12,8 @@ import { type Column, SORTS } from "../fuzz_sql/values.ts";
 export interface FuzzQuery {
   readonly sql: string;
   /**
-   * The parameters of queries that are the same apart from them. The server follows such queries
-   * together.
+   * The values of the parameters, one list for each of several queries that differ only in these
+   * values. The server follows such queries together.
    */
   readonly parameters: readonly (readonly (string | number | null)[])[];
 }

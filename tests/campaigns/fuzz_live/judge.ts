@@ -3,7 +3,7 @@
  *
  * If nobody can read earlier states, only the newest state is compared. Rows are compared as the
  * texts of their cells. The result of a query that reads the time must match the SELECT at some
- * moment since the followers last caught up; its rows change only at whole seconds.
+ * moment since the followers last caught up. Its rows change only at whole seconds.
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
 import type { NextState } from "./follower.ts";
@@ -14,7 +14,7 @@ import { readsClock } from "./tables.ts";
 export interface Judged {
   readonly ack: SubscriptionAck;
   readonly state: NextState;
-  /** Whether the follower has a state after every single commit. */
+  /** Whether the follower has a separate state for each commit. */
   readonly isByCommit: boolean;
   /** Whether nothing has been committed since the state. */
   readonly isNewest: boolean;
@@ -49,7 +49,7 @@ export class Judge {
     this.#round = round;
   }
 
-  /** Whether anybody can query the rows of a state. */
+  /** Whether the rows of a state can be queried at all. */
   canCompare(asked: Asked, { isNewest }: Pick<Judged, "isNewest">): boolean {
     return this.#selects.hasPast(asked) || (isNewest && !readsClock(asked.sql));
   }
@@ -137,8 +137,8 @@ export class Judge {
   }
 
   /**
-   * Whether a commit may have produced a row. If so, the SELECT right before the commit returns
-   * fewer such rows.
+   * Whether a commit may have produced a row. If so, the SELECT as of just before the commit
+   * returns fewer such rows.
    */
   async #hasMade(
     asked: Asked,

@@ -82,7 +82,7 @@ export function recursiveQuery({ chance, tables }: Sources): string {
   );
 }
 
-/** Returns a query for groups of paths. UNION ALL counts a path as often as it occurs. */
+/** Returns a query for groups of paths. UNION ALL counts a path as many times as it occurs. */
 export function pathsQuery({ chance, tables }: Sources): string {
   const { name } = chance.pick(tables);
   const [start, key] = [chance.pick(["i = 0", "id < 3", "t = 'a'"]), chance.pick(["i", "j"])];

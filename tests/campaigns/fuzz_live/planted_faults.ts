@@ -129,7 +129,7 @@ const REPLACEMENTS = {
     line: "return newest > after ? newest : upTo;",
     instead: "return newest;",
   },
-  // A row has the seq of the last commit among those that arrive together with its change.
+  // A row has the seq of the last of the commits that arrive together with its change.
   late_seqs: {
     file: "live/results/result_feed.ts",
     line: "const stepsMax = hasChangeSeqs && !changeConditions ? 1 : STEPS_MAX;",

@@ -39,12 +39,15 @@ const TABLES_MIN = 4;
 const COMMITS_PER_BURST_MAX = 9;
 const PARAMETERS_MAX = 2;
 
-/** One in this many bursts kills the server, and equally many restart it. */
+/** The average number of bursts per kill of the server. Restarts are equally frequent. */
 const BURSTS_PER_RESTART = 40;
 const KILL_AT = 4;
 const RESTART_AT = 9;
 
-/** One in this many bursts changes a definition, and equally many change a right. */
+/**
+ * The average number of bursts per change of a definition. Changes of a right are equally
+ * frequent.
+ */
 const BURSTS_PER_CHANGE = 40;
 
 /** One in this many bursts cuts a connection. */
@@ -52,16 +55,23 @@ const BURSTS_PER_CUT = 24;
 /** One in this many bursts ends a subscription. */
 const BURSTS_PER_LEAVE = 24;
 
-/** One in this many subscriptions requests that its query is evaluated again at each change. */
+/**
+ * The average number of subscriptions per subscription that requests that its query is evaluated
+ * again at each change.
+ */
 const SUBSCRIPTIONS_PER_EVALUATED = 8;
 
 /**
- * The time after which a follower that has not caught up is given up. Each message and each later
- * position prolongs it, because a busy machine may be many times slower.
+ * How long a follower that has not caught up may be silent before it is given up, in milliseconds.
+ * Each message and each later position restarts this time, because a busy machine may be many
+ * times slower.
  */
 const SILENCE_MS_MAX = 120_000;
 
-/** The maximum time between two questions whether the followers have caught up. */
+/**
+ * The maximum interval, in milliseconds, between two checks of whether the followers have caught
+ * up.
+ */
 const PING_MS_MAX = 16;
 
 /**
@@ -81,7 +91,7 @@ export interface RoundOptions {
   readonly server: ServerProcess;
   readonly tokens: Tokens;
   readonly seed: number;
-  /** How many queries to follow, or the numbers of the queries. */
+  /** Either the number of queries to follow, or the numbers that identify them. */
   readonly queries: number | readonly number[];
   readonly burstCount: number;
   /** Returns whether to end the round early. */
@@ -98,7 +108,7 @@ export interface Finding {
 
 export interface Totals {
   queries: number;
-  /** How many queries the server maintains from the changes to their tables. */
+  /** The number of queries that the server maintains from the changes to their tables. */
   maintained: number;
   followers: number;
   commits: number;
@@ -294,7 +304,7 @@ export class Round {
     if (isKilled) server.kill("SIGKILL");
     const outcomes = await Promise.allSettled(pending);
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    // A killed server leaves requests without a response, whether or not it has committed them.
+    // A killed server leaves requests unanswered, whether or not it has committed them.
     if (failed !== undefined && !isKilled) throw failed.reason;
     const queries = new Set(Array.from(this.#followed.keys(), ({ query }) => query));
     this.#totals.followed += count * queries.size;

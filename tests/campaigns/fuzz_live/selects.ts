@@ -47,12 +47,12 @@ export class SelectedRows {
   }
 }
 
-/** The rows of a SELECT, or why it has none. */
+/** The rows of a SELECT, or the error if there are none. */
 export type Selected = SelectedRows | { readonly error: SqlError };
 
 /**
- * When a query is read: at a seq or, without one, now. If the query reads the time, also at which
- * time.
+ * When a query is read: as of a seq or, if there is none, now. If the query reads the time, also
+ * the time that it reads.
  */
 export interface When {
   readonly seq: number | undefined;
@@ -88,7 +88,7 @@ export class Selects {
     return this.#count;
   }
 
-  /** Discards all cached rows but those for which the condition holds. */
+  /** Discards all cached rows except those for which the condition holds. */
   forgetUnless(isKept: (asked: Asked, when: When) => boolean): void {
     for (const [key, { asked, when }] of this.#selected) {
       if (!isKept(asked, when)) this.#selected.delete(key);

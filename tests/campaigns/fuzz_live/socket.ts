@@ -144,7 +144,7 @@ export class SocketSubscription implements LiveSubscription {
   position: Seq | undefined;
   /** When the last message or a later position arrived. */
   receivedMs: number = performance.now();
-  /** Why the follower gave up; undefined if it did not. */
+  /** The reason why the follower gave up; undefined if it did not. */
   error: Error | undefined;
   readonly #send: (message: Readonly<Record<string, unknown>>) => void;
 

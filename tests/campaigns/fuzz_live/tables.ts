@@ -19,8 +19,8 @@ const CORE: ReadonlySet<string> = new Set(["i", "j", "m", "t", "u", "b", "ts"]);
 export type TableKind = "shared" | "own" | "ruled";
 
 /**
- * The kinds of the tables after the first one, which is shared. They are listed as often as they
- * occur.
+ * The kinds of the tables after the first one, which is shared. A more frequent kind is listed
+ * several times.
  */
 const KINDS: readonly TableKind[] = ["shared", "shared", "own", "ruled"];
 
@@ -42,7 +42,9 @@ export interface Schema {
 /** Runs a statement as the administrator. The statement must succeed. */
 type Preparing = (sql: string) => Promise<void>;
 
-/** A table of the users who may read rows with a certain `j` under the policy of ruled tables. */
+/**
+ * A table of the users who may read rows with a certain `j` under the policy of the ruled tables.
+ */
 const GUESTS =
   "CREATE TABLE guests (room INT, guest TEXT, PRIMARY KEY (room, guest)) " +
   "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'DBA')";
@@ -122,7 +124,7 @@ export interface Moment {
   readonly seq: string;
   /** The time; undefined for a query that does not read it. */
   readonly time: string | undefined;
-  /** The user whose rows another user selects; undefined if users select their own. */
+  /** The user whose rows another user selects; undefined if users select their own rows. */
   readonly user: string | undefined;
 }
 

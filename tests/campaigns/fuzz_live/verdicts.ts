@@ -17,7 +17,10 @@ const DEFINITION_CODES: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
 ]);
 
-/** How long a row that the passage of time adds or removes may take to arrive. */
+/**
+ * How long it may take, in milliseconds, until a row that the passage of time adds or removes
+ * arrives.
+ */
 const CLOCK_MS_MAX = 10_000;
 
 /** A burst of commits, after which the followers have caught up. */

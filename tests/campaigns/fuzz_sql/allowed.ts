@@ -74,14 +74,14 @@ export const OF_VALUES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How many digits of FLOAT and DOUBLE values are compared. PostgreSQL rounds a sum of FLOAT to 32
- * bits at each step and adds in a different order. Averages of integers and EXTRACT are DOUBLE in
- * Tidemark and NUMERIC in PostgreSQL.
+ * The number of digits of FLOAT and DOUBLE values that are compared. PostgreSQL rounds a sum of
+ * FLOAT to 32 bits at each step and adds in a different order. Averages of integers and EXTRACT
+ * are DOUBLE in Tidemark and NUMERIC in PostgreSQL.
  */
 export const BINARY_DIGITS = 6;
 
 /**
- * How many digits of DECIMAL values are compared. Quotients and averages have 16 decimal places,
- * and a result column has a single scale.
+ * The number of digits of DECIMAL values that are compared. Quotients and averages have 16 decimal
+ * places, and a result column has a single scale.
  */
 export const DECIMAL_DIGITS = 13;

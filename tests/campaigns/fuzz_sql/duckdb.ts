@@ -25,7 +25,10 @@ export interface SecondOpinion {
 
 type WireType = string | Readonly<Record<string, unknown>>;
 
-/** The time limit of a query. If a query takes longer, DuckDB has no opinion on it. */
+/**
+ * The time limit of a query, in milliseconds. If a query takes longer, DuckDB has no opinion on
+ * it.
+ */
 const STATEMENT_MS_MAX = 10_000;
 
 const SETTINGS = [
@@ -112,8 +115,8 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
         });
         if (lines.length > 0) await connection.run(`INSERT INTO ${name} VALUES ${lines.join(",")}`);
       }
-      // DuckDB may lack a view. A query over it is then refused like any other query that DuckDB
-      // cannot run.
+      // DuckDB may lack a view. A query over such a view is refused like any other query that
+      // DuckDB cannot run.
       for (const [name, sql] of views) {
         if (missing.test(sql)) continue;
         const isMade = await connection.run(translated(sql)).catch(ignoreRefusal);

@@ -6,8 +6,9 @@
  *   returns the rows of the three queries that ask for one of these values (ternary logic
  *   partitioning, Rigger and Su 2020). The same holds for DISTINCT, for groups, for HAVING and for
  *   aggregates that can be added up.
- * - Projection: a filter passes as many rows as have a true value when the condition is an output
- *   instead (NoREC, by the same authors). The second query uses no index, range or pushed filter.
+ * - Projection: a filter passes as many rows as have the value true when the condition is an
+ *   output instead (NoREC, by the same authors). The second query uses no index, range or pushed
+ *   filter.
  * - Join: rows that satisfy a condition in ON also satisfy it in WHERE.
  * - Moment: tables FOR SYSTEM_TIME AS OF now() equal the current tables. The second query uses no
  *   secondary index and no stored order.
@@ -233,7 +234,8 @@ function overJoin(tables: readonly Table[], chance: Chance): Law {
       const whole = `SELECT ${text} FROM ${left.text}, ${right.text} WHERE ${on}`;
       return { whole, parts: [`SELECT ${text} FROM ${join}`], isSet: false };
     }
-    // Each row of the left side appears once with each of its matches, or alone if it has none.
+    // Each row of the left side appears once with each of its matches, or alone if it has no
+    // match.
     const inner = `SELECT q1.id, q2.id FROM ${left.text} JOIN ${right.text} ON ${on}`;
     const none = `NOT EXISTS (SELECT 1 FROM ${right.text} WHERE ${on})`;
     const lonely = `SELECT q1.id, NULL::int FROM ${left.text} WHERE ${none}`;

@@ -14,7 +14,7 @@ import { compare, type Difference, noteOnce, type Outcome } from "./outcome.ts";
 import { openTidemark } from "./tidemark.ts";
 import { findNode, type Node, node, textOf } from "./tree.ts";
 
-/** PostgreSQL's time limit. Without it, some statements would run for hours. */
+/** PostgreSQL's time limit, in milliseconds. Without it, some statements would run for hours. */
 const STATEMENT_MS_MAX = 10_000;
 
 // Without these settings, PostgreSQL would spend half of its time compiling queries that run once
@@ -30,7 +30,7 @@ const POSTGRES_SETTINGS = [
 export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
-  /** How many statements both sides refused, each with its own message. */
+  /** The number of statements that both sides refused, each with its own message. */
   readonly refusedCount: number;
   /**
    * Whether PostgreSQL refused the last statement in a way that `allowed.ts` permits, while
@@ -39,9 +39,9 @@ export interface Sides extends AsyncDisposable {
   readonly wasAllowed: boolean;
   /** On how many queries DuckDB had an opinion. */
   readonly opinionCount: number;
-  /** How many of DuckDB's differences each known reason explains. */
+  /** For each known reason, the number of DuckDB's differences that it explains. */
   readonly otherMeanings: ReadonlyMap<string, number>;
-  /** How many of PostgreSQL's differences each listed reason explains. */
+  /** For each listed reason, the number of PostgreSQL's differences that it explains. */
   readonly listed: ReadonlyMap<string, number>;
   /** Sets the tables that DuckDB should have, and marks their rows as changed. */
   readonly changed: (tables: readonly CopiedTable[]) => void;
@@ -235,7 +235,7 @@ async function isRightBehindBarrier(
 /**
  * Returns whether PostgreSQL's own result changes when the rows of its tables are stored in
  * reverse order. For example, the last digits of a sum of DOUBLE may change. In that case, neither
- * result can be called right.
+ * result can be called correct.
  */
 async function hangsOnRowOrder(
   client: Bun.SQL,

@@ -11,7 +11,7 @@ export interface Node {
   readonly sort: string;
   readonly pieces: readonly Piece[];
   readonly separator: string;
-  /** The minimum number of items in a list; undefined if the node is not a list. */
+  /** The minimum number of items if the node is a list; undefined for any other node. */
   readonly least: number | undefined;
 }
 

@@ -20,7 +20,7 @@ export const ORDERS: readonly string[] = [
   " ASC NULLS LAST",
 ];
 
-/** Calls that have the same result for all peers. */
+/** Calls whose result is the same for all peers. */
 const FREE: readonly CallForm[] = [
   { sort: "int", form: "rank()" },
   { sort: "int", form: "dense_rank()" },

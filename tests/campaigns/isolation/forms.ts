@@ -153,7 +153,7 @@ export interface FormParts {
   readonly other: string;
   readonly canary: string;
   readonly salt: string;
-  /** Whether the caller has only the rights of an ordinary user. */
+  /** Whether the caller has only an ordinary user's rights. */
   readonly isUser: boolean;
 }
 

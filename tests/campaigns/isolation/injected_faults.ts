@@ -14,10 +14,7 @@ export type InjectedFault = LeakyRead | "policy" | "view" | "expiry";
 
 export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy", "view", "expiry"];
 
-/**
- * The average number of reads between two leaks. It is low for changes, because they are rarely
- * read.
- */
+/** The average number of reads per leak. It is low for changes, because they are rarely read. */
 const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
   scan: 40,
   lookup: 20,

@@ -79,8 +79,8 @@ const POST_FORMS: readonly string[] = [
 ];
 
 /**
- * Matches definitions. They succeed for a dba and would make the actual policies differ from those
- * that the campaign knows.
+ * Matches definitions. If a dba runs one, it succeeds and makes the actual policies differ from
+ * those that the campaign knows.
  */
 const DEFINING = /^(?:CREATE|ALTER|DROP|TRUNCATE|INSERT INTO members|UPDATE members)/;
 

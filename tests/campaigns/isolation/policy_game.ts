@@ -112,7 +112,7 @@ export class PolicyGame {
    * not read it.
    */
   #mine = new Map<string, ReadonlySet<string> | undefined>();
-  /** The callers whose separate database no longer contains the posts that they see now. */
+  /** The callers whose separate database no longer contains the posts that they currently see. */
   readonly #stale = new Set<string>();
 
   private constructor(parts: PolicyGameParts, view: ShownView) {
@@ -166,7 +166,8 @@ export class PolicyGame {
   }
 
   /**
-   * Whether a caller may read those of the posts and the view of them that a statement mentions.
+   * Whether a caller may read the objects that a statement mentions, either the posts or the view
+   * of them.
    */
   knows(caller: Caller, sql: string): boolean {
     if (/\b(?:posts|heads)\b/.test(sql) && !this.knowsPosts(caller)) return false;

@@ -20,7 +20,7 @@ const WATCHERS_MAX = 40;
 /** The average number of statements per new subscription. */
 const SUBSCRIPTION_EVERY = 2;
 
-/** By how many milliseconds the wall clock advances with each statement. */
+/** The number of milliseconds by which the wall clock advances with each statement. */
 const STATEMENT_MS = 100;
 const LEAKS_SHOWN_MAX = 20;
 

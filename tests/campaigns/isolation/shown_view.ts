@@ -14,7 +14,7 @@ const ROLES: Readonly<Record<(typeof LEVELS)[number], readonly Caller["role"][]>
   DBA: ["dba"],
 };
 
-/** A dba who is not one of the callers, and who loses that role from time to time. */
+/** A dba who is not among the callers, and who loses that role from time to time. */
 const OWNER = "vera";
 
 /** The facts about the campaign's posts that the view needs. */

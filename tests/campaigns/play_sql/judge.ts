@@ -34,7 +34,7 @@ const DOCUMENTED_LIMITS = [
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
 const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
 
-/** Matches a change after the closing parenthesis of the last WITH entry. */
+/** Matches a change that follows the closing parenthesis of the last WITH entry. */
 const CHANGED_WITH = /^\s*with\b[\s\S]*\)\s*(?:insert|update|delete|merge)\b/i;
 
 const VIEW = /^\s*create\s+(?:or\s+replace\s+)?(?:temp\w*\s+)?view\s+("[^"]+"|[\w.]+)/i;
@@ -114,7 +114,7 @@ export class Judge {
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     this.#noteView(sql);
     const verdict = this.#verdict(sql, ours, theirs);
-    // A result that depends on an omitted object differs as well.
+    // A result that depends on an omitted object may also differ.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     if (!isSure) this.#noteOmitted(sql);
     return verdict;
@@ -191,8 +191,8 @@ export class Judge {
     if (theirs.kind !== "failure") return false;
     // Such a statement is refused only because an earlier one, which has been counted, failed.
     if (theirs.code === "25P02") return true;
-    // PostgreSQL may refuse to drop the object because a different object depends on it that was
-    // omitted here.
+    // PostgreSQL may refuse to drop the object because another object, which was omitted here,
+    // depends on it.
     const isUsed = theirs.code === "2BP01";
     return (
       isUsed &&

@@ -11,8 +11,8 @@ export type Played =
   | { readonly kind: "failure"; readonly code: string; readonly message: string };
 
 /**
- * How many digits of DOUBLE PRECISION and NUMERIC results are compared. Their last digits may
- * differ.
+ * The number of digits of DOUBLE PRECISION and NUMERIC results that are compared. Their last
+ * digits may differ.
  */
 const DIGITS_COMPARED = 12;
 

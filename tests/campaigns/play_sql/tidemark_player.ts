@@ -1,7 +1,7 @@
 /**
  * Plays scripts on Tidemark: on the real server, over HTTP. A transaction in the script uses
- * `/v1/api/transactions`, and COPY uses `/v1/api/copy`. Here, SET and PREPARE last for a single
- * request, so SET is sent again before each statement, and PREPARE before each EXECUTE.
+ * `/v1/api/transactions`, and COPY uses `/v1/api/copy`. In Tidemark, SET and PREPARE last for a
+ * single request, so SET is sent again before each statement, and PREPARE before each EXECUTE.
  */
 import {
   type ServerProcess,

@@ -9,7 +9,8 @@ import { join } from "node:path";
 import { bundleChangedServer, SOURCES } from "../../support/changed_server.ts";
 
 /**
- * Where the calls are inserted: the file below `src/`, and the line before which the call goes.
+ * The places where the calls are inserted: the file below `src/`, and the line before which the
+ * call goes.
  */
 const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = {
   plan: ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],

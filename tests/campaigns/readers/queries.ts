@@ -1,6 +1,6 @@
 /**
- * Lists queries with results that prove themselves: each query reads a single snapshot, in which
- * two sums or counts are equal whatever was written before.
+ * Lists queries whose results can be verified by themselves: each query reads a single snapshot,
+ * in which two sums or counts are equal, whatever has been written before.
  */
 
 type Rows = readonly (readonly unknown[])[];

@@ -28,7 +28,8 @@ const WORKERS = 2;
 const BUDGET_BYTES_PER_ROW = 700;
 
 /**
- * By how much the process may have grown once it is idle again. Heaps keep some of their memory.
+ * By how many bytes the process may have grown once it is idle again. Heaps keep some of their
+ * memory.
  */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
 const THREADS_MORE_MAX = 6;
@@ -236,7 +237,7 @@ class Campaign {
       this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + 1);
       writeFileSync(`${control}.new`, JSON.stringify(fault));
       renameSync(`${control}.new`, control);
-      // Only a reader that has just started plans a statement again, so this stage may be reached
+      // Only a reader that has just started plans a statement anew, so this stage may be reached
       // late.
       for (let wait = 0; wait < 10 && existsSync(control) && !this.#isOver; wait += 1) {
         await Bun.sleep(FAULT_PAUSE_MS);

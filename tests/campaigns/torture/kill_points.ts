@@ -26,8 +26,8 @@ export function fileKind(path: string): string {
 }
 
 /**
- * The operations, each with the minimum number of times that a server under load runs it. One of
- * these times, chosen at random, is when the server is killed.
+ * The operations, each with the minimum number of times that a server under load performs it. The
+ * server is killed at one of these times, chosen at random.
  */
 const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
   ["write log", 200],

@@ -18,7 +18,7 @@ export interface Verdict {
   /** How many keys lack their acknowledged state. */
   lost: number;
   /**
-   * How many keys have a value that no writer wrote, plus how many reappeared after an
+   * The number of keys with a value that no writer wrote, plus the number that reappeared after an
    * acknowledged deletion.
    */
   invented: number;
@@ -57,7 +57,7 @@ export class Ledger {
     this.#pending.delete(writer);
   }
 
-  /** Records that the server reported that it made none of the changes. */
+  /** Records that the server reported that none of the changes was made. */
   refuse(writer: number): void {
     this.#pending.delete(writer);
   }
@@ -113,7 +113,7 @@ export class SeqWatch {
   #floor = 0;
   #reusedCount = 0;
 
-  /** How many seqs were assigned again, or were below an older one. */
+  /** The number of seqs that were assigned again, or were below an older one. */
   get reusedCount(): number {
     return this.#reusedCount;
   }

@@ -18,8 +18,8 @@ export interface Scope {
 }
 
 /**
- * Above this number of keys, a writer deletes more than it inserts, so that the tables stay small
- * enough to read.
+ * The number of keys above which a writer deletes more than it inserts, so that the tables stay
+ * small enough to read.
  */
 const KEYS_MAX = 1500;
 

@@ -26,14 +26,17 @@ export const INJECTED_FAULTS = [
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
 export interface TortureOptions {
-  /** How many times the server is killed at random moments. Used if no rounds are given. */
+  /**
+   * The number of times that the server is killed at random moments. Used if no rounds are given.
+   */
   killCount: number;
-  /** How many times the server is killed at each named point. */
+  /** The number of times that the server is killed at each named point. */
   rounds: number;
   /** The named points at which it is killed. */
   points: readonly KillPoint[];
   /**
-   * How long random kills alternate with rounds over the named points; absent for a single round.
+   * For how many minutes random kills alternate with rounds over the named points; absent for a
+   * single round.
    */
   minutes?: number | undefined;
   /** Called after each kill. Returns true if the run can end. */
@@ -52,9 +55,9 @@ export interface TortureReport {
   invented: number;
   torn: number;
   reused: number;
-  /** How many tables or columns differ from what was acknowledged. */
+  /** The number of tables or columns that differ from what was acknowledged. */
   defined: number;
-  /** How many uploaded files differ from what was acknowledged. */
+  /** The number of uploaded files that differ from what was acknowledged. */
   files: number;
   /** Named points that no server reached. */
   unreached: string[];
@@ -77,24 +80,30 @@ export function faultCountOf(report: TortureReport): number {
 const LIFE_MS_MIN = 30;
 const LIFE_MS_MAX = 1500;
 
-/** How many keys, and how many texts, are looked up after each kill. */
+/** The number of keys, and the number of texts, that are looked up after each kill. */
 const LOOKUPS_PER_SCOPE = 10;
 
 const MINUTE_MS = 60_000;
 
-/** In a long run, how many random kills happen between two rounds over the named points. */
+/** The number of random kills between two rounds over the named points in a long run. */
 const KILLS_BETWEEN_ROUNDS = 100;
 
-/** How long a server under load may take to reach a named point. */
+/** How long a server under load may take to reach a named point, in milliseconds. */
 const POINT_MS_MAX = 90_000;
 
-/** How long to wait for the exit of a server whose end the writers have already noticed. */
+/**
+ * How long to wait for the exit of a server whose end the writers have already noticed, in
+ * milliseconds.
+ */
 const END_MS_MAX = 2000;
 
 /** The exit code of a process ended by SIGKILL. */
 const KILLED = 137;
 
-/** How many characters of the server's output are shown if it fails without being killed. */
+/**
+ * The number of characters of the server's output that are shown if it fails without having been
+ * killed.
+ */
 const OUTPUT_SHOWN = 4000;
 
 export async function torture(options: TortureOptions): Promise<TortureReport> {

@@ -9,7 +9,7 @@ import type { Tally } from "./load.ts";
 
 export const UPLOADS_TABLE = "torture.docs";
 
-/** Above this number of files, the client deletes more than it uploads. */
+/** The number of files above which the client deletes more than it uploads. */
 const FILES_MAX = 60;
 
 export class Uploader {

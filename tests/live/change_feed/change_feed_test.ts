@@ -26,9 +26,7 @@ const QUERIES = [
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
 
-/**
- * Returns a pace that evaluates two rows at a time, and that measures the given duration for them.
- */
+/** Returns a pace that evaluates two rows at a time and measures the given duration for them. */
 function paceOf(tookMs: () => number): LivePace {
   let nowMs = 0;
   return {
