@@ -35,6 +35,7 @@ import { MERGES } from "./write_cases/merges.ts";
 import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { NOT_FINITE } from "./write_cases/not_finite.ts";
+import { OBJECT_NAMES } from "./write_cases/object_names.ts";
 import { PARTITIONS } from "./write_cases/partitions.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
 import { PLANNED } from "./write_cases/planned.ts";
@@ -67,6 +68,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "key_changes",
   "materialized_views",
   "merges",
+  "object_names",
   "partitions",
   "ranges",
   "rarer_types",
@@ -93,6 +95,7 @@ const files = [
   ...CHANGES,
   CHANGES_IN_WITH,
   COLUMN_PARTS,
+  OBJECT_NAMES,
   PARTITIONS,
   KEY_CHANGES,
   MATERIALIZED_VIEWS,

@@ -21,6 +21,7 @@ import {
   type DataType,
   isInteger,
   isNumeric,
+  isObjectName,
   isRangeType,
   NUMERIC,
   type RangeType,
@@ -33,6 +34,7 @@ import { textFromInet } from "./inet_address.ts";
 import { valueFromJsonParameter } from "./json_parameter.ts";
 import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
+import { refuseName } from "./object_name.ts";
 import { rangesOf, valueOfRanges } from "./range.ts";
 import { checkDimensions, limitedText, textFromValue, valueFromText } from "./text_form.ts";
 import { typeClass } from "./type_class.ts";
@@ -198,6 +200,9 @@ const WRITTEN_FROM_TEXT: ReadonlySet<string> = new Set([
 
 function castFromText({ to, mode, nowMicros }: Wanted): FoundCast {
   if (to.kind === "file") return undefined;
+  if (isObjectName(to)) {
+    return mode === "explicit" || to.kind === "regclass" ? () => refuseName(to.kind) : undefined;
+  }
   if (to.kind === "bit" && mode === "explicit") {
     return (value) => cutBits(to, bitsFromText({ kind: "bit" }, value as string));
   }

@@ -1,10 +1,11 @@
 /**
- * Casts network addresses, bit strings, amounts of money, times with a time zone, and geometric
- * values.
+ * Casts network addresses, bit strings, amounts of money, times with a time zone, geometric values,
+ * and the values of `cast_numbered.ts`.
  */
 import { bitsOfWhole, cutBits, fittedBits, wholeOfBits } from "./bit_string.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { castNumber } from "./cast_number.ts";
+import { castNumbered } from "./cast_numbered.ts";
 import {
   type DataType,
   decimalType,
@@ -56,6 +57,8 @@ export function castForms(from: DataType, to: DataType, mode: CastMode): FoundCa
 
 /** Handles target types that many other types can be cast to. */
 function fromForms(from: DataType, to: DataType, mode: CastMode): FoundCast {
+  const numbered = castNumbered(from, to, mode);
+  if (numbered !== undefined) return numbered;
   if (from.kind === "money" && isNumeric(to) && mode !== "implicit") {
     return isExactDecimal(to) ? castNumber(CENTS, to, mode) : undefined;
   }

@@ -8,6 +8,8 @@
 import { type Collation, sameCollation } from "./collation.ts";
 import type { DomainType } from "./domain_type.ts";
 import { type EnumType, enumName, qualifiedTypeName } from "./enum_type.ts";
+import { isObjectNameKind, type ObjectNameKind } from "./object_name.ts";
+import { isUnsignedKind, type UnsignedKind } from "./unsigned.ts";
 
 export type DataType =
   | { readonly kind: "boolean" }
@@ -65,6 +67,13 @@ export type DataType =
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
+  /**
+   * Unsigned integers with which PostgreSQL identifies objects, transactions and positions in
+   * its log.
+   */
+  | { readonly kind: UnsignedKind }
+  /** References to objects of the database. No column can have these types. */
+  | { readonly kind: ObjectNameKind }
   /** The geometric types. Their values have no order. */
   | { readonly kind: GeometricKind }
   /** A range between two bounds of the type `bound`, and a set of such ranges. */
@@ -122,6 +131,10 @@ export type GeometricKind = (typeof GEOMETRIC_KINDS)[number];
 
 export type GeometricType = DataType & { readonly kind: GeometricKind };
 
+export type UnsignedType = DataType & { readonly kind: UnsignedKind };
+
+export type ObjectNameType = DataType & { readonly kind: ObjectNameKind };
+
 export type RangeType = DataType & { readonly kind: "range" | "multirange" };
 
 export type NumericType = DataType & { readonly kind: "numeric" };
@@ -159,6 +172,11 @@ export const JSONPATH: DataType = { kind: "jsonpath" };
 export const XML: DataType = { kind: "xml" };
 export const TSVECTOR: DataType = { kind: "tsvector" };
 export const TSQUERY: DataType = { kind: "tsquery" };
+export const OID: UnsignedType = { kind: "oid" };
+export const XID: UnsignedType = { kind: "xid" };
+export const XID8: UnsignedType = { kind: "xid8" };
+export const PG_LSN: UnsignedType = { kind: "pg_lsn" };
+export const REGCLASS: ObjectNameType = { kind: "regclass" };
 export const POINT: GeometricType = { kind: "point" };
 export const BOX: GeometricType = { kind: "box" };
 export const UNKNOWN: DataType = { kind: "unknown" };
@@ -279,7 +297,7 @@ export function isStringKind(kind: TypeKind): boolean {
     case "multirange":
       return true;
     default:
-      return isGeometricKind(kind);
+      return isGeometricKind(kind) || isUnsignedKind(kind) || isObjectNameKind(kind);
   }
 }
 
@@ -289,6 +307,15 @@ function isGeometricKind(kind: TypeKind): kind is GeometricKind {
 
 export function isGeometric(type: DataType): type is GeometricType {
   return isGeometricKind(type.kind);
+}
+
+export function isUnsigned(type: DataType): type is UnsignedType {
+  return isUnsignedKind(type.kind);
+}
+
+/** Whether values of a type identify objects of the database and are shown as their names. */
+export function isObjectName(type: DataType): type is ObjectNameType {
+  return isObjectNameKind(type.kind);
 }
 
 /**

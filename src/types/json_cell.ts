@@ -18,7 +18,9 @@ import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
 import { fitsInteger } from "./integer.ts";
 import { jsonTextOf } from "./json_of_value.ts";
+import { OBJECT_NAME_KINDS } from "./object_name.ts";
 import { textFromValue } from "./text_form.ts";
+import { UNSIGNED_KINDS } from "./unsigned.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
 /** The `data_type` of a schema field: one of 15 names, or an object for a type with parameters. */
@@ -51,6 +53,17 @@ const WORDS: Readonly<
   cidr: "Text",
   macaddr: "Text",
   macaddr8: "Text",
+  oid: "Text",
+  xid: "Text",
+  xid8: "Text",
+  pg_lsn: "Text",
+  regclass: "Text",
+  regcollation: "Text",
+  regnamespace: "Text",
+  regproc: "Text",
+  regprocedure: "Text",
+  regrole: "Text",
+  regtype: "Text",
   bytes: "Bytes",
   file: "File",
   interval: "Text",
@@ -128,6 +141,8 @@ const SENT_AS_TEXT: ReadonlySet<TypeKind> = new Set<TypeKind>([
   "enum",
   "range",
   "multirange",
+  ...UNSIGNED_KINDS,
+  ...OBJECT_NAME_KINDS,
 ]);
 
 function textCellMaker(type: DataType): (value: Value) => unknown {

@@ -84,6 +84,7 @@ export {
   isGeometric,
   isInteger,
   isNumeric,
+  isObjectName,
   isRangeType,
   isStringKind,
   JSON_TEXT,
@@ -95,9 +96,13 @@ export {
   type NamedRow,
   NUMERIC,
   type NumericSize,
+  type ObjectNameType,
+  OID,
+  PG_LSN,
   POINT,
   RANGE_BOUNDS,
   type RangeType,
+  REGCLASS,
   type RowField,
   SMALLINT,
   sameType,
@@ -113,6 +118,8 @@ export {
   UNKNOWN_NULL,
   UUID,
   VARBIT,
+  XID,
+  XID8,
   XML,
 } from "./data_type.ts";
 export {
@@ -342,6 +349,13 @@ export {
   rootAt,
   squareRootNumeric,
 } from "./numeric_functions.ts";
+export {
+  OBJECT_NAME_KINDS,
+  type ObjectNameKind,
+  objectNameValue,
+  oidOfObjectName,
+  textFromObjectName,
+} from "./object_name.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
 export { quotientColumn } from "./quotient_column.ts";
 export {
@@ -398,6 +412,7 @@ export {
 } from "./tsvector.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";
 export { commonType, comparedType, decimalOf, unbounded } from "./unify.ts";
+export { numberOfUnsigned, UNSIGNED_KINDS, unsignedValue } from "./unsigned.ts";
 export {
   type Interval,
   isInterval,

@@ -20,7 +20,9 @@ import { type DataType, hasOrder } from "./data_type.ts";
 import { intervalSpan } from "./interval.ts";
 import { isJsonArray, isJsonObject, type JsonNode, jsonTree } from "./json_tree.ts";
 import { numericFromText, numericKey } from "./numeric.ts";
+import { OBJECT_NAME_KINDS } from "./object_name.ts";
 import { typeOrder } from "./type_class.ts";
+import { UNSIGNED_KINDS } from "./unsigned.ts";
 import type { Interval, RowValue, Value } from "./value.ts";
 
 const END = "\u0000";
@@ -91,6 +93,8 @@ const SENT_IN_ANOTHER_ORDER: ReadonlySet<DataType["kind"]> = new Set([
   "row",
   "tsvector",
   "tsquery",
+  ...UNSIGNED_KINDS,
+  ...OBJECT_NAME_KINDS,
 ]);
 
 function numberKey(text: string): string {

@@ -9,7 +9,16 @@ import type { ArrayValue } from "./array_shape.ts";
 import { arrayFromText, arraySeparator, textFromArray } from "./array_text.ts";
 import { bitsFromText } from "./bit_string.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
-import { type DataType, type GeometricType, isGeometric, TEXT, typeName } from "./data_type.ts";
+import {
+  type DataType,
+  type GeometricType,
+  isGeometric,
+  isObjectName,
+  isUnsigned,
+  TEXT,
+  typeName,
+  type UnsignedType,
+} from "./data_type.ts";
 import {
   roundMicros,
   roundTimestamp,
@@ -45,10 +54,12 @@ import { canonicalJson } from "./json_tree.ts";
 import { canonicalPath } from "./jsonpath_text.ts";
 import { moneyFromText, textFromMoney } from "./money.ts";
 import { fitNumeric, numericFromText, textFromNumeric } from "./numeric.ts";
+import { refuseName, textFromObjectName } from "./object_name.ts";
 import { rangeFromText, textFromRange } from "./range_text.ts";
 import { cellsFromRowText, textFromRow } from "./row_text.ts";
 import { textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
 import { textFromTsVector, tsVectorFromText } from "./tsvector.ts";
+import { textFromUnsigned, unsignedFromText } from "./unsigned.ts";
 import type { Interval, RowValue, Value, Whole } from "./value.ts";
 import { checkedXml } from "./xml_parser.ts";
 import { textFromXml } from "./xml_text.ts";
@@ -100,6 +111,7 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
         "Cannot read text as a file reference: only FILE('part') creates one",
       );
     default:
+      if (isObjectName(type)) refuseName(type.kind);
       return valueOfOneForm(type, text);
   }
 }
@@ -142,10 +154,12 @@ function valueOfOneForm(
     | (DataType & { kind: "jsonpath" | "xml" | "tsvector" | "tsquery" | "uuid" | "bytes" })
     | AddressType
     | GeometricType
+    | UnsignedType
     | (DataType & { kind: "bit" | "money" }),
   text: string,
 ): Value {
   if (isGeometric(type)) return shapeFromText(type.kind, text);
+  if (isUnsigned(type)) return unsignedFromText(type.kind, text);
   switch (type.kind) {
     case "bit":
       return bitsFromText(type, text);
@@ -265,6 +279,8 @@ export function textFromValue(type: DataType, value: Value): string {
 }
 
 function textFromPlain(type: DataType, value: Value): string {
+  if (isUnsigned(type)) return textFromUnsigned(type.kind, value as string);
+  if (isObjectName(type)) return textFromObjectName(value as string);
   switch (type.kind) {
     case "timetz":
       return textFromZonedTime(value as string);

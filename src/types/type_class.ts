@@ -5,6 +5,7 @@
  */
 import { isCollated } from "./collation.ts";
 import type { DataType, GeometricKind, TypeKind } from "./data_type.ts";
+import { isObjectNameKind } from "./object_name.ts";
 
 export type TypeClass =
   | "boolean"
@@ -21,6 +22,10 @@ export type TypeClass =
   | "inet"
   | "macaddr"
   | "macaddr8"
+  | "oid"
+  | "xid"
+  | "xid8"
+  | "pg_lsn"
   | "bytes"
   | "embedding"
   | "array"
@@ -55,7 +60,7 @@ export function typeClass(type: DataType): TypeClass {
     case "timetz":
       return "time";
     default:
-      return type.kind;
+      return isObjectNameKind(type.kind) ? "oid" : type.kind;
   }
 }
 
@@ -110,6 +115,17 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   cidr: "text",
   macaddr: "text",
   macaddr8: "text",
+  oid: "text",
+  xid: "text",
+  xid8: "text",
+  pg_lsn: "text",
+  regclass: "text",
+  regcollation: "text",
+  regnamespace: "text",
+  regproc: "text",
+  regprocedure: "text",
+  regrole: "text",
+  regtype: "text",
   bytes: "bytes",
   embedding: "embedding",
   file: "json",

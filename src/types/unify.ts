@@ -11,6 +11,7 @@ import {
   isNumeric,
   isRangeType,
   NUMERIC,
+  OID,
   type RowField,
   sameType,
   TEXT,
@@ -100,7 +101,7 @@ const NUMERIC_ORDER: readonly string[] = [
 
 function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   if (isNumeric(left) && isNumeric(right)) return commonNumeric(left, right);
-  if (typeClass(left) !== typeClass(right)) return undefined;
+  if (typeClass(left) !== typeClass(right)) return commonOid(left, right);
   if (left.kind === "array" && right.kind === "array") {
     const element = commonOfTwo(left.element, right.element);
     return element === undefined ? undefined : { kind: "array", element };
@@ -115,6 +116,12 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   if (left.kind === "embedding" || left.kind === "enum")
     return sameType(left, right) ? left : undefined;
   return left.kind === right.kind ? commonOfKind(left, right) : commonAcrossKinds(left, right);
+}
+
+/** Returns OID for an OID and an integer. */
+function commonOid(left: DataType, right: DataType): DataType | undefined {
+  const isCommon = [left, right].every((type) => typeClass(type) === "oid" || isInteger(type));
+  return isCommon ? OID : undefined;
 }
 
 function commonText(left: TextType, right: TextType): DataType {
@@ -153,6 +160,7 @@ function commonRow(left: RowType, right: RowType): DataType | undefined {
 
 function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {
   const kinds = new Set([left.kind, right.kind]);
+  if (typeClass(left) === "oid") return OID;
   if (kinds.has("cidr")) return left.kind === "cidr" ? right : left;
   // FILE unifies with JSON as JSON, and a date with a timestamp as that timestamp type.
   if (kinds.has("file")) return left.kind === "file" ? right : left;

@@ -20,6 +20,8 @@
  *     bit                          string of the characters 0 and 1
  *     inet, cidr                   string that sorts in the order of the values (see `inet_address.ts`)
  *     macaddr, macaddr8            string, lower case, with colons
+ *     oid, xid, xid8, pg_lsn       string that sorts in the order of the values (see `unsigned.ts`)
+ *     regclass, regtype …          string that begins with the OID (see `object_name.ts`)
  *     bytes                        Uint8Array
  *     embedding(n)                 Float32Array of n finite numbers
  *     file                         string: the file reference as JSON text

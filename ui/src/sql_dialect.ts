@@ -25,8 +25,8 @@ export const KEYWORDS: string =
 export const TYPES: string =
   "bigint bigserial binary bit blob bool boolean box bytea bytes char cidr circle clob date datemultirange daterange datetime dec decimal double " +
   "embedding file float float4 float8 inet int int2 int4 int4multirange int4range int8 int8multirange int8range integer interval json jsonb jsonpath line lseg macaddr macaddr8 mediumint " +
-  "money numeric nummultirange numrange nvarchar path point polygon precision real serial smallint smallserial string text time timestamp " +
-  "timestamptz timetz tinyint tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector uuid varbinary varbit varchar vector xml";
+  "money numeric nummultirange numrange nvarchar oid path pg_lsn point polygon precision real regclass regcollation regnamespace regproc regprocedure regrole regtype serial smallint smallserial string text time timestamp " +
+  "timestamptz timetz tinyint tsmultirange tsquery tsrange tstzmultirange tstzrange tsvector uuid varbinary varbit varchar vector xid xid8 xml";
 
 export const FUNCTIONS: string =
   "abs age any_value approx_count_distinct approx_percentile array_agg array_append " +
@@ -40,11 +40,11 @@ export const FUNCTIONS: string =
   "jsonb_path_query_array jsonb_pretty jsonb_set jsonb_strip_nulls l1_distance " +
   "l2_distance lag last_value lcm lead least left length ln log lower lpad ltrim make_date " +
   "make_interval make_time make_timestamp max md5 median min mod mode now nth_value ntile " +
-  "nullif octet_length percent_rank percentile_cont percentile_disc pg_trigger_depth pg_typeof pi power random " +
+  "nullif octet_length percent_rank percentile_cont percentile_disc pg_partition_root pg_partition_tree pg_trigger_depth pg_typeof pi power random " +
   "rank regexp_count regexp_like regexp_match regexp_replace regexp_split_to_array " +
   "regexp_substr repeat reverse round row_number rpad rtrim seq_at seq_time set_config sha256 " +
   "sha512 sign snowflake_id split_part sqrt starts_with stddev string_agg string_to_array " +
-  "strpos substr substring sum to_char to_date to_hex to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector " +
+  "strpos substr substring sum to_char to_date to_hex to_json to_jsonb to_number to_regclass to_regtype to_timestamp to_tsquery to_tsvector " +
   "translate trunc ts_rank typeof ulid unnest upper uuid_v4 uuid_v7 variance vector_dims vector_norm " +
   "version width_bucket xmlagg xmlcomment xmlconcat xml_is_well_formed xpath xpath_exists";
 

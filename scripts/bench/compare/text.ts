@@ -174,6 +174,7 @@ function parsedSelect(
       namespace: "default",
       table: ({ name, schema }: { name: string; schema?: string | undefined }) =>
         defined(catalog.table(schema ?? "default", name), "the created table must exist"),
+      partsOf: () => undefined,
       systemView: () => undefined,
       view: () => undefined,
       functions: () => [],

@@ -105,7 +105,7 @@ const FUNCTIONS = entries([
     "obj_description col_description shobj_description",
     "read comments from system.tables and system.columns",
   ],
-  ["format_type pg_get_expr", "read data_type and column_default of information_schema.columns"],
+  ["pg_get_expr", "read data_type and column_default of information_schema.columns"],
   ["pg_get_userbyid", "read schema_owner of information_schema.schemata"],
   ["sql_variant_property", "write pg_typeof(value)"],
   ["rand randn", "write random()"],
@@ -164,8 +164,6 @@ const TYPES = entries([
   ["list", "INT[] for an array of integers"],
   ["enum set", "TEXT CHECK (state IN ('open', 'closed'))"],
   ["geometry geography", "POINT, PATH or POLYGON, or two DOUBLE columns"],
-  [
-    "regclass regtype regproc regnamespace regrole oid",
-    "TEXT with the name of the table; DESCRIBE t and information_schema.tables describe tables",
-  ],
+  ["regoper regoperator regdictionary", "TEXT with the name"],
+  ["pg_snapshot txid_snapshot", "BIGINT with a _seq, which orders commits"],
 ]);

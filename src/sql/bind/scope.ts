@@ -1,9 +1,10 @@
 /** Resolves column references through the names in scope. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
+import { BOOLEAN } from "../../types/mod.ts";
 import type { ExprRef, SelectedColumn } from "../parse/ast/ast.ts";
 import type { BoundRelation } from "./bound.ts";
-import type { BoundColumn } from "./bound_expressions.ts";
+import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 import { insteadOfFunction } from "./other_names.ts";
 
 /**
@@ -37,6 +38,8 @@ export interface ScopeRelation {
    * of the same name.
    */
   readonly value?: BoundColumn | undefined;
+  /** Binds `tableoid`; absent if the rows belong to no table. */
+  readonly tableOid?: (() => BoundExpression) | undefined;
   /** The place of the relation in FROM; absent if it is not part of FROM. */
   readonly node?: RelationNode;
   /**
@@ -44,6 +47,9 @@ export interface ScopeRelation {
    */
   readonly isOpen?: true;
 }
+
+/** The system column that names the table or partition of a row. */
+const TABLE_OID = "tableoid";
 
 /**
  * The maximum number of columns that are searched one by one. A longer list is indexed at the
@@ -73,7 +79,14 @@ function columnOf(
     }
   }
   if (count < 2) return found;
-  throw new DatabaseError(
+  throw ambiguous({ _location, name }, count);
+}
+
+function ambiguous(
+  { _location, name }: Pick<ExprRef, "_location" | "name">,
+  count: number,
+): DatabaseError {
+  return new DatabaseError(
     "AMBIGUOUS_COLUMN",
     `Cannot resolve column "${name}": ${count} tables have a column with this name`,
     { position: _location.start, hint: "qualify the column with its table: table.column" },
@@ -152,6 +165,35 @@ export class Scope {
     const lists = [this.visible];
     for (const { systemColumns } of this.relations) lists.push(systemColumns);
     return columnOf(ref, lists) ?? this.#valueNamed(ref);
+  }
+
+  /**
+   * Returns the value of `tableoid`; undefined if a reference means anything else.
+   *
+   * @param presenceOf Returns a column that is NULL only where an outer join found no row.
+   * @throws {DatabaseError} AMBIGUOUS_COLUMN
+   */
+  tableOid(
+    ref: ExprRef,
+    presenceOf: (relation: ScopeRelation) => BoundExpression,
+  ): BoundExpression | undefined {
+    const { name, table } = ref;
+    if (name !== TABLE_OID) return undefined;
+    const given = table === undefined ? this.relations : [this.relationNamed(table)];
+    if (given.some((each) => each?.columns.some((column) => column.name === name) === true))
+      return undefined;
+    const [relation, ...others] = given.filter((each) => each?.tableOid !== undefined);
+    if (others.length > 0) throw ambiguous(ref, others.length + 1);
+    const value = relation?.tableOid?.();
+    if (relation === undefined || value === undefined || relation.isOpen !== true) return value;
+    const when: BoundExpression = {
+      kind: "is",
+      type: BOOLEAN,
+      test: "null",
+      negated: true,
+      operand: presenceOf(relation),
+    };
+    return { kind: "case", type: value.type, branches: [{ when, value }], otherwise: undefined };
   }
 
   /** Returns the relation to whose row `t` or `t.*` refers, even if there is also a column `t`. */

@@ -102,6 +102,7 @@ class PolicyReading {
       namespace,
       table: (name: { name: string; schema?: string | undefined }, node: AstNode) =>
         this.#tableNamed(name, node),
+      partsOf: () => undefined,
       systemView: () => undefined,
       view: () => undefined,
       functions: () => [],

@@ -20,6 +20,7 @@ import {
   type DataType,
   isGeometric,
   isLooselyEqual,
+  isObjectName,
   isRangeType,
   mixedCollations,
   typeName,
@@ -402,6 +403,13 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
       { position, ...(isUnscalar && { hint: "store each element in a separate row" }) },
     );
   }
+  if (holdsObjectName(type)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_TYPE",
+      `Cannot store type ${typeName(type)}: its values contain names, which may change`,
+      { position, hint: "store the number or the name: cast the value to OID or TEXT" },
+    );
+  }
   const collation = collationOf(type);
   if (collation?.kind === "mixed") throw mixedCollations(collation);
   if (holdsDomain(type)) {
@@ -423,6 +431,13 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
 function holdsDomain(type: DataType): boolean {
   if (type.kind === "array") return holdsDomain(type.element);
   return type.kind === "row" && type.fields.some((each) => each.domain !== undefined);
+}
+
+/** Whether a type is, or contains, a type such as REGCLASS. */
+function holdsObjectName(type: DataType): boolean {
+  if (type.kind === "array") return holdsObjectName(type.element);
+  if (type.kind === "row") return type.fields.some((each) => holdsObjectName(each.type));
+  return isObjectName(type);
 }
 
 /** Whether a type is, or contains, the nameless row type of a query. */

@@ -40,6 +40,7 @@ import { MATH_FUNCTIONS } from "./math.ts";
 import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
 import { NETWORK_FUNCTIONS } from "./network.ts";
+import { OBJECT_FUNCTIONS } from "./objects.ts";
 import { RANGE_FUNCTIONS } from "./ranges.ts";
 import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
 import { SEARCH_FUNCTIONS } from "./search/search_functions.ts";
@@ -77,6 +78,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...MATH_DEGREES_FUNCTIONS,
   ...MATH_DOUBLE_FUNCTIONS,
   ...NETWORK_FUNCTIONS,
+  ...OBJECT_FUNCTIONS,
   ...PATH_FUNCTIONS,
   ...PATTERN_FUNCTIONS,
   ...RANGE_FUNCTIONS,

@@ -1,5 +1,5 @@
 /** Determines the types of keys by which maintained queries can look up and group rows. */
-import { type DataType, isLooselyEqual, isRangeType } from "../../types/mod.ts";
+import { type DataType, isLooselyEqual, isRangeType, UNSIGNED_KINDS } from "../../types/mod.ts";
 
 /**
  * Whether equal values of a type are always identical, so that looking up a key finds all of them.
@@ -31,4 +31,5 @@ const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
   "cidr",
   "macaddr",
   "macaddr8",
+  ...UNSIGNED_KINDS,
 ]);

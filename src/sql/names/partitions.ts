@@ -20,6 +20,7 @@ import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { parseStored } from "../bind/expression/type_names.ts";
+import type { TablePart, TableParts } from "../bind/query/table_oid.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import {
@@ -117,6 +118,47 @@ export function rowsCondition(
   if (partitioning === undefined) return "FALSE";
   const own = conditionOf(treeOf(table, partitions, { partitioning, parentId }), bound);
   return parent === undefined ? own : `(${rowsCondition(table, partitions, parent)}) AND (${own})`;
+}
+
+/** The parts of the catalog that list the partitions of a table. */
+export interface PartitionCatalog {
+  readonly tableById: (tableId: number) => TableEntry | undefined;
+  readonly partitionsOf: (tableId: number) => readonly PartitionViewEntry[];
+}
+
+const leaves = new WeakMap<TableEntry, readonly PartitionLeaf[]>();
+
+type PartitionLeaf = TablePart & { readonly entry: PartitionViewEntry };
+
+/**
+ * Returns the partitions that have no partitions of their own and that belong to a table or, if
+ * `within` is given, to the partition with that id. Returns undefined if there is no such table.
+ */
+export function tableParts(
+  { partitionsOf: list, tableById }: PartitionCatalog,
+  tableId: number,
+  within?: number,
+): TableParts | undefined {
+  const table = tableById(tableId);
+  if (table === undefined) return undefined;
+  const partitions = list(tableId);
+  // A table is redefined whenever the bounds of its partitions change.
+  let known = leaves.get(table);
+  if (known === undefined) {
+    known = partitions
+      .filter(({ partition }) => partition.partitioned === undefined)
+      .map((entry) => {
+        const condition = rowsCondition(table, partitions, entry);
+        return { id: entry.viewId, condition, entry };
+      });
+    leaves.set(table, known);
+  }
+  const isWithin = ({ partition: { parentId }, viewId }: PartitionViewEntry): boolean => {
+    if (within === undefined || viewId === within) return true;
+    const parent = partitions.find((each) => each.viewId === parentId);
+    return parent !== undefined && isWithin(parent);
+  };
+  return { table, parts: known.filter(({ entry }) => isWithin(entry)) };
 }
 
 /**

@@ -14,6 +14,7 @@ import type {
   Catalog,
   ColumnEntry,
   FunctionEntry,
+  PartitionViewEntry,
   TableEntry,
   ViewEntry,
 } from "../../catalog/mod.ts";
@@ -29,6 +30,7 @@ import { everyRow, rightsBy } from "../bind/row_rights.ts";
 import type { AstNode, Expr, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
 import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
+import { partitionsOf, tableParts } from "./partitions.ts";
 
 /** The objects in which names are looked up. */
 export interface ViewDeps {
@@ -36,6 +38,8 @@ export interface ViewDeps {
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
   /** Returns the view or function with an id. */
   readonly viewById: (viewId: number) => ViewEntry | undefined;
+  /** Returns the partitions of a table at all levels. */
+  readonly partitionsOf: (tableId: number) => readonly PartitionViewEntry[];
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
@@ -45,6 +49,7 @@ export function depsOf(catalog: Catalog, systemView: ViewDeps["systemView"]): Vi
     systemView,
     view: (namespace, name) => catalog.view(namespace, name),
     viewById: (viewId) => catalog.viewById(viewId),
+    partitionsOf: (tableId) => partitionsOf(catalog, tableId),
   };
 }
 
@@ -78,7 +83,7 @@ export function viewRelation(
     source: sourceIn(entry, deps),
     ownRights: entry.ownRights,
     checkOption: entry.checkOption,
-    isPartition: entry.partition !== undefined,
+    partition: entry.partition && { id: entry.viewId, tableId: entry.partition.tableId },
   };
 }
 
@@ -143,6 +148,11 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
       if (other === undefined) return undefined;
       const known = entry.views.find(({ viewId }) => viewId === other.viewId);
       return viewRelation(other, deps, known?.columnNames);
+    },
+    partsOf: (tableId, within) => {
+      const { catalog, partitionsOf: list } = deps;
+      const catalogOf = { tableById: catalog.tableById.bind(catalog), partitionsOf: list };
+      return tableParts(catalogOf, tableId, within);
     },
     systemView: deps.systemView,
     functions: ({ name, schema = searchNamespace }) =>

@@ -7,6 +7,7 @@ import type { Catalog } from "../../catalog/mod.ts";
 import type { StatementBinding, TableStatistics } from "../bind/binding.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
+import { partitionsOf, tableParts } from "../names/partitions.ts";
 import { findTable, noSystemView, visibleView } from "../names/table_names.ts";
 import { depsOf, routineOf, viewRelation } from "../names/views.ts";
 import type { SqlEnvironment, SqlLimits } from "../ports/environment.ts";
@@ -55,6 +56,13 @@ export function dmlDepsOf(
         }
         const known = systemViews.namesFor(principal);
         throw noSystemView(`${schema}.${relation}`, known, node);
+      },
+      partsOf: (tableId, within) => {
+        const catalogOf = {
+          tableById: (id: number) => catalog.tableById(id),
+          partitionsOf: (id: number) => partitionsOf(catalog, id),
+        };
+        return tableParts(catalogOf, tableId, within);
       },
       systemView: systemViews.find,
       view: ({ name, schema }) => {

@@ -32,6 +32,7 @@ import { Subqueries } from "../execute/subquery/subqueries.ts";
 import type {
   AdvisoryCalls,
   CallDeps,
+  ObjectCalls,
   ProgramCalls,
   SequenceCalls,
   SettingCalls,
@@ -40,6 +41,7 @@ import { referencesTo } from "../names/references.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { TemporaryFiles } from "../spill/mod.ts";
 import type { AttemptNumbers } from "./attempt_numbers.ts";
+import { OwnObjectCalls } from "./object_calls.ts";
 import { PastSeqs, type PastStore } from "./past_seqs.ts";
 import { OwnSequenceCalls } from "./sequence_calls.ts";
 
@@ -57,6 +59,7 @@ export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
   readonly store: ReadStore;
   /** Takes numbers from sequences, for a statement that does not run on the event loop. */
   readonly sequences: SequenceCalls;
+  readonly objects: ObjectCalls;
   readonly settings: SettingCalls;
 }
 
@@ -161,6 +164,7 @@ export function newContext(deps: ExecutionDeps, options: ContextOptions): Statem
       const isReadOnly = transaction?.isReadOnly === true;
       return new OwnSequenceCalls({ catalog, namespace, principal, taken, isReadOnly, attempt });
     },
+    objects: () => new OwnObjectCalls({ catalog, namespace, principal }),
     settings: options.settings ?? noSettings,
     beginAnew: () => {
       attempt?.begin(catalog);
@@ -191,8 +195,12 @@ function referencesIn(
 
 /** Creates the context for an execution in a reader thread. */
 export function newReaderContext(deps: QueryDeps, options: ContextOptions): StatementContext {
-  const { sequences, settings } = deps;
-  return new OwnContext(deps, options, { sequences: () => sequences, settings: () => settings });
+  const { objects, sequences, settings } = deps;
+  return new OwnContext(deps, options, {
+    sequences: () => sequences,
+    objects: () => objects,
+    settings: () => settings,
+  });
 }
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
@@ -200,6 +208,7 @@ const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 /** The objects behind functions such as nextval and current_setting, created on demand. */
 interface ContextCalls {
   sequences(): SequenceCalls;
+  objects(): ObjectCalls;
   settings(): SettingCalls;
   /**
    * To be called before the statement is restarted. Gives the numbers taken by this attempt back
@@ -226,7 +235,7 @@ class OwnContext implements StatementContext {
   readonly copyInput: CopyInput | undefined;
   readonly division: QueryShare | undefined;
   readonly profile: Profile | undefined;
-  readonly #deps: Omit<QueryDeps, "sequences" | "settings">;
+  readonly #deps: Omit<QueryDeps, "objects" | "sequences" | "settings">;
   readonly #calls: ContextCalls;
   readonly #namespace: string;
   readonly #ledger: RequestLedger | undefined;
@@ -253,7 +262,7 @@ class OwnContext implements StatementContext {
   #temporary: TemporaryFiles | undefined;
 
   constructor(
-    deps: Omit<QueryDeps, "sequences" | "settings">,
+    deps: Omit<QueryDeps, "objects" | "sequences" | "settings">,
     options: ContextOptions,
     calls: ContextCalls,
     { history, references }: { history?: PastStore; references?: References } = {},
@@ -417,6 +426,7 @@ class OwnContext implements StatementContext {
       clockMicros: () => clock.nowMs() * 1000,
       snowflakeId: () => store.snowflakeId(),
       sequences: this.#calls.sequences(),
+      objects: this.#calls.objects(),
       settings: this.#calls.settings(),
       advisory: this.#advisory,
       programs: this.#programs,

@@ -1,6 +1,6 @@
 /**
  * Answers the questions that a reader asks during a job: for rows that only the event loop has,
- * for ids, for numbers of sequences, and for settings.
+ * for ids, for numbers of sequences, for objects, and for settings.
  *
  * - Each answer is a bounded piece of work, so other requests can run between two answers.
  * - Rows are produced on demand and not stored here.
@@ -14,8 +14,9 @@ import type { Row } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
 import type { StagedRow } from "../execute/context/transaction.ts";
 import { rowBytes } from "../execute/materialised/row_bytes.ts";
-import type { SequenceCalls, SettingCalls } from "../functions/base/function.ts";
+import type { ObjectCalls, SequenceCalls, SettingCalls } from "../functions/base/function.ts";
 import type { KeyedRow, Question, ReaderAnswer } from "./job.ts";
+import { answeredLookup } from "./object_questions.ts";
 import { answeredCall } from "./sequence_questions.ts";
 
 /** The maximum number of rows in one answer. Sending them takes a few tenths of a millisecond. */
@@ -33,6 +34,8 @@ export interface JobAnswersOptions {
   readonly store: Pick<Store, "snowflakeId">;
   /** The sequences, accessed with the caller's rights; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
+  /** Looks objects up for the caller. */
+  readonly objects: ObjectCalls;
   /** The settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
   /** The system views that the statement reads, keyed by qualified name. */
@@ -61,6 +64,7 @@ export class JobAnswers {
       const sequences = defined(this.#options.sequences, "a live query cannot use sequences");
       return answeredCall(question.call, sequences);
     }
+    if (question.kind === "object") return answeredLookup(question.call, this.#options.objects);
     if (question.kind === "setting") {
       const settings = defined(this.#options.settings, "a live query must read no settings");
       const { name, set } = question;
@@ -85,7 +89,7 @@ export class JobAnswers {
   }
 
   #begun(
-    question: Exclude<Question, { kind: "ids" | "sequence" | "setting" }>,
+    question: Exclude<Question, { kind: "ids" | "object" | "sequence" | "setting" }>,
   ): RowReading<Row> | RowReading<KeyedRow> {
     const { caller, stagedOf, systemViews } = this.#options;
     if (question.kind === "staged") {

@@ -49,6 +49,7 @@ import type { StagedRow } from "../execute/context/transaction.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { ResultFormat } from "../ports/engine.ts";
 import type { PlacedMeasures } from "../prepare/measured_nodes.ts";
+import type { ObjectAnswer, ObjectCall } from "./object_questions.ts";
 import type { SequenceCall } from "./sequence_questions.ts";
 
 /** The positions of a job's numbers in shared memory. */
@@ -241,6 +242,8 @@ export type Question =
   | { readonly kind: "ids"; readonly count: number }
   /** A call to nextval, currval, lastval or setval in a reader. */
   | { readonly kind: "sequence"; readonly call: SequenceCall }
+  /** A lookup of an object by its name or OID. */
+  | { readonly kind: "object"; readonly call: ObjectCall }
   /** A call to current_setting or, if `set` is present, to set_config. */
   | {
       readonly kind: "setting";
@@ -267,6 +270,7 @@ export type Question =
 export interface Answers {
   readonly ids: readonly number[];
   readonly sequence: readonly Value[];
+  readonly object: ObjectAnswer;
   readonly setting: string | undefined;
   readonly system: readonly Row[] | undefined;
   readonly staged: readonly KeyedRow[] | undefined;

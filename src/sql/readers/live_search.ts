@@ -21,6 +21,7 @@ import {
   type LiveRowsStatement,
   liveRowsStatement,
 } from "../prepare/live_rows.ts";
+import { OwnObjectCalls } from "../prepare/object_calls.ts";
 import type { QueryReaders } from "./query_readers.ts";
 import { READ_HERE, RowStream } from "./row_stream.ts";
 import { type PlaceRequest, WaitingStatements } from "./waiting_statements.ts";
@@ -115,6 +116,7 @@ export class LiveSearches {
         nowMicros: this.#deps.clock.nowMs() * 1000,
         staged: undefined,
         sequences: undefined,
+        objects: new OwnObjectCalls({ catalog: this.#deps.catalog, namespace, principal }),
         settings: undefined,
         ledger,
       });

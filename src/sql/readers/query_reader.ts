@@ -480,6 +480,7 @@ export class QueryReader {
       spillSpace: this.#spillSpace,
       storageQuota: undefined,
       sequences: this.#currentQuestions.sequences,
+      objects: this.#currentQuestions.objects,
       settings: this.#currentQuestions,
       store: this.#store,
       version: settings.version,

@@ -1,7 +1,7 @@
 /**
  * Sends questions of a statement in a reader to the event loop. They ask for rows of system views,
- * staged rows, ids, numbers of sequences, and settings. Each question is sent when the statement
- * needs the answer, so the answer reflects the same state as it would on the event loop.
+ * staged rows, ids, numbers of sequences, objects, and settings. Each question is sent when the
+ * statement needs the answer, so the answer reflects the same state as it would on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
@@ -9,6 +9,7 @@ import type { StagedRow, StagedRows } from "../execute/context/transaction.ts";
 import { rowBytes } from "../execute/materialised/row_bytes.ts";
 import type { SettingCalls } from "../functions/base/function.ts";
 import type { Answers, Question } from "./job.ts";
+import { AskedObjectCalls } from "./object_questions.ts";
 import { AskedSequenceCalls } from "./sequence_questions.ts";
 
 /**
@@ -34,6 +35,7 @@ export interface QuestionsOptions {
 export class Questions implements StagedRows, SettingCalls {
   readonly #options: QuestionsOptions;
   readonly sequences: AskedSequenceCalls;
+  readonly objects: AskedObjectCalls;
   readonly #stagedTableIds: ReadonlySet<number>;
   readonly #staged = new Map<number, ReadonlyMap<string, StagedRow>>();
   #stagedBytes = 0;
@@ -47,6 +49,7 @@ export class Questions implements StagedRows, SettingCalls {
     this.sequences = new AskedSequenceCalls((call) =>
       options.ask<"sequence">({ kind: "sequence", call }),
     );
+    this.objects = new AskedObjectCalls((call) => options.ask<"object">({ kind: "object", call }));
     this.#stagedTableIds = new Set(options.stagedTableIds);
   }
 

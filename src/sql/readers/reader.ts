@@ -18,7 +18,7 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Sleeps } from "../execute/context/sleeps.ts";
 import type { StagedRows } from "../execute/context/transaction.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import type { SequenceCalls, SettingCalls } from "../functions/base/function.ts";
+import type { ObjectCalls, SequenceCalls, SettingCalls } from "../functions/base/function.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import type { ResultFormat } from "../ports/engine.ts";
 import { measuredShape } from "../prepare/measured_nodes.ts";
@@ -73,6 +73,8 @@ export interface ReaderQuery {
   readonly staged: StagedRows | undefined;
   /** The sequences, accessed with the caller's rights; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
+  /** Looks objects up for the caller. */
+  readonly objects: ObjectCalls;
   /** The settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
   /** Implements the query's sleeps; absent if it may not sleep. */
@@ -318,7 +320,7 @@ export class ReaderThread {
   }
 
   #answersTo(
-    { prepared, principal, sequences, settings, staged }: ReaderQuery,
+    { objects, prepared, principal, sequences, settings, staged }: ReaderQuery,
     tables: readonly TableEntry[],
   ): JobAnswers {
     const { clock, store } = this.#parts;
@@ -327,6 +329,7 @@ export class ReaderThread {
       clock,
       store,
       sequences,
+      objects,
       settings,
       systemViews: systemViewsIn(prepared.requirements),
       caller: { isImpersonated, role, tokenScope, userId },

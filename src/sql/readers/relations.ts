@@ -6,13 +6,20 @@
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { runToCompletion } from "../../base/steps.ts";
-import type { FunctionEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type {
+  Catalog,
+  FunctionEntry,
+  PartitionViewEntry,
+  TableEntry,
+  ViewEntry,
+} from "../../catalog/mod.ts";
 import { StatementBinding, type TableStatistics } from "../bind/binding.ts";
 import type { Requirement, SystemView, ViewOwner } from "../bind/bound.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindStatement } from "../bind/change/statement_binder.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
 import { type RowRights, rightsBy } from "../bind/row_rights.ts";
+import { partitionsOf, tableParts } from "../names/partitions.ts";
 import { isFunction, routineOf, viewRelation } from "../names/views.ts";
 import { type PolicyCatalog, rowRightsOf } from "../rights/row_policies.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
@@ -25,11 +32,14 @@ interface RelationNames {
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
   readonly viewById: (viewId: number) => ViewEntry | undefined;
   readonly functionsNamed: (namespace: string, name: string) => readonly FunctionEntry[];
+  readonly partitionsOf: (tableId: number) => readonly PartitionViewEntry[];
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
 /** The part of the catalog in which the event loop resolves names. */
-type NamingCatalog = Omit<RelationNames, "systemView"> & PolicyCatalog;
+type NamingCatalog = Omit<RelationNames, "partitionsOf" | "systemView"> &
+  Pick<Catalog, "views"> &
+  PolicyCatalog;
 
 /** Returns the system views that a statement reads, keyed by qualified name. */
 export function systemViewsIn(requirements: readonly Requirement[]): Map<string, SystemView> {
@@ -58,6 +68,11 @@ export function relationsOf(
     viewById: (viewId) => noted(views, catalog.viewById(viewId)),
     functionsNamed: (inNamespace, name) => {
       const found = catalog.functionsNamed(inNamespace, name);
+      for (const entry of found) views.add(entry);
+      return found;
+    },
+    partitionsOf: (tableId) => {
+      const found = partitionsOf(catalog, tableId);
       for (const entry of found) views.add(entry);
       return found;
     },
@@ -118,6 +133,8 @@ export function depsIn(
       relations.views
         .filter(isFunction)
         .filter((entry) => entry.namespace === inNamespace && entry.routine.name === name),
+    partitionsOf: (tableId) =>
+      partitionsOf({ views: () => relations.views.filter((entry) => !isFunction(entry)) }, tableId),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
@@ -139,10 +156,10 @@ function depsOver(
     statement,
   }: { namespace: string; rights: RowRights; statement: StatementBinding },
 ): DmlDeps {
-  const { table, tableById } = names;
+  const { partitionsOf: listed, table, tableById } = names;
   const catalog = { table, tableById, namespace: () => undefined };
   const { systemView, view, viewById } = names;
-  const viewDeps = { catalog, view, viewById, systemView };
+  const viewDeps = { catalog, view, viewById, partitionsOf: listed, systemView };
   return {
     statement,
     isOutermost: true,
@@ -153,6 +170,8 @@ function depsOver(
       namespace,
       table: ({ name, schema = namespace }) =>
         defined(names.table(schema, name), "the event loop must have already bound the statement"),
+      partsOf: (tableId, within) =>
+        tableParts({ tableById, partitionsOf: listed }, tableId, within),
       systemView: names.systemView,
       view: ({ name, schema = namespace }) => {
         const entry = names.view(schema, name);

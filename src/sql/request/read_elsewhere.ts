@@ -104,6 +104,7 @@ export function queryFor(
     pastSeqs: () => prepared.pastReads.map((past) => context.pastSeq(past)),
     nowMicros: context.call.nowMicros,
     sequences: context.call.sequences,
+    objects: context.call.objects,
     settings: context.call.settings,
     staged: context.staged,
     sleeps: context.sleeps,

@@ -27,8 +27,8 @@ const OMISSIONS: ReadonlySet<string> = new Set([
 const DOCUMENTED_LIMITS = [
   /is not between 1 and 38|beyond the range of the type|must fit in 32 bits/,
   // The types that PostgreSQL has and Tidemark lacks, as listed in docs/not-yet.md.
-  /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|oid|reg\w+|txid_snapshot|pg_\w+|xid8?|cid|tid|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
-  /Cannot find column "(?:tableoid|ctid|oid|[cx]m(?:in|ax))"/,
+  /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|reg(?:oper|operator|dictionary)|txid_snapshot|pg_\w+|cid|tid|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
+  /Cannot find column "(?:ctid|oid|[cx]m(?:in|ax))"/,
 ];
 
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
@@ -64,6 +64,16 @@ const SIDE_EFFECTS = [
 ].map((source) => new RegExp(source, "gi"));
 
 const SETTING = /^\s*set\s+(?!constraints\b)(?:local\s+|session\s+)?([\w.]+)/i;
+/** Match the name of a partition, and the name of the table that contains it. */
+const PART_OF = new RegExp(
+  String.raw`^\s*create\s+table\s+(?:if\s+not\s+exists\s+)?${NAME}\s+partition\s+of\s+${NAME}`,
+  "i",
+);
+const ATTACHED = new RegExp(
+  String.raw`^\s*alter\s+table\s+(?:only\s+)?${NAME}\s+attach\s+partition\s+${NAME}`,
+  "i",
+);
+
 /** Matches the name of a savepoint or prepared statement. */
 const SAVEPOINT = /^\s*(?:savepoint|prepare)\s+(\w+)/i;
 const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
@@ -72,8 +82,8 @@ const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
 const OMITTED_SUBJECTS = [
   // Matches ranges and multiranges.
   /\b(?:int4|int8|num|date|ts|tstz|text|float\w*|int\w*)_?(?:multi)?range\w*\s*\(|::\w*range\b/i,
-  // Matches large objects, tables as XML, log positions, and cursors used as values.
-  /\blo_\w+\s*\(|\b(?:table|query|schema|database)_to_xml\w*|\bpg_lsn\s*\(|\brefcursor\b|\bcursor_to_xml\w*/i,
+  // Matches large objects, tables as XML, and cursors used as values.
+  /\blo_\w+\s*\(|\b(?:table|query|schema|database)_to_xml\w*|\brefcursor\b|\bcursor_to_xml\w*/i,
   // Matches catalog views about foreign data and functions.
   /\binformation_schema\.(?:foreign|user_mapping|routine|parameters|column_column)\w*/i,
   // Matches psql variables that psql's own commands set.
@@ -106,7 +116,7 @@ export class Judge {
   readonly #omitted = new Set<string>();
   /** The operators that an omitted statement would have created. */
   readonly #operators = new Set<string>();
-  /** The tables and views that each view reads. */
+  /** The tables and views that each view reads, and the table of each partition. */
   readonly #views = new Map<string, readonly string[]>();
   /** The words that occur in omitted definitions. */
   readonly #definitionWords = new Set<string>();
@@ -120,8 +130,15 @@ export class Judge {
     return verdict;
   }
 
-  /** Remembers which tables a view reads, because a change to the view changes them. */
+  /**
+   * Remembers which tables a view or a partition reads, because a change to the view or the
+   * partition changes them.
+   */
   #noteView(sql: string): void {
+    const [, part, whole] = PART_OF.exec(sql) ?? [];
+    if (part !== undefined && whole !== undefined) this.#views.set(bare(part), [bare(whole)]);
+    const [, over, attached] = ATTACHED.exec(sql) ?? [];
+    if (over !== undefined && attached !== undefined) this.#views.set(bare(attached), [bare(over)]);
     const view = VIEW.exec(sql)?.[1];
     if (view === undefined) return;
     const read = [...sql.matchAll(/\b(?:from|join)\s+("[^"]+"|[\w.]+)/gi)];
@@ -163,7 +180,9 @@ export class Judge {
     for (const word of wordsOf(sql)) this.#definitionWords.add(word);
     for (const form of SIDE_EFFECTS) {
       for (const [, name] of sql.matchAll(form)) {
-        if (name !== undefined) this.#omitted.add(bare(name));
+        if (name === undefined) continue;
+        this.#omitted.add(bare(name));
+        for (const table of this.#tablesOf(bare(name))) this.#omitted.add(table);
       }
     }
   }

@@ -51,6 +51,11 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       ),
   },
   {
+    cause: "an XID is a number",
+    isMet: ({ sql, ours, theirs }) =>
+      /'\w*'::xid8?\b/i.test(sql) && ours.kind === "failure" && isRows(theirs),
+  },
+  {
     cause: "arithmetic on REAL is done in DOUBLE",
     isMet: ({ sql, ours, theirs }) =>
       /\bsum\s*\(/i.test(sql) &&

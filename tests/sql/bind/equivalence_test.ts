@@ -17,6 +17,7 @@ function bound(sql: string): BoundSelect {
     table: () => {
       throw new Error("the query reads no table");
     },
+    partsOf: () => undefined,
     systemView: () => undefined,
     view: () => undefined,
     functions: () => [],

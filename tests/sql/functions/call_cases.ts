@@ -8,10 +8,12 @@ import {
   JSONB,
   MACADDR8,
   NUMERIC,
+  PG_LSN,
   TEXT,
   TIME,
   TIMESTAMP,
   UUID,
+  XID8,
   XML,
 } from "../../../src/types/mod.ts";
 import {
@@ -444,6 +446,12 @@ const XML_CASES: readonly Case[] = [
   ["xpath_exists", [untyped("/a"), markup("<a/>")], "true", "boolean"],
 ];
 
+const UNSIGNED: readonly Case[] = [
+  ["pg_lsn", [n("4294967297")], "1/1", "pg_lsn"],
+  ["pg_wal_lsn_diff", [of(PG_LSN, "1/0"), of(PG_LSN, "0/FFFFFFF0")], "16", "numeric"],
+  ["xid8cmp", [of(XID8, "5"), of(XID8, "40")], "-1", "integer"],
+];
+
 export const CASES: readonly Case[] = [
   ...CASES_OF_TEXT,
   ...GEOMETRY_CASES,
@@ -455,4 +463,5 @@ export const CASES: readonly Case[] = [
   ...JSON_CASES,
   ...ARRAYS,
   ...OTHERS,
+  ...UNSIGNED,
 ];

@@ -53,6 +53,7 @@ const NO_SEQUENCES: SequenceCalls = {
 
 export const CALL: CallDeps = {
   sequences: NO_SEQUENCES,
+  objects: { named: () => null, withOid: (_, oid) => `${oid}-`, partitions: () => [] },
   settings: { current: () => undefined, set: (_, value) => value ?? "" },
   advisory: {
     lock: () => undefined,

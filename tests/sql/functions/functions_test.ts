@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { functionNames } from "../../../src/sql/functions/registry.ts";
-import { SMALLINT, TEXT } from "../../../src/types/mod.ts";
+import { OBJECT_NAME_KINDS, SMALLINT, TEXT } from "../../../src/types/mod.ts";
 import { CASES } from "./call_cases.ts";
 import {
   bytes,
@@ -56,6 +56,9 @@ const STATEFUL_NAMES = [
   "lastval",
   "nextval",
   "pg_get_serial_sequence",
+  "pg_partition_root",
+  "format_type",
+  ...OBJECT_NAME_KINDS.map((kind) => `to_${kind}`),
   "setval",
   "snowflake_id",
   "uuid_v7",

@@ -196,6 +196,7 @@ describe("JobAnswers sends rows to a reader in portions", () => {
     clock,
     store: { snowflakeId: () => 7 },
     sequences: undefined,
+    objects: { named: () => null, withOid: (_, oid) => `${oid}-`, partitions: () => [] },
     settings: undefined,
     systemViews: new Map(),
     caller: { userId: "ann", role: "user", isImpersonated: false },

@@ -85,6 +85,7 @@ export function bindTarget(
   const from = tableResult(table, {
     alias: name.alias ?? name.name,
     isAliased: name.alias !== undefined,
+    partsOf: (tableId) => deps.source.partsOf(tableId),
     ruleOf: (columns) => storedRule({ table, columns, node: name }, commands, deps),
     statement,
     node: name,
@@ -146,6 +147,7 @@ function bindViewTarget(
   const from = tableResult(table, {
     alias: name.alias ?? name.name,
     isAliased: name.alias !== undefined,
+    partsOf: (tableId) => deps.source.partsOf(tableId),
     ruleOf: (columns) => {
       view = boundView(relation, columns, within);
       return storedRule({ table, columns, node: name }, commands, deps);
@@ -163,6 +165,7 @@ function bindViewTarget(
       namespace: name.alias === undefined ? namespace : undefined,
       columns: view.columns,
       systemColumns: [],
+      ...(relation.partition !== undefined && { tableOid: from.scope.relations[0]?.tableOid }),
     },
   ]);
   return {

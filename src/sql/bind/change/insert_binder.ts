@@ -165,7 +165,8 @@ function bindCopy(
   const { columns, into, _location } = insert;
   const { table } = target;
   const relation = target.view?.relation;
-  if (relation !== undefined && relation.isPartition !== true) throw notCopied(relation.name, into);
+  if (relation !== undefined && relation.partition === undefined)
+    throw notCopied(relation.name, into);
   const targets = columns?.map((name) => positionOf(table, name)) ?? target.order;
   const forced = [options.forceNotNull, options.forceNull, options.forceQuote];
   for (const name of forced.flatMap((named) => (named === "all" ? [] : named))) {

@@ -23,6 +23,7 @@ import { bindCondition } from "../expression/expression_binder.ts";
 import { bindFrom } from "../query/from_binder.ts";
 import { type FromResult, product } from "../query/join_binder.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
+import { mapChildren } from "../walk.ts";
 import { requireNoDefault } from "./assigned_parts.ts";
 import {
   assignedColumns,
@@ -237,20 +238,29 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
   };
 }
 
+function overColumns(
+  expression: BoundExpression,
+  again: (column: BoundColumn) => BoundColumn,
+): BoundExpression {
+  if (expression.kind === "column") return columnValue(again(expression.column));
+  return mapChildren(expression, (child) => overColumns(child, again));
+}
+
 /** Returns the scope with its columns replaced by those of the enclosing query. */
 function renewedScope(
   { relations, visible }: Scope,
   again: (column: BoundColumn) => BoundColumn,
 ): Scope {
-  const renewed = relations.map(
-    ({ alias, columns, namespace, systemColumns }): ScopeRelation => ({
+  const made = relations.map(
+    ({ alias, columns, namespace, systemColumns, tableOid }): ScopeRelation => ({
       alias,
       namespace,
       columns: columns.map(again),
       systemColumns: systemColumns.map(again),
+      tableOid: tableOid && (() => overColumns(tableOid(), again)),
     }),
   );
-  return new Scope(renewed, visible.map(again));
+  return new Scope(made, visible.map(again));
 }
 
 /**

@@ -199,6 +199,7 @@ function parentCondition(
   const source: RelationSource = {
     namespace: parent.namespace,
     table: () => parent,
+    partsOf: () => undefined,
     systemView: () => undefined,
     view: () => undefined,
     functions: () => [],

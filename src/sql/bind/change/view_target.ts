@@ -145,7 +145,7 @@ export function boundView(
   if (block.where === undefined) return { columns, values, conditions: inner.conditions };
   const where = bindCondition(relocated(block.where, node._location), context);
   const condition = withValues(where, inner.values);
-  const isOfPartition = view.isPartition === true;
+  const isOfPartition = view.partition !== undefined;
   const own = { view: view.name, condition, isChecked, isOfPartition };
   return { columns, values, conditions: [...inner.conditions, own] };
 }

@@ -16,13 +16,17 @@ import {
   intervalFromText,
   isInteger,
   isNumeric,
+  isObjectName,
   isRangeType,
   limitedInterval,
+  type ObjectNameType,
+  OID,
   type RowField,
   sameType,
   typeName,
   type Value,
 } from "../../../types/mod.ts";
+import { objectInText, objectWithName } from "../../functions/objects.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import type { CellPlace } from "../cell_error.ts";
@@ -45,6 +49,10 @@ export function castTo(
 ): BoundExpression {
   const from = expression.type;
   if (sameType(from, to)) return expression;
+  if (isObjectName(to)) {
+    const found = castToObjectName(expression, { to, mode, node });
+    if (found !== undefined) return found;
+  }
   const row = castRowValues(expression, { to, mode, node });
   if (row !== undefined) return row;
   const cast = castBetween(from, to, mode);
@@ -76,6 +84,48 @@ export function castTo(
     factor: factorOf(from, to),
     isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
   };
+}
+
+/**
+ * Casts a name or an OID to a type such as REGCLASS, which looks the object up when the expression
+ * is evaluated. Returns undefined for any other expression.
+ */
+function castToObjectName(
+  operand: BoundExpression,
+  { mode, node, to }: CastTarget & { readonly to: ObjectNameType },
+): BoundExpression | undefined {
+  const from = operand.type;
+  if (operand.kind === "constant" && operand.value === null) {
+    return { kind: "constant", type: to, value: null };
+  }
+  const isText = from.kind === "text";
+  const isName = isText || from.kind === "unknown";
+  const isRoutine = isObjectName(from) && isRoutineKind(from.kind) && isRoutineKind(to.kind);
+  const isOid = from.kind === "oid" || isInteger(from) || isRoutine;
+  if (!isName && !isOid) return undefined;
+  if (isText && to.kind !== "regclass" && mode !== "explicit") return undefined;
+  const given = isOid ? castTo(operand, { to: OID, mode, node }) : operand;
+  const { kind } = to;
+  return {
+    kind: "call",
+    type: to,
+    name: `cast to ${kind}`,
+    args: [given],
+    evaluate: ([value = null], { objects }) => {
+      if (value === null) return null;
+      if (isOid) return objects.withOid(kind, value as string);
+      // As in PostgreSQL, TEXT is cast to REGCLASS as a name, and to all other types as a literal.
+      return isText && kind === "regclass"
+        ? objectWithName(kind, value as string, objects)
+        : objectInText(kind, value as string, objects);
+    },
+    seesNull: false,
+    volatility: "stable",
+  };
+}
+
+function isRoutineKind(kind: string): boolean {
+  return kind === "regproc" || kind === "regprocedure";
 }
 
 /**

@@ -35,7 +35,7 @@ import { constantArray } from "./constant_columns.ts";
 import { checkedByDomain } from "./domains.ts";
 import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
-import { bindRowValue, rowOfList, valueOfRow } from "./row_values.ts";
+import { bindRowValue, presenceColumn, rowOfList, valueOfRow } from "./row_values.ts";
 import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import { bareDecimalOf, domainOf, intervalLimitOf, isBareDecimal, resolveType } from "./types.ts";
 
@@ -270,6 +270,10 @@ function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
   }
   const variable = preferredVariable(ref, context);
   if (variable !== undefined) return variable;
+  const tableOid = context.scope.tableOid(ref, (relation) =>
+    columnValue(presenceColumn(relation, context.statement)),
+  );
+  if (tableOid !== undefined) return tableOid;
   const column = context.scope.lookup(ref);
   if (column === undefined) {
     const outer = resolveOuter(ref, context.outer);

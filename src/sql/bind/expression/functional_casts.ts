@@ -20,6 +20,7 @@ import {
   MACADDR,
   MACADDR8,
   MONEY,
+  OBJECT_NAME_KINDS,
   SMALLINT,
   TEXT,
   TIME,
@@ -27,6 +28,7 @@ import {
   TIMETZ,
   TSQUERY,
   TSVECTOR,
+  UNSIGNED_KINDS,
   UUID,
   XML,
 } from "../../../types/mod.ts";
@@ -63,6 +65,7 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
   ["xml", XML],
+  ...[...UNSIGNED_KINDS, ...OBJECT_NAME_KINDS].map((kind): [string, DataType] => [kind, { kind }]),
 ]);
 
 /** The types that may be called as functions with a date and a time as arguments. */

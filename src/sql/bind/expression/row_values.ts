@@ -172,7 +172,7 @@ function rowOfVariable(
  * Returns a column of the relation that is NULL only where an outer join found no row. If the
  * relation has no such column, one is added.
  */
-function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
+export function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
   const node = defined(relation.node, "every relation of an outer join must have a FROM item");
   if (node.relation.kind === "table") {
     const { primaryKey } = node.relation.table;

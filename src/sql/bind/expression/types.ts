@@ -32,6 +32,7 @@ import {
   MACADDR8,
   MONEY,
   NUMERIC,
+  OBJECT_NAME_KINDS,
   RANGE_BOUNDS,
   SMALLINT,
   TEXT,
@@ -41,6 +42,7 @@ import {
   TSQUERY,
   TSVECTOR,
   typeName,
+  UNSIGNED_KINDS,
   UUID,
   VARBIT,
   XML,
@@ -92,7 +94,9 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["xml", XML],
   ["tsvector", TSVECTOR],
   ["tsquery", TSQUERY],
-  ...GEOMETRIC_KINDS.map((kind): [string, DataType] => [kind, { kind }]),
+  ...[...GEOMETRIC_KINDS, ...UNSIGNED_KINDS, ...OBJECT_NAME_KINDS].map(
+    (kind): [string, DataType] => [kind, { kind }],
+  ),
   ...RANGE_BOUNDS.flatMap((bound) =>
     (["range", "multirange"] as const).map((kind): [string, DataType] => {
       const type: DataType = { kind, bound };

@@ -15,7 +15,7 @@ import type { Correlation, ExpressionContext, StatementBinding } from "../bindin
 import type { BoundExpression, OuterReference } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { ExpressionPlaces } from "../equivalence.ts";
-import { fieldsOfValue } from "../expression/row_values.ts";
+import { fieldsOfValue, presenceColumn } from "../expression/row_values.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
 
 /** Collects the values that one inner query reads from the enclosing expression. */
@@ -298,9 +298,12 @@ export function resolveOuter(
     return argumentIn(outer, (args) => args.find(ref));
   }
   const { context } = outer;
-  const column = context.scope.lookup(ref);
+  const tableOid = context.scope.tableOid(ref, (relation) =>
+    columnValue(presenceColumn(relation, context.statement)),
+  );
+  const column = tableOid === undefined ? context.scope.lookup(ref) : undefined;
   const value: BoundExpression | undefined =
-    column === undefined ? resolveOuter(ref, context.outer) : columnValue(column);
+    tableOid ?? (column === undefined ? resolveOuter(ref, context.outer) : columnValue(column));
   // Constants and slots have the same value everywhere, so they do not have to be passed on.
   if (value === undefined || value.kind === "constant" || value.kind === "slot") return value;
   return outer.referTo(value);

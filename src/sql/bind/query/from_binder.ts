@@ -5,7 +5,7 @@
  * adds the conditions of the table's policies.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
+import { type ColumnEntry, shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BIGINT, BOOLEAN, type DataType } from "../../../types/mod.ts";
 import type {
@@ -54,10 +54,12 @@ import {
   type CteEntry,
   enterStored,
   queriesAround,
+  type RelationSource,
   type SelectDeps,
   type ViewRelation,
 } from "./select_deps.ts";
 import { bindCallItem, type CallColumn } from "./table_function_binder.ts";
+import { constantTableOid, partitionOid } from "./table_oid.ts";
 import { bindValues } from "./values_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
@@ -399,6 +401,7 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
     isAliased: name.alias !== undefined,
     names: name.columnNames,
     past: bindPast(item, table, deps),
+    partsOf: (tableId) => source.partsOf(tableId),
     ruleOf: (columns) => storedRule({ table, columns, node: item }, ["select"], deps),
     statement,
     node: item,
@@ -426,8 +429,34 @@ function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): 
       columns,
       systemColumns: [],
       fieldNames: name.columnNames && shown.map((column) => column.name),
+      tableOid: partitionOidOf(view, shown, { item, deps }),
     },
   );
+}
+
+/** Returns a function that binds `tableoid` of a partition; undefined for any other view. */
+function partitionOidOf(
+  { partition }: ViewRelation,
+  shown: readonly BoundColumn[],
+  { deps: { source, statement }, item: node }: { item: FromTable; deps: SelectDeps },
+): ScopeRelation["tableOid"] {
+  if (partition === undefined) return undefined;
+  return () => {
+    const parts = source.partsOf(partition.tableId, partition.id);
+    return partitionOid({ statement, node, parts, columnOf: (column) => named(shown, column) });
+  };
+}
+
+function named(columns: readonly BoundColumn[], { name }: ColumnEntry): BoundColumn | undefined {
+  return columns.find((column) => column.name === name);
+}
+
+/** Returns the column that shows a stored column. */
+function storedIn(
+  columns: readonly BoundColumn[],
+  { columnId }: ColumnEntry,
+): BoundColumn | undefined {
+  return columns.find(({ origin }) => origin?.columnId === columnId);
 }
 
 function bindEntry(entry: CteEntry, item: FromTable, deps: SelectDeps): FromResult {
@@ -447,6 +476,7 @@ export interface TableInScope {
   readonly isAliased: boolean;
   readonly names?: readonly Name[] | undefined;
   readonly past?: PastRead | undefined;
+  readonly partsOf: RelationSource["partsOf"];
   /**
    * Returns the condition that policies impose on the rows, over the columns of the relation;
    * undefined if every row is permitted.
@@ -458,7 +488,7 @@ export interface TableInScope {
 
 /** Returns a stored table as a relation. The caller has recorded the required right. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
-  const { alias, isAliased, names, node, past, ruleOf, statement } = options;
+  const { alias, isAliased, names, node, partsOf, past, ruleOf, statement } = options;
   const shown = shownColumnsOf(table);
   checkNames(names, shown.length, node);
   const columns = shown.map(({ columnId, name, type }, i) =>
@@ -499,6 +529,13 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       columns,
       systemColumns,
       fieldNames: names && shown.map(({ name }) => name),
+      tableOid: () => {
+        if (table.partitioned === undefined) return constantTableOid(table.tableId);
+        const parts = partsOf(table.tableId);
+        const all = [...columns, ...systemColumns];
+        const columnOf = (column: ColumnEntry): BoundColumn | undefined => storedIn(all, column);
+        return partitionOid({ statement, node, parts, columnOf });
+      },
     },
   );
 }

@@ -204,6 +204,7 @@ function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]
 function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): RelationSource {
   return {
     namespace: searchNamespace,
+    partsOf: () => undefined,
     table: ({ name, schema = searchNamespace }, node) => {
       const known = tables.find((each) => each.namespace === schema && each.name === name);
       const table = known === undefined ? undefined : rights.tableById(known.tableId);

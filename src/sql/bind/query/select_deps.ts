@@ -12,6 +12,7 @@ import { relocated } from "../../parse/ast/tree_parts.ts";
 import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundSelect, SystemView } from "../bound.ts";
 import type { RowRights } from "../row_rights.ts";
+import type { TableParts } from "./table_oid.ts";
 
 /** Resolves names in FROM. */
 export interface RelationSource {
@@ -22,6 +23,11 @@ export interface RelationSource {
    * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
    */
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
+  /**
+   * Returns the partitions of a table, or those within the partition with the given id; undefined
+   * where they cannot be listed.
+   */
+  partsOf(tableId: number, within?: number): TableParts | undefined;
   systemView(namespace: string, name: string): SystemView | undefined;
   view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
   /** Returns the functions with this name. They differ in their parameter types. */
@@ -48,8 +54,8 @@ export interface ViewRelation {
    * they are not.
    */
   readonly checkOption?: "cascaded" | "local" | undefined;
-  /** Whether the view is a partition of a table. */
-  readonly isPartition?: boolean;
+  /** Set for a partition of a table. */
+  readonly partition?: { readonly id: number; readonly tableId: number } | undefined;
 }
 
 /** A function written in SQL that a query calls. */

@@ -392,14 +392,35 @@ function boundCall(
     types: found.types,
     columns: columns.map((column) => ({ name: column.name ?? name, type: column.type })),
   };
+  const cast = args.map((arg, i) => castArgument(arg, { to: found.types[i] ?? arg.type, node }));
   const made: BoundTableFunction = {
     name,
-    args: args.map((arg, i) => castArgument(arg, { to: found.types[i] ?? arg.type, node })),
+    args: computedArgs(name, form, cast),
     seesNull: form.seesNull === true,
     width: columns.length,
     rows: (values) => form.rows(values, shape),
   };
   return { made, columns };
+}
+
+/** Returns the arguments of a call, or the array that its form computes from them. */
+function computedArgs(
+  name: string,
+  { compute, seesNull }: TableForm,
+  args: readonly BoundExpression[],
+): readonly BoundExpression[] {
+  if (compute === undefined) return args;
+  const type: DataType = { kind: "array", element: { kind: "row", fields: [] } };
+  const rows: BoundExpression = {
+    kind: "call",
+    type,
+    name: `rows of ${name}`,
+    args,
+    evaluate: compute,
+    seesNull: seesNull === true,
+    volatility: "stable",
+  };
+  return [rows];
 }
 
 function columnsOf(

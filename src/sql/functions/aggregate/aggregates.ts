@@ -129,6 +129,7 @@ const UNORDERED: ReadonlySet<string> = new Set([
   "bit",
   "macaddr",
   "macaddr8",
+  "xid",
   "file",
   "embedding",
   "range",

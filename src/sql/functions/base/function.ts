@@ -6,7 +6,7 @@
  */
 import type { FileUrlKey } from "../../../auth/mod.ts";
 import type { FunctionEntry } from "../../../catalog/mod.ts";
-import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
+import type { DataType, ObjectNameKind, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
  * The user whose right decides whether a number may be taken from a sequence: usually the caller.
@@ -36,6 +36,33 @@ export interface SequenceCalls {
   giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void;
   /** Returns the name of the sequence that a column owns; null if it owns none. */
   ownedBy(table: string, column: string): string | null;
+}
+
+/** A member of a tree of partitions. Its relations are values of type REGCLASS. */
+export interface PartitionRow {
+  readonly relation: string;
+  readonly parent: string | null;
+  readonly isLeaf: boolean;
+  readonly level: number;
+}
+
+/** Looks objects up for the caller. Objects that the caller may not see count as missing. */
+export interface ObjectCalls {
+  /**
+   * Returns the value of a type such as REGCLASS for a name; null if there is no such object.
+   *
+   * @throws {DatabaseError} INVALID_NAME
+   */
+  named(kind: ObjectNameKind, name: string): string | null;
+  /**
+   * Returns the value for an OID. If there is no such object, the text of the value is the number.
+   */
+  withOid(kind: ObjectNameKind, oid: string): string;
+  /**
+   * Lists the relation with an OID and either the partitions below it, level by level, or the
+   * relations that contain it, from the inside out.
+   */
+  partitions(oid: string, which: "ancestors" | "tree"): readonly PartitionRow[];
 }
 
 /** Reads and changes the settings of the request on behalf of its caller. */
@@ -130,6 +157,7 @@ export interface CallDeps {
   clockMicros(): number;
   snowflakeId(): number;
   readonly sequences: SequenceCalls;
+  readonly objects: ObjectCalls;
   readonly settings: SettingCalls;
   readonly advisory: AdvisoryCalls;
   readonly programs: ProgramCalls;

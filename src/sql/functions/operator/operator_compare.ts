@@ -88,7 +88,7 @@ function comparisonOf(op: string, left: DataType, right: DataType): OperandCompa
 function typeOfComparison(op: string, left: DataType, right: DataType): DataType | undefined {
   const type = comparedType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
-  if (type?.kind === "jsonpath" || (type !== undefined && !hasOrder(type))) return undefined;
+  if (type !== undefined && !isComparable(op, type)) return undefined;
   // JSON documents are compared by value, and so are file references.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type !== undefined && isCollatable(type)) {
@@ -101,6 +101,13 @@ function typeOfComparison(op: string, left: DataType, right: DataType): DataType
     return DOUBLE;
   }
   return type;
+}
+
+/** Whether an operator compares values of a type. */
+function isComparable(op: string, type: DataType): boolean {
+  if (type.kind === "jsonpath" || !hasOrder(type)) return false;
+  // As in PostgreSQL, XIDs have no order, because they wrap around.
+  return type.kind !== "xid" || !ORDERS.has(op);
 }
 
 const ORDERS: ReadonlySet<string> = new Set(["<", "<=", ">", ">="]);

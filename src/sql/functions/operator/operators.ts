@@ -24,6 +24,7 @@ import { resolveRange } from "./operator_range.ts";
 import { resolveSearch, resolveSearchPrefix } from "./operator_search.ts";
 import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
 import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
+import { resolveUnsigned } from "./operator_unsigned.ts";
 
 export { resolveLike };
 
@@ -47,6 +48,7 @@ export function resolveBinary(
     resolveBits(op, left, right) ??
     resolveNetwork(op, left, right) ??
     resolveMoney(op, left, right) ??
+    resolveUnsigned(op, left, right) ??
     resolveRange(op, left, right) ??
     resolveGeometry(op, left, right) ??
     resolveSearch(op, left, right) ??

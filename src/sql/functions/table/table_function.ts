@@ -6,7 +6,7 @@
  * stops in the middle of a series.
  */
 import type { DataType, DomainType, Row, Value } from "../../../types/mod.ts";
-import type { Signature } from "../base/function.ts";
+import type { CallDeps, Signature } from "../base/function.ts";
 
 export interface ResultColumn {
   /**
@@ -33,6 +33,11 @@ export interface TableForm extends Signature {
   readonly columns:
     | "defined"
     | ((types: readonly DataType[]) => readonly ResultColumn[] | undefined);
+  /**
+   * Computes an array of rows from the arguments, which `rows` then receives instead of the
+   * arguments. Only for functions whose rows depend on the environment of the statement.
+   */
+  readonly compute?: (values: readonly Value[], call: CallDeps) => Value;
   /**
    * Yields the rows of a call.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, …

@@ -45,6 +45,7 @@ import { bestFit } from "../registry.ts";
 import { addToTimestamp } from "../time/time_math.ts";
 import { oneColumn, type TableForm, type TableFunction } from "./table_function.ts";
 import { JSON_TABLE_FUNCTIONS } from "./table_function_json.ts";
+import { OBJECT_TABLE_FUNCTIONS } from "./table_function_objects.ts";
 import { PATH_TABLE_FUNCTIONS } from "./table_function_path.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
@@ -246,6 +247,7 @@ const FUNCTIONS: ReadonlyMap<string, TableFunction> = new Map(
     { name: "regexp_split_to_table", forms: [PATTERN_PARTS] },
     { name: "regexp_matches", forms: [MATCHES] },
     ...JSON_TABLE_FUNCTIONS,
+    ...OBJECT_TABLE_FUNCTIONS,
     ...PATH_TABLE_FUNCTIONS,
   ].map((each) => [each.name, each] as const),
 );

@@ -23,6 +23,7 @@ function sourceWith(view?: SelectStatement): RelationSource {
         position: node._location.start,
       });
     },
+    partsOf: () => undefined,
     systemView: () => undefined,
     functions: () => [],
     view: ({ name }) =>

@@ -1,0 +1,58 @@
+/**
+ * Looks objects up by name and by OID for statements on the event loop. Answers are kept as long
+ * as the catalog is unchanged, because a statement may ask for the same object in every row.
+ */
+import { type ObjectNameKind, objectNameValue, textFromValue } from "../../types/mod.ts";
+import type { ObjectCalls, PartitionRow } from "../functions/base/function.ts";
+import { type ObjectPlace, objectNamed, objectWithOid } from "../names/object_names.ts";
+import { partitionAncestors, partitionTree } from "../names/partition_tree.ts";
+
+/** The maximum number of kept answers. */
+const KNOWN_MAX = 4096;
+
+export class OwnObjectCalls implements ObjectCalls {
+  readonly #place: ObjectPlace;
+  readonly #known = new Map<string, string | null>();
+  #knownVersion: number;
+
+  constructor(place: ObjectPlace) {
+    this.#place = place;
+    this.#knownVersion = place.catalog.version;
+  }
+
+  named(kind: ObjectNameKind, name: string): string | null {
+    return this.#kept(`${kind} ${name}`, () => objectNamed(kind, name, this.#place) ?? null);
+  }
+
+  withOid(kind: ObjectNameKind, oid: string): string {
+    const found = this.#kept(
+      `${kind} #${oid}`,
+      () => objectWithOid(kind, oid, this.#place) ?? unnamedValue(oid),
+    );
+    return found ?? unnamedValue(oid);
+  }
+
+  partitions(oid: string, which: "ancestors" | "tree"): readonly PartitionRow[] {
+    return which === "tree"
+      ? partitionTree(oid, this.#place)
+      : partitionAncestors(oid, this.#place);
+  }
+
+  #kept(key: string, find: () => string | null): string | null {
+    const { version } = this.#place.catalog;
+    if (version !== this.#knownVersion || this.#known.size >= KNOWN_MAX) this.#known.clear();
+    this.#knownVersion = version;
+    let found = this.#known.get(key);
+    if (found === undefined) {
+      found = find();
+      this.#known.set(key, found);
+    }
+    return found;
+  }
+}
+
+/** Returns the value for an OID that belongs to no object. Its text is the number. */
+function unnamedValue(oid: string): string {
+  const number = textFromValue({ kind: "oid" }, oid);
+  return objectNameValue(oid, number === "0" ? "-" : number);
+}

@@ -1,0 +1,69 @@
+/**
+ * Looks objects up by name and by OID for a statement in a reader. The reader asks the event loop,
+ * which has the catalog, and keeps the answers for the statement.
+ */
+import { putNewest } from "../../base/newest.ts";
+import type { ObjectNameKind } from "../../types/mod.ts";
+import type { ObjectCalls, PartitionRow } from "../functions/base/function.ts";
+
+/** The maximum number of kept answers. */
+const KNOWN_MAX = 4096;
+
+interface NamingCall {
+  readonly op: "named" | "with oid";
+  readonly kind: ObjectNameKind;
+  /** A name, or an OID as a value of type OID. */
+  readonly text: string;
+}
+
+/** A call as it is sent in a question. */
+export type ObjectCall = NamingCall | { readonly op: "ancestors" | "tree"; readonly oid: string };
+
+export type ObjectAnswer = string | undefined | readonly PartitionRow[];
+
+/** Answers a question on the event loop. @throws {DatabaseError} */
+export function answeredLookup(call: ObjectCall, objects: ObjectCalls): ObjectAnswer {
+  switch (call.op) {
+    case "named":
+      return objects.named(call.kind, call.text) ?? undefined;
+    case "with oid":
+      return objects.withOid(call.kind, call.text);
+    default:
+      return objects.partitions(call.oid, call.op);
+  }
+}
+
+export class AskedObjectCalls implements ObjectCalls {
+  readonly #ask: (call: ObjectCall) => ObjectAnswer;
+  readonly #known = new Map<string, string | null>();
+
+  /**
+   * Gives a reader access to the names of objects.
+   * @param ask Sends a question and waits for the answer.
+   * @throws {DatabaseError}
+   */
+  constructor(ask: (call: ObjectCall) => ObjectAnswer) {
+    this.#ask = ask;
+  }
+
+  named(kind: ObjectNameKind, name: string): string | null {
+    return this.#kept({ op: "named", kind, text: name });
+  }
+
+  withOid(kind: ObjectNameKind, oid: string): string {
+    return this.#kept({ op: "with oid", kind, text: oid }) ?? "";
+  }
+
+  partitions(oid: string, which: "ancestors" | "tree"): readonly PartitionRow[] {
+    return this.#ask({ op: which, oid }) as readonly PartitionRow[];
+  }
+
+  #kept(call: NamingCall): string | null {
+    const key = `${call.op} ${call.kind} ${call.text}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const found = (this.#ask(call) as string | undefined) ?? null;
+    putNewest(this.#known, [key, found], KNOWN_MAX);
+    return found;
+  }
+}
