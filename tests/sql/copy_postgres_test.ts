@@ -106,6 +106,24 @@ describeUnless(missing)("beside PostgreSQL", () => {
     if (format !== "binary") expect(text).toBe(String(theirs));
   });
 
+  test.each(["text", "csv", "binary"])("XML can be copied as %s", async (format) => {
+    const columns = "id INT PRIMARY KEY, x XML, xs XML[]";
+    const rows = `(1, '<a k="1">é,\\</a>', ARRAY[xml '<b/>', NULL, 'c "d"']), (2, NULL, '{}'),
+      (3, '<?xml version="1.0"?><a/>', NULL), (4, '<?xml version="1.1" standalone="yes"?><a/>', NULL)`;
+    for (const run of [psql, (sql: string) => engine.run(sql)]) {
+      await run("DROP TABLE IF EXISTS x.m");
+      await run("DROP TABLE IF EXISTS x.n");
+      await run(`CREATE TABLE x.m (${columns})`);
+      await run(`CREATE TABLE x.n (${columns})`);
+      await run(`INSERT INTO x.m VALUES ${rows}`);
+    }
+    const theirs = psql(`COPY x.m TO STDOUT (FORMAT ${format})`);
+    expect(await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`)).toEqual(theirs);
+    expect(await copyIn(engine, `COPY x.n FROM STDIN (FORMAT ${format})`, theirs)).toBe(4);
+    expect(await copyOut(engine, `COPY x.n TO STDOUT (FORMAT ${format})`)).toEqual(theirs);
+    psql("DROP TABLE x.m, x.n");
+  });
+
   test.each(["text", "csv", "binary"])("shapes can be copied as %s", async (format) => {
     const columns =
       "id INT PRIMARY KEY, p POINT, s LSEG, l LINE, b BOX, h PATH, g POLYGON, c CIRCLE, bs BOX[], ps POINT[]";
