@@ -1,6 +1,6 @@
 /** Lists the partitions of a table as a tree, for pg_partition_tree and its siblings. */
 import type { PartitionViewEntry, TableEntry } from "../../catalog/mod.ts";
-import { oidOfId } from "../bind/query/table_oid.ts";
+import { idOfOid, oidOfId } from "../bind/query/table_oid.ts";
 import type { PartitionRow } from "../functions/base/function.ts";
 import { type ObjectPlace, objectWithOid, seesTable } from "./object_names.ts";
 import { isPartition, partitionsOf } from "./partitions.ts";
@@ -15,19 +15,12 @@ interface TreeMember {
 /** Returns the member of a tree of partitions that has an OID; undefined if there is none. */
 function memberWithOid(oid: string, place: ObjectPlace): TreeMember | undefined {
   const { catalog } = place;
-  const isMember = ({ partition, table }: TreeMember): boolean =>
-    oidOfId(partition?.viewId ?? table.tableId) === oid && seesTable(table, place);
-  for (const table of catalog.tables()) {
-    const member = { table, partition: undefined };
-    if (table.partitioned !== undefined && isMember(member)) return member;
-  }
-  for (const view of catalog.views()) {
-    if (!isPartition(view)) continue;
-    const table = catalog.tableById(view.partition.tableId);
-    const member = table && { table, partition: view };
-    if (member !== undefined && isMember(member)) return member;
-  }
-  return undefined;
+  const id = idOfOid(oid);
+  const view = catalog.viewById(id);
+  const partition = isPartition(view) ? view : undefined;
+  const table = catalog.tableById(partition?.partition.tableId ?? id);
+  if (table?.partitioned === undefined || !seesTable(table, place)) return undefined;
+  return { table, partition };
 }
 
 function relationOf({ partition, table }: TreeMember, place: ObjectPlace): string | undefined {
@@ -39,7 +32,10 @@ export function partitionTree(oid: string, place: ObjectPlace): PartitionRow[] {
   const member = memberWithOid(oid, place);
   if (member === undefined) return [];
   const { table } = member;
-  const all = partitionsOf(place.catalog, table.tableId);
+  const children = Map.groupBy(
+    partitionsOf(place.catalog, table.tableId),
+    ({ partition }) => partition.parentId,
+  );
   const [above] = partitionAncestors(oid, place).slice(1);
   let level: { member: TreeMember; parent: string | null }[] = [
     { member, parent: above?.relation ?? null },
@@ -59,8 +55,7 @@ export function partitionTree(oid: string, place: ObjectPlace): PartitionRow[] {
         isLeaf: partitioning === undefined,
         level: depth,
       });
-      for (const child of all) {
-        if (child.partition.parentId !== partition?.viewId) continue;
+      for (const child of children.get(partition?.viewId) ?? []) {
         below.push({ member: { table, partition: child }, parent: relation });
       }
     }
