@@ -228,27 +228,29 @@ class FileReader {
         else this.#readKey([...written, key], section, value);
       }
     } else {
-      this.#fault(written, `[${section}] is not a section, but must be one`);
+      this.#fault(written, `[${section}] must be a section, but is set as a key`);
     }
   }
 
   #readProviders(written: readonly string[], providers: unknown): void {
     if (!isTable(providers)) {
-      this.#fault(written, "[oidc.providers] is not a section, but must be one");
+      this.#fault(written, "[oidc.providers] must be a section, but is set as a key");
       return;
     }
     for (const [name, table] of Object.entries(providers)) {
       const place = [...written, name];
       const section = providerSection(name);
       if (section === undefined) {
-        const fault = `the provider ${JSON.stringify(name)} must have a name of 1 to 32 characters from a-z, 0-9 and -`;
+        const fault =
+          `the provider name ${JSON.stringify(name)} is not valid: it must have 1 to 32 ` +
+          "characters from a-z, 0-9 and -";
         this.#fault(place, fault);
       } else if (isTable(table)) {
         for (const [key, value] of Object.entries(table)) {
           this.#readKey([...place, key], section, value);
         }
       } else {
-        this.#fault(place, `[${section}] is not a section, but must be one`);
+        this.#fault(place, `[${section}] must be a section, but is set as a key`);
       }
     }
   }
@@ -260,15 +262,19 @@ class FileReader {
     const key = keyAt(path);
     if (key === undefined) {
       if (KEYS_WITHOUT_EFFECT.has(path)) {
-        this.warnings.push(`${this.#place(written)}: ${path} has no effect`);
+        this.warnings.push(`${this.#place(written)}: ${path} has no effect; remove it`);
       } else {
-        this.#fault(written, isToCome(path) ? `${path} is not available yet` : unknownKey(given));
+        this.#fault(
+          written,
+          isToCome(path) ? `${path} is not available yet; remove it` : unknownKey(given),
+        );
       }
       return;
     }
     const checked = checkedFromToml(key.rule, value);
     if ("fault" in checked) this.#fault(written, `${given} ${checked.fault}`);
-    else if (this.values.has(path)) this.#fault(written, `${given} sets ${path} a second time`);
+    else if (this.values.has(path))
+      this.#fault(written, `${given} sets ${path}, which is already set; remove one of the two`);
     else this.values.set(path, { value: checked.value, place: this.#place(written) });
   }
 
@@ -343,45 +349,58 @@ function faultsBetween(
   demand(
     (server.tls_cert === undefined) === (server.tls_key === undefined),
     server.tls_key === undefined ? "server.tls_cert" : "server.tls_key",
-    "is set alone, but server.tls_cert and server.tls_key must be set together",
+    "is set alone, but server.tls_cert and server.tls_key must either both be set or both be " +
+      "omitted",
   );
   for (const [path, value, other, floor] of floorsOf(config)) {
     // The fault is reported for a key that was set, because only such a key has a position.
     if (config.sources.has(path) || !config.sources.has(other)) {
-      demand(value >= floor, path, `is ${value}, but must not be below ${other}, ${floor}`);
+      demand(
+        value >= floor,
+        path,
+        `is ${value}, but must be at least ${floor}, the value of ${other}`,
+      );
     } else {
-      demand(value >= floor, other, `is ${floor}, but must not be above ${path}, ${value}`);
+      demand(
+        value >= floor,
+        other,
+        `is ${floor}, but must be at most ${value}, the value of ${path}`,
+      );
     }
   }
   demand(
     websocket.idle_timeout_secs > websocket.ping_interval_secs,
     "websocket.idle_timeout_secs",
-    `is ${websocket.idle_timeout_secs}, but must be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
+    `is ${websocket.idle_timeout_secs}, but must be greater than websocket.ping_interval_secs ` +
+      `(${websocket.ping_interval_secs})`,
   );
   demand(
     storage.wal_max_bytes >= 4 * storage.wal_segment_bytes,
     "storage.wal_max_bytes",
-    `is ${storage.wal_max_bytes}, but must be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
+    `is ${storage.wal_max_bytes}, but must be at least 4 times storage.wal_segment_bytes ` +
+      `(${storage.wal_segment_bytes})`,
   );
   demand(
     storage.wal_segment_bytes >= 2 * limits.max_row_bytes,
     "storage.wal_segment_bytes",
-    `is ${storage.wal_segment_bytes}, but must be at least twice limits.max_row_bytes, ${limits.max_row_bytes}`,
+    `is ${storage.wal_segment_bytes}, but must be at least twice limits.max_row_bytes ` +
+      `(${limits.max_row_bytes})`,
   );
   demand(
     !cors.allow_credentials || !cors.allowed_origins.includes("*"),
     "security.cors.allow_credentials",
-    'is true, but must be false while security.cors.allowed_origins has "*"',
+    'is true, but must be false if security.cors.allowed_origins contains "*"',
   );
   demand(
     cluster.node_id < 2 ** cluster.node_bits,
     "cluster.node_id",
-    `is ${cluster.node_id}, but must be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
+    `is ${cluster.node_id}, but must be less than 2 to the power of cluster.node_bits ` +
+      `(${2 ** cluster.node_bits})`,
   );
   checkNotices(auth, { demand, warnings, placeOf });
   checkProviders(config, { demand, warnings, placeOf });
   const weak = rootPasswordFault(auth);
-  demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
+  demand(weak === undefined, "auth.root_password", `is too weak: ${weak}`);
   const secret = secretFault(auth.jwt_secret, server.host);
   if (secret !== undefined) {
     const message = `${placeOf("auth.jwt_secret")}: ${secret.message}`;
@@ -394,7 +413,8 @@ function faultsBetween(
   }
   if (storage.durability === "relaxed") {
     warnings.push(
-      `${placeOf("storage.durability")}: storage.durability is relaxed: a crash may lose acknowledged writes`,
+      `${placeOf("storage.durability")}: storage.durability is "relaxed": a crash may lose ` +
+        "acknowledged writes",
     );
   }
   return { faults, warnings };
@@ -412,15 +432,19 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
   for (const [name, provider] of Object.entries(oidc.providers)) {
     const { audience, client_id: clientId, client_secret: secret, issuer, scopes } = provider;
     const section = `oidc.providers.${name}`;
-    demand(issuer !== undefined, `${section}.issuer`, "is missing, but every provider needs it");
+    demand(
+      issuer !== undefined,
+      `${section}.issuer`,
+      "is missing, but every provider needs an issuer",
+    );
     const other = nameOfIssuer.get(issuer ?? "");
-    const isTwice = `is also that of oidc.providers.${other}, but must be that of only one provider`;
+    const isTwice = `is the same as that of oidc.providers.${other}, but each provider must have its own issuer`;
     demand(other === undefined, `${section}.issuer`, isTwice);
     if (issuer !== undefined) nameOfIssuer.set(issuer, name);
     demand(
       secret === undefined || clientId !== undefined,
       `${section}.client_secret`,
-      `is set alone, but ${section}.client_id must be set, too`,
+      `is set, but ${section}.client_id is not; set both`,
     );
     demand(
       scopes.includes("openid"),
@@ -430,13 +454,16 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
     if (audience === undefined && clientId === undefined) {
       const key = `${section}.audience`;
       warnings.push(
-        `${placeOf(`${section}.issuer`)}: ${key} is not set: tokens that this issuer made for other programs are accepted, too`,
+        `${placeOf(`${section}.issuer`)}: ${key} is not set, so tokens that this issuer issued ` +
+          "for other applications are accepted, too",
       );
     }
   }
   if (auth.jwt_trusted_issuers.length > 0) {
     warnings.push(
-      `${placeOf("auth.jwt_trusted_issuers")}: tokens that these issuers made for other programs are accepted, too; a section in oidc.providers checks the audience`,
+      `${placeOf("auth.jwt_trusted_issuers")}: tokens that these issuers issued for other ` +
+        "applications are accepted, too; to check the audience, define each issuer as a provider " +
+        "in oidc.providers",
     );
   }
 }
@@ -451,12 +478,14 @@ function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: Findi
     demand(
       !isOn || isDelivered,
       path,
-      "is true, but needs auth.notice_url, or auth.notices_in_log in development, to send links",
+      "is true, but links cannot be sent: set auth.notice_url or, for development, " +
+        "auth.notices_in_log",
     );
   }
   if (auth.notice_url !== undefined && auth.notice_secret === undefined) {
     warnings.push(
-      `${placeOf("auth.notice_url")}: auth.notice_secret is not set: the receiver of auth.notice_url cannot verify the sender`,
+      `${placeOf("auth.notice_url")}: auth.notice_secret is not set, so the receiver at ` +
+        "auth.notice_url cannot verify that requests come from this server",
     );
   }
 }
@@ -519,7 +548,7 @@ function unknownSection(name: string): string {
 function unknownTopKey(name: string): string {
   const key = [...KEYS.values()].find((candidate) => candidate.name === name);
   const hint = key === undefined ? "" : `; did you mean "${name}" in [${key.section}]?`;
-  return `unknown key "${name}" outside of a section${hint}`;
+  return `unknown key "${name}" outside any section${hint}`;
 }
 
 function unknownKey(path: string): string {
@@ -562,5 +591,5 @@ function lineOf(fault: string): number {
 }
 
 function refuseFile(path: string): string {
-  throw new Error(`${path}: files are not read here`);
+  throw new Error(`${path}: reading files is not supported here`);
 }

@@ -55,16 +55,14 @@ export function environmentValues(env: Environment, readFile: ReadFile): Environ
     }
     const key = keyAt(named.path);
     if (key === undefined) {
-      warnings.push(`environment: ${variable} has no effect`);
+      warnings.push(`environment: ${variable} has no effect; unset it`);
       continue;
     }
     const isFile = own === undefined;
     const text = textOf(env, { variable, isFile, readFile });
     if (typeof text === "object") faults.push(text.fault);
     if (isFile && text === "") {
-      warnings.push(
-        `environment: ${variable} names ${env[variable]}, which is empty, and counts as unset`,
-      );
+      warnings.push(`environment: ${variable} is ignored: the file ${env[variable]} is empty`);
     }
     if (typeof text !== "string" || text === "") continue;
     const checked = checkedFromText(key.rule, text);
@@ -119,7 +117,7 @@ function textOf(
   if (!isFile || text === undefined) return text;
   const plain = variable.replace(/_FILE$/, "");
   if ((env[plain] ?? "") !== "") {
-    return { fault: `environment: ${variable} and ${plain} are both set, but only one must be` };
+    return { fault: `environment: ${variable} and ${plain} are both set; unset one of them` };
   }
   try {
     // The last line break is removed, because editors and `echo` add one that is not part of the
@@ -127,7 +125,7 @@ function textOf(
     return readFile(text).replace(/\r?\n$/, "");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { fault: `environment: ${variable} names a file that cannot be read: ${reason}` };
+    return { fault: `environment: cannot read the file named by ${variable}: ${reason}` };
   }
 }
 
@@ -137,7 +135,7 @@ function unknownVariable(variable: string): { isFault: boolean; message: string 
     .toLowerCase()
     .replace(/^cluster_/, "cluster.");
   if (isToCome(path)) {
-    return { isFault: true, message: `environment: ${variable} is not available yet` };
+    return { isFault: true, message: `environment: ${variable} is not available yet; unset it` };
   }
   const nearest = nearestKey(variable, VARIABLES.keys());
   const hint = nearest === undefined ? "" : `; did you mean ${nearest}?`;

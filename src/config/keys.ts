@@ -35,37 +35,40 @@ const GIB = 1024 * MIB;
 const HOST: TextForm = {
   pattern: /^[^\s/]+$/,
   isFitting: (host) => !host.includes(":") || isIPv6(host.replace(/^\[(.*)\]$/, "$1")),
-  expected: "an address or a name without a scheme or port, such as 127.0.0.1, ::1 or localhost",
+  expected:
+    "an IP address or a host name without a scheme or port, such as 127.0.0.1, ::1 or localhost",
 };
 const ORIGIN: TextForm = {
   pattern: /^https?:\/\/(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i,
-  expected: "like https://db.example.com or http://127.0.0.1:2900",
+  expected: "an origin such as https://db.example.com or http://127.0.0.1:2900",
 };
 const BASE_PATH: TextForm = {
   pattern: /^\//,
   isFitting: isBasePath,
   expected:
-    "a path like /db, without a slash at its end; it may not begin with /api, /health, /metrics, /ui or /v1",
+    "a path such as /db, without a trailing slash; it must not begin with /api, /health, " +
+    "/metrics, /ui or /v1",
 };
 const ORIGIN_OR_ANY: TextForm = {
   pattern:
     /^(?:\*|[a-z][a-z0-9+.-]{0,31}:\/\/(?:(?:\*\.)?[\w.-]+|\[[0-9a-f:.]+\])(?::(?:\d{1,5}|\*))?)$/i,
   expected:
-    "an origin like https://app.example.com, http://localhost:*, https://*.example.com or capacitor://localhost, or *",
+    "an origin such as https://app.example.com, http://localhost:*, https://*.example.com or " +
+    "capacitor://localhost, or *",
 };
 const ADDRESS: TextForm = {
   pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i,
   isFitting: (range) => rangeFromText(range) !== undefined,
-  expected: "an IP address or a range like 10.0.0.0/8",
+  expected: "an IP address or a range such as 10.0.0.0/8",
 };
 const OUTBOUND_HOST: TextForm = {
   pattern: /^[^\s"]{1,253}$/,
   isFitting: isOutboundHost,
-  expected: "a host name, *.example.com, an IP address or a range like 10.0.0.0/8",
+  expected: "a host name, *.example.com, an IP address or a range such as 10.0.0.0/8",
 };
 const ABSOLUTE_PATH: TextForm = {
   pattern: /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+\/?$/,
-  expected: "an absolute path below /, like /var/backups, without . and ..",
+  expected: "an absolute path below /, such as /var/backups, without . or .. segments",
 };
 const HOST_NAME: TextForm = { pattern: /^[a-z0-9.-]{1,253}$/i, expected: "a host name" };
 const HTTP_URL: TextForm = {
@@ -74,7 +77,8 @@ const HTTP_URL: TextForm = {
     const parsed = URL.parse(url);
     return parsed !== null && parsed.username === "" && parsed.password === "";
   },
-  expected: "a URL like https://app.example.com/accounts, without a user and a fragment",
+  expected:
+    "a URL such as https://app.example.com/accounts, without user information or a fragment",
 };
 const NOTICE_SECRET: TextForm = {
   pattern: /^[ -~]{16,256}$/,
@@ -82,22 +86,23 @@ const NOTICE_SECRET: TextForm = {
 };
 const MIME: TextForm = {
   pattern: /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/i,
-  expected: "a media type like image/png or image/*",
+  expected: "a media type such as image/png or image/*",
 };
 
 const ISSUER: TextForm = {
   pattern: /^https?:\/\/[!-~]{1,500}$/,
   isFitting: isIssuer,
   expected:
-    "the URL that its tokens have as iss, like https://accounts.google.com, with https or on this machine",
+    "the URL in the iss claim of its tokens, such as https://accounts.google.com; it must use " +
+    "https unless its host is this machine",
 };
-const CLAIM_NAME: TextForm = { pattern: /^[!-~]{1,128}$/, expected: "the name of a claim" };
+const CLAIM_NAME: TextForm = { pattern: /^[!-~]{1,128}$/, expected: "a claim name" };
 const KEPT_CLAIM: TextForm = {
   ...CLAIM_NAME,
   isFitting: (name) => !OWN_CLAIMS.has(name),
-  expected: "the name of a claim other than iss, sub, role and email",
+  expected: "the name of a claim other than iss, sub, role or email",
 };
-const SCOPE: TextForm = { pattern: /^[!#-[\]-~]{1,128}$/, expected: "a scope like profile" };
+const SCOPE: TextForm = { pattern: /^[!#-[\]-~]{1,128}$/, expected: "a scope such as profile" };
 
 /** The claims that this server's own tokens contain. No provider may set them. */
 const OWN_CLAIMS: ReadonlySet<string> = new Set(["iss", "sub", "role", "email"]);
@@ -108,27 +113,40 @@ export const LEVELS: readonly LogLevel[] = ["error", "warn", "info", "debug", "t
 
 const RULES = {
   server: {
-    host: text("127.0.0.1", "Address to listen on", { form: HOST }),
-    port: whole(2900, [0, 65_535], "Port to listen on; 0 chooses a free port, which is printed"),
-    public_origin: maybe("Origin under which browsers reach this server through a proxy", {
-      form: ORIGIN,
-    }),
-    base_path: maybe("Path below which a proxy offers this server, like /db", { form: BASE_PATH }),
-    tls_cert: maybe("PEM file of the certificate; requires tls_key"),
-    tls_key: maybe("PEM file of the private key; requires tls_cert"),
-    ui_enabled: flag(true, "Whether /ui serves the admin page"),
+    host: text("127.0.0.1", "Address on which the server listens", { form: HOST }),
+    port: whole(
+      2900,
+      [0, 65_535],
+      "Port on which the server listens; 0 chooses a free port, which the server prints when it " +
+        "starts",
+    ),
+    public_origin: maybe(
+      "Origin at which browsers reach this server through a proxy, such as https://db.example.com",
+      {
+        form: ORIGIN,
+      },
+    ),
+    base_path: maybe("Path at which a proxy exposes this server, such as /db", { form: BASE_PATH }),
+    tls_cert: maybe("PEM file with the TLS certificate; requires tls_key"),
+    tls_key: maybe("PEM file with the private key of the TLS certificate; requires tls_cert"),
+    ui_enabled: flag(true, "Whether the admin page is served at /ui"),
     workers: whole(
       0,
       [0, 256],
-      "Threads that run long queries; 0 means one per core, but at most one per 192 MiB of memory, and at most 16. " +
-        "While all threads are busy, a statement that runs for more than 5 ms has to wait",
+      "Number of threads that run long queries; 0 means one per core, but at most one per 192 " +
+        "MiB of memory, and at most 16. While all threads are busy, a statement that has run for " +
+        "5 ms has to wait for one",
     ),
-    shutdown_timeout_secs: whole(10, [0, 600], "How long a shutdown waits for running statements"),
+    shutdown_timeout_secs: whole(
+      10,
+      [0, 600],
+      "How long a shutdown waits for running statements to finish",
+    ),
   },
   storage: {
     data_path: text(
       "./data",
-      "Directory for all data; created if missing, and locked while in use",
+      "Directory for all data; it is created if missing, and locked while the server runs",
       {
         form: FILLED,
         environment: "TIDEMARK_DATA_DIR",
@@ -137,109 +155,126 @@ const RULES = {
     durability: word(
       "sync",
       ["sync", "relaxed"],
-      "With relaxed, a write is acknowledged before it is on disk",
+      "When a write is acknowledged: with sync, once it is on disk; with relaxed, before that, " +
+        "so a crash may lose it",
     ),
     history_hours: whole(
       168,
       [1, 8760],
-      "How long replaced rows are kept, so that clients can resume",
+      "How long old row versions are kept so that clients can resume from an earlier position",
     ),
     history_max_bytes: whole(
       0,
       [0],
-      "Maximum bytes of history; the oldest is deleted first; 0 means no limit",
+      "Maximum total size of old row versions, in bytes; the oldest are deleted first; 0 means " +
+        "no limit",
     ),
-    flush_rows: whole(10_000, [1, 999_999], "Number of buffered row versions that starts a flush"),
+    flush_rows: whole(
+      10_000,
+      [1, 999_999],
+      "Number of buffered row versions that triggers a flush to disk",
+    ),
     flush_interval_secs: whole(
       300,
       [1, 86_399],
-      "Age of the oldest buffered row that starts a flush",
+      "Age of the oldest buffered row that triggers a flush to disk",
     ),
-    wal_segment_bytes: whole(64 * MIB, [MIB, GIB], "Size of one log file"),
-    wal_max_bytes: whole(GIB, [4 * MIB], "Size of the log above which tables are flushed early"),
-    cache_bytes: whole(256 * MIB, [MIB], "Memory that caches unpacked parts of segments", {
+    wal_segment_bytes: whole(64 * MIB, [MIB, GIB], "Size of a single write-ahead log file"),
+    wal_max_bytes: whole(
+      GIB,
+      [4 * MIB],
+      "Total size of the write-ahead log above which tables are flushed early",
+    ),
+    cache_bytes: whole(256 * MIB, [MIB], "Memory for the cache of uncompressed segment data", {
       share: 1 / 16,
     }),
     memtable_bytes: whole(
       512 * MIB,
       [MIB],
-      "Memory for buffered row versions of all tables; above it, the largest tables are flushed early",
+      "Memory for the buffered row versions of all tables together; above it, the largest " +
+        "tables are flushed early",
       { share: 1 / 8 },
     ),
     min_free_bytes: whole(
       64 * MIB,
       [0],
-      "Free disk space below which the server accepts only reads and deletes",
+      "Free disk space below which the server accepts only reads and statements that free space",
     ),
     ballast_bytes: whole(
       32 * MIB,
       [0],
-      "Disk space reserved so that DROP can run on a full disk; 0 reserves none",
+      "Disk space reserved so that DROP works even when the disk is full; 0 reserves none",
     ),
     archive_path: maybe(
-      "Directory to which full log files are copied, for restores to a point in time",
+      "Directory to which completed write-ahead log files are copied, for point-in-time restores",
     ),
     allowed_roots: list(
-      "Directories below which BACKUP, RESTORE and CREATE STORAGE may name a directory",
+      "Directories whose subdirectories BACKUP, RESTORE and CREATE STORAGE may use",
       {
         form: ABSOLUTE_PATH,
       },
     ),
   },
   limits: {
-    max_sql_bytes: whole(MIB, [KIB, 16 * MIB], "Maximum size of one SQL text in bytes"),
+    max_sql_bytes: whole(
+      MIB,
+      [KIB, 16 * MIB],
+      "Maximum size in bytes of the SQL in a single request",
+    ),
     max_parameter_bytes: whole(
       512 * KIB,
       [KIB, 16 * MIB],
-      "Maximum size of one parameter in bytes",
+      "Maximum size in bytes of a single parameter",
     ),
-    max_parameters: whole(32_767, [1, 65_535], "Maximum number of parameters in one request"),
-    max_body_bytes: whole(10 * MIB, [KIB, GIB], "Maximum size of a request body in bytes", {
+    max_parameters: whole(32_767, [1, 65_535], "Maximum number of parameters per request"),
+    max_body_bytes: whole(10 * MIB, [KIB, GIB], "Maximum size in bytes of a request body", {
       share: 1 / 32,
     }),
-    max_row_bytes: whole(2 * MIB, [KIB, 3 * MIB], "Maximum size of one row in bytes"),
-    max_result_rows: whole(0, [0], "Maximum number of rows in one result; 0 means no limit"),
+    max_row_bytes: whole(2 * MIB, [KIB, 3 * MIB], "Maximum size in bytes of a single row"),
+    max_result_rows: whole(0, [0], "Maximum number of rows in a single result; 0 means no limit"),
     max_timeout_ms: whole(
       600_000,
       [1, 86_400_000],
-      "Maximum timeout_ms that a request may specify",
+      "Highest timeout_ms that a request may specify",
     ),
     queries_per_sec_per_user: whole(
       0,
       [0],
-      "Maximum number of SQL requests per second from one user; 0 means no limit",
+      "Maximum number of SQL requests per second and user; 0 means no limit",
     ),
     requests_per_sec_per_ip: whole(
       0,
       [0],
-      "Maximum number of requests per second from one address; 0 means no limit",
+      "Maximum number of requests per second and client address; 0 means no limit",
     ),
     connections_per_ip: whole(
       0,
       [0],
-      "Maximum number of open connections from one address; 0 means no limit",
+      "Maximum number of open connections per client address; 0 means no limit",
     ),
     auth_requests_per_sec_per_ip: whole(
       20,
       [0],
-      "Maximum number of logins, setups, refreshes and failed tokens per second from one address; 0 means no limit",
+      "Maximum number of logins, setup requests, token refreshes and invalid tokens per second " +
+        "and client address; 0 means no limit",
     ),
     login_max_failures: whole(
       5,
       [0, 100],
-      "Number of consecutive failed logins after which a login is locked; 0 means never",
+      "Number of consecutive failures after which a login is locked; 0 means never",
     ),
     signups_per_hour: whole(
       1000,
       [0],
-      "Number of sign-ups and guests per hour, from all addresses together; one address may use a " +
-        "tenth of it; 0 means no limit",
+      "Maximum number of sign-ups and guest accounts created per hour, from all client " +
+        "addresses together; a single address may use up to a tenth of it; 0 means no limit",
     ),
-    lockout_secs: whole(900, [1, 86_400], "How long a login stays locked"),
+    lockout_secs: whole(900, [1, 86_400], "How long a login stays locked after too many failures"),
     live_state_bytes: whole(
       256 * MIB,
       [MIB],
-      "Maximum memory for the rows of materialised live queries; one query may use a quarter of it",
+      "Maximum memory for the rows of all materialised live queries together; a single query " +
+        "may use up to a quarter of it",
       { share: 1 / 16 },
     ),
     subscriptions_per_user: whole(
@@ -255,95 +290,111 @@ const RULES = {
     max_message_size: whole(
       MIB,
       [KIB, 16 * MIB],
-      "Maximum size of one WebSocket message from a client in bytes",
+      "Maximum size in bytes of a single WebSocket message from a client",
     ),
     messages_per_sec: whole(
       1000,
       [0],
-      "Maximum number of WebSocket messages per second on one connection; 0 means no limit",
+      "Maximum number of WebSocket messages per second and connection; 0 means no limit",
     ),
     transaction_timeout_secs: whole(300, [1, 3600], "How long a transaction may stay open"),
     transaction_max_bytes: whole(
       100 * MIB,
       [MIB, COMMIT_BYTES_MAX],
-      "Maximum bytes that one transaction may write",
+      "Maximum number of bytes that a single transaction may write",
       { share: 1 / 16 },
     ),
     transaction_idle_secs: whole(
       60,
       [1, 3600],
-      "How long a transaction that spans requests waits for the next one",
+      "How long a transaction that spans requests may wait for its next request before it is " +
+        "rolled back",
     ),
     max_transactions: whole(
       1000,
       [0, 100_000],
-      "Maximum number of open transactions that span requests; 0 means no limit",
+      "Maximum number of open transactions that span requests, for all users together; 0 means " +
+        "no limit",
     ),
     transactions_per_user: whole(
       20,
       [0, 100_000],
-      "Maximum number of open transactions per user that span requests; 0 means no limit",
+      "Maximum number of open transactions that span requests, per user; 0 means no limit",
     ),
     idempotency_ttl_secs: whole(
       600,
       [60, 86_400],
-      "How long the responses to requests with an idempotency_key are kept",
+      "How long the response to a request with an idempotency_key is kept",
     ),
     idempotency_bytes_per_user: whole(
       64 * MIB,
       [0],
-      "Maximum bytes of the responses kept for one user; 0 means no limit",
+      "Maximum total size in bytes of the responses kept per user; 0 means no limit",
     ),
     storage_bytes_per_user: whole(
       0,
       [0],
-      "Maximum bytes of the rows and files of one user; 0 means no limit",
+      "Maximum total size in bytes of the rows and files of a single user; 0 means no limit",
     ),
     topic_visibility_secs: whole(
       60,
       [1, 86_400],
-      "How long a consumer has to acknowledge a message of a topic",
+      "How long a consumer has to acknowledge a message from a topic before it is delivered again",
     ),
-    max_poll_secs: whole(60, [1, 300], "Longest time that a request waits for messages of a topic"),
-    require_where: flag(false, "Whether UPDATE and DELETE without WHERE are refused"),
+    max_poll_secs: whole(60, [1, 300], "How long a request may wait for messages from a topic"),
+    require_where: flag(false, "Whether UPDATE and DELETE statements without WHERE are rejected"),
   },
   logging: {
-    level: word<LogLevel>("info", LEVELS, "The least severe level that is logged", {
+    level: word<LogLevel>("info", LEVELS, "Least severe level that is logged", {
       environment: "TIDEMARK_LOG_LEVEL",
     }),
-    logs_path: text("./logs", "Directory for log files", {
+    logs_path: text("./logs", "Directory for the log files", {
       form: FILLED,
       environment: "TIDEMARK_LOGS_DIR",
     }),
-    log_to_console: flag(true, "Whether the log is also written to stderr", {
+    log_to_console: flag(true, "Whether log events are also written to stderr", {
       environment: "TIDEMARK_LOG_TO_CONSOLE",
     }),
     format: word(
       "compact",
       ["compact", "pretty", "json"],
-      "Format of log events: compact is one line of text, pretty one line for each field, json one JSON object",
+      "Format of log events: compact writes a line of text, pretty a line per field, json a " +
+        "JSON object",
     ),
-    targets: levels("Log levels of individual components", LATER),
+    targets: levels("Log levels for individual components", LATER),
     slow_query_threshold_ms: whole(
       1000,
       [0],
-      "SQL requests that take at least this long are logged; 0 logs none",
+      "Duration in milliseconds from which an SQL request is logged as slow; 0 means never",
     ),
-    max_file_bytes: whole(64 * MIB, [MIB], "Size at which the server starts a new log file"),
+    max_file_bytes: whole(
+      64 * MIB,
+      [MIB],
+      "Size at which the server starts a new log file, in bytes",
+    ),
     max_files: whole(10, [1, 1000], "Number of log files to keep"),
   },
   performance: {
-    request_timeout: whole(30, [0], "Maximum time that an SQL request may take; 0 means no limit"),
-    keepalive_timeout: whole(75, [0, 255], "How long an idle HTTP connection stays open"),
+    request_timeout: whole(
+      30,
+      [0],
+      "How long an SQL request may take, in seconds; 0 means no limit",
+    ),
+    keepalive_timeout: whole(
+      75,
+      [0, 255],
+      "How long an idle HTTP connection stays open, in seconds",
+    ),
     max_connections: whole(
       100_000,
       [1, 1_000_000],
-      "Maximum number of open connections and running requests of all clients",
+      "Maximum number of open connections and running requests, for all clients together",
     ),
     memory_bytes: whole(
       0,
       [0],
-      "Memory that the process may use; 0 means as much as its control group and the machine allow",
+      "Memory that the server process may use; 0 means as much as its control group and the " +
+        "machine allow",
     ),
     total_query_memory_bytes: whole(
       GIB,
@@ -351,31 +402,31 @@ const RULES = {
       "Memory limit for all statements together; while it is exceeded, long queries wait",
       { share: 1 / 6 },
     ),
-    query_memory_bytes: whole(256 * MIB, [MIB], "Maximum memory of one statement", {
+    query_memory_bytes: whole(256 * MIB, [MIB], "Maximum memory for a single statement", {
       share: 1 / 8,
     }),
     query_temporary_bytes: whole(
       32 * GIB,
       [0],
-      "Maximum bytes of the temporary files of one statement; 0 allows none",
+      "Maximum total size in bytes of the temporary files of a single statement; 0 allows none",
     ),
-    http_compression: flag(true, "Whether responses are compressed with gzip"),
+    http_compression: flag(true, "Whether HTTP responses are compressed with gzip"),
   },
   auth: {
     jwt_secret: maybe("Secret used to sign tokens; at least 32 bytes", {
       isSecret: true,
       environment: "TIDEMARK_JWT_SECRET",
     }),
-    root_password: maybe("Password of root, which is set at each startup", {
+    root_password: maybe("Password of the root account; the server sets it at each startup", {
       isSecret: true,
       environment: "TIDEMARK_ROOT_PASSWORD",
     }),
-    allow_remote_setup: flag(false, "Whether first-time setup is open to other machines", {
+    allow_remote_setup: flag(false, "Whether first-time setup is allowed from other machines", {
       environment: "TIDEMARK_ALLOW_REMOTE_SETUP",
     }),
     setup_code: maybeFlag(
-      "Whether first-time setup requires a one-time code that the server prints when it starts; by default if " +
-        "server.public_origin or security.trusted_proxies is set",
+      "Whether first-time setup requires a one-time code that the server prints when it " +
+        "starts; defaults to true if server.public_origin or security.trusted_proxies is set",
     ),
     jwt_expiry_hours: number(24, [0.01, 8760], "Hours until an access token expires", {
       environment: "TIDEMARK_JWT_EXPIRY_HOURS",
@@ -383,47 +434,52 @@ const RULES = {
     refresh_expiry_hours: number(
       168,
       [0.01, 8760],
-      "Hours until a refresh token expires; not below jwt_expiry_hours",
+      "Hours until a refresh token expires; at least jwt_expiry_hours",
     ),
     jwt_trusted_issuers: list(
-      "Issuers whose tokens are accepted without a section in oidc.providers, for any audience",
+      "Issuers whose tokens are accepted for any audience, without a section in oidc.providers",
       { form: ISSUER, environment: "TIDEMARK_JWT_TRUSTED_ISSUERS" },
     ),
-    cookie_secure: flag(true, "Whether cookies are sent over https only", {
+    cookie_secure: flag(true, "Whether cookies are sent only over HTTPS", {
       environment: "TIDEMARK_COOKIE_SECURE",
     }),
     min_password_length: whole(8, [8, 128], "Minimum length of a password, in characters"),
     max_password_length: whole(256, [64, 1024], "Maximum length of a password, in characters"),
     enforce_password_complexity: flag(
       false,
-      "Whether a password needs an upper case letter, a lower case letter, a digit and another character",
+      "Whether a password must contain an upper-case letter, a lower-case letter, a digit and " +
+        "a character of another kind",
     ),
     signup: word(
       "off",
       ["off", "open", "invitation"],
-      "Whether people may create accounts of role user for themselves: everyone, or people with an invitation",
+      "Who may create an account with the role user: nobody (off), anyone (open), or anyone " +
+        "with an invitation (invitation)",
     ),
     guests: flag(
       false,
-      "Whether people may use the server as guests, without a name and a password",
+      "Whether people may use the server as guests, without a login name or a password",
     ),
     guest_days: whole(
       30,
       [0, 3650],
-      "Days without activity after which a guest is dropped; 0 means never",
+      "Days without activity after which a guest account is deleted; 0 means never",
     ),
-    own_password: flag(false, "Whether users may change their own password over HTTP"),
+    own_password: flag(false, "Whether users may change their own passwords over HTTP"),
     own_deletion: flag(
       false,
-      "Whether users of role user and service may delete their own account",
+      "Whether users with the role user or service may delete their own accounts",
     ),
     password_reset: flag(
       false,
-      "Whether users may request a link by mail with which they set a new password",
+      "Whether users may request an email with a link for setting a new password",
     ),
-    email_login: flag(false, "Whether users may verify their address by mail, and log in with it"),
+    email_login: flag(
+      false,
+      "Whether users may verify their email address and then log in with it",
+    ),
     notice_url: maybe(
-      "URL to which messages to users are posted, such as links to be sent by mail",
+      "URL to which the server posts notices for users, such as links to be sent by email",
       {
         form: HTTP_URL,
       },
@@ -432,25 +488,32 @@ const RULES = {
       form: NOTICE_SECRET,
       isSecret: true,
     }),
-    notice_page: maybe("URL of the application's page to which the links in notices lead", {
+    notice_page: maybe("URL of the page in the application to which the links in notices point", {
       form: HTTP_URL,
     }),
     notices_in_log: flag(
       false,
-      "Whether messages to users are logged, including their tokens; for development only",
+      "Whether notices for users are written to the log, including the tokens in their links; " +
+        "for development only",
     ),
   },
   security: {
-    trusted_proxies: list("Proxies whose forwarding headers are trusted", {
+    trusted_proxies: list("Proxies whose forwarding headers are trusted, such as X-Forwarded-For", {
       form: ADDRESS,
       environment: "TIDEMARK_TRUSTED_PROXIES",
     }),
-    allowed_hosts: list("Host names that local-only endpoints accept in the Host header", {
-      form: HOST_NAME,
+    allowed_hosts: list(
+      "Host names that local-only endpoints accept in the Host header, in addition to those of " +
+        "the local machine",
+      {
+        form: HOST_NAME,
+      },
+    ),
+    metrics_allow: list("Client addresses that may read /metrics without a token", {
+      form: ADDRESS,
     }),
-    metrics_allow: list("Addresses that may read /metrics without a token", { form: ADDRESS }),
     webhook_hosts: list(
-      "Hosts to which webhooks may deliver; a private address must be listed itself",
+      "Hosts to which webhooks may send messages; a private IP address must be listed explicitly",
       {
         form: OUTBOUND_HOST,
       },
@@ -458,55 +521,81 @@ const RULES = {
   },
   "security.cors": {
     allowed_origins: list(
-      "Origins of pages that may call this server, with * for sub-domains or ports, or *",
+      "Origins whose pages may call this server; * stands for a subdomain or a port, and * " +
+        "alone allows every origin",
       {
         form: ORIGIN_OR_ANY,
       },
     ),
-    allow_credentials: flag(false, "Whether such calls may carry cookies; not allowed with *"),
+    allow_credentials: flag(
+      false,
+      "Whether requests from other origins may carry cookies; not allowed if allowed_origins " +
+        "contains *",
+    ),
     max_age: whole(3600, [0], "How long a browser may cache the response to a preflight request"),
   },
   websocket: {
-    auth_timeout_secs: whole(10, [1, 60], "How long a connection has to authenticate"),
-    idle_timeout_secs: whole(60, [5, 960], "How long a connection may be silent"),
-    ping_interval_secs: whole(20, [1, 600], "Time between pings; must be below idle_timeout_secs"),
+    auth_timeout_secs: whole(
+      10,
+      [1, 60],
+      "How long a client may take to authenticate after it connects",
+    ),
+    idle_timeout_secs: whole(
+      60,
+      [5, 960],
+      "How long a connection may be silent before it is closed",
+    ),
+    ping_interval_secs: whole(
+      20,
+      [1, 600],
+      "Interval between pings; must be less than idle_timeout_secs",
+    ),
     max_frame_bytes: whole(
       8 * MIB,
       [64 * KIB, 12 * MIB],
-      "Maximum size of one message to a client in bytes",
+      "Maximum size in bytes of a single message to a client",
     ),
-    send_queue_bytes: whole(MIB, [64 * KIB, GIB], "Bytes queued before a client has to catch up"),
+    send_queue_bytes: whole(
+      MIB,
+      [64 * KIB, GIB],
+      "Number of bytes queued for a client above which its subscriptions pause until it catches " +
+        "up",
+    ),
     default_batch_size: whole(
       1000,
       [1, 100_000],
-      "Number of rows in a batch, unless the client chooses it",
+      "Number of rows in a batch, unless the client requests a different number",
     ),
     max_batch_size: whole(10_000, [1, 100_000], "Maximum number of rows in a batch"),
-    loading_timeout_secs: whole(600, [10, 86_400], "How long a snapshot may wait for next_batch"),
+    loading_timeout_secs: whole(
+      600,
+      [10, 86_400],
+      "How long a snapshot may wait for the client to send next_batch",
+    ),
     replay_changes: whole(
       10_000,
       [0, 1_000_000],
-      "Maximum number of changes replayed one by one after a resume",
+      "Maximum number of missed changes that are replayed individually after a resume",
     ),
-    compression: flag(true, "Whether messages are compressed with gzip"),
+    compression: flag(true, "Whether WebSocket messages are compressed with gzip"),
   },
   files: {
-    max_size_bytes: whole(25 * MIB, [KIB, GIB], "Maximum size of one uploaded file in bytes", {
+    max_size_bytes: whole(25 * MIB, [KIB, GIB], "Maximum size in bytes of a single uploaded file", {
       share: 1 / 16,
     }),
     max_request_bytes: whole(
       100 * MIB,
       [KIB, GIB],
-      "Maximum size of one multipart request in bytes",
+      "Maximum size in bytes of a single multipart request",
       {
         share: 1 / 16,
       },
     ),
-    max_files_per_request: whole(20, [1, 1000], "Maximum number of files in one request"),
+    max_files_per_request: whole(20, [1, 1000], "Maximum number of files per request"),
     max_files_per_folder: whole(
       5000,
       [1, 1_000_000],
-      "Maximum number of files in one directory on disk",
+      "Maximum number of files per directory on disk",
     ),
     allowed_mime_types: list("Media types that may be uploaded; an empty list allows all", {
       form: MIME,
@@ -514,26 +603,34 @@ const RULES = {
     export_keep_hours: whole(
       72,
       [1, 8760],
-      "How long the archive of EXPORT USER DATA can be downloaded",
+      "How long the archive created by EXPORT USER DATA can be downloaded",
     ),
     staging_path: maybe(
-      "Directory for uploads until they are committed; by default {data_path}/tmp",
+      "Directory for uploads until they are committed; defaults to {data_path}/tmp",
       LATER,
     ),
   },
   oidc: {
-    auto_provision: flag(false, "Whether unknown users of a provider get an account"),
+    auto_provision: flag(
+      false,
+      "Whether the server creates an account when an unknown user logs in through a provider",
+    ),
     default_role: word("user", ["user"], "Role of accounts that are created automatically"),
     jwks_cache_secs: whole(
       3600,
       [60, 86_400],
-      "How long the keys of a provider are used before they are fetched again; up to twice as long if that fails",
+      "How long the cached keys of a provider are used before they are fetched again; if that " +
+        "fails, up to twice as long",
     ),
-    linking: flag(false, "Whether users may link their own account to a provider"),
+    linking: flag(false, "Whether users may link their own accounts to a provider"),
   },
   cluster: {
-    node_bits: whole(0, [0, 6], "Number of bits of _seq for the node id; can only grow"),
-    node_id: whole(0, [0, 63], "Number of this node, below 2 to the power of node_bits", {
+    node_bits: whole(
+      0,
+      [0, 6],
+      "Number of bits of _seq reserved for the node id; it can only be increased",
+    ),
+    node_id: whole(0, [0, 63], "Id of this node; must be less than 2 to the power of node_bits", {
       environment: "TIDEMARK_NODE_ID",
     }),
   },
@@ -542,17 +639,22 @@ const RULES = {
 /** The keys of each `oidc.providers.<name>` section. */
 const PROVIDER_RULES = {
   issuer: maybe("Issuer of the provider's tokens; required", { form: ISSUER }),
-  client_id: maybe("Id that the provider has given to this server; turns on browser logins"),
-  client_secret: maybe("Secret that the provider has given to this server", { isSecret: true }),
-  audience: maybe("Audience that a bearer token must name; by default client_id"),
+  client_id: maybe(
+    "Client id that the provider has assigned to this server; enables browser logins",
+  ),
+  client_secret: maybe("Client secret that the provider has assigned to this server", {
+    isSecret: true,
+  }),
+  audience: maybe("Audience that a bearer token must name; defaults to client_id"),
   user_claim: text(
     "sub",
-    "Claim with the id of the account at a first login, if the link of the account has no subject; email must be verified",
+    "Claim that contains the account's id at the first login, if the account was linked " +
+      "without a subject; an email must be verified",
     { form: CLAIM_NAME },
   ),
-  label: maybe("Name of the provider on the login page; by default the name of the section"),
+  label: maybe("Name of the provider on the login page; defaults to the name of its section"),
   scopes: listOf(["openid", "email"], "Scopes that a browser login requests", { form: SCOPE }),
-  claims: list("Claims of the provider that CLAIM() returns", { form: KEPT_CLAIM }),
+  claims: list("Claims from the provider's tokens that CLAIM() returns", { form: KEPT_CLAIM }),
 };
 
 type ValuesOf<Section> = {

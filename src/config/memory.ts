@@ -76,7 +76,7 @@ export function defaultOf({ initial, min = 0, share }: KeyRule, memoryBytes: num
 export function shareText({ initial, share }: KeyRule): string {
   if (share === undefined) return "";
   const part = `1/${Math.round(1 / share)}`;
-  return `; by default ${part} of ${MEMORY_KEY} minus ${RUNTIME_BYTES}, at most ${String(initial)}`;
+  return `; defaults to ${part} of (${MEMORY_KEY} - ${RUNTIME_BYTES}), but at most ${String(initial)}`;
 }
 
 /**
@@ -87,9 +87,15 @@ export function memoryFault({ performance }: Config, found: MemoryLimit): string
   const { memory_bytes: bytes } = performance;
   if (bytes >= MEMORY_BYTES_MIN) return undefined;
   if (bytes !== found.bytes) {
-    return `${MEMORY_KEY} is ${bytes}, but must be at least ${MEMORY_BYTES_MIN}, or 0 to detect it`;
+    return (
+      `${MEMORY_KEY} is ${bytes}, but must be at least ${MEMORY_BYTES_MIN}, or 0 to detect the ` +
+      "limit"
+    );
   }
-  return `the process may use ${bytes} bytes of memory, according to ${found.source}, but needs at least ${MEMORY_BYTES_MIN}: raise that limit`;
+  return (
+    `the process may use only ${bytes} bytes of memory, according to ${found.source}, but needs ` +
+    `at least ${MEMORY_BYTES_MIN}: raise that limit`
+  );
 }
 
 /** Returns the warnings about the memory limit. */
@@ -98,14 +104,17 @@ export function memoryWarnings(config: Config, found: MemoryLimit): readonly str
   const warnings: string[] = [];
   if (bytes > found.bytes) {
     warnings.push(
-      `${MEMORY_KEY} is ${bytes}, but the process may use only ${found.bytes}, according to ${found.source}`,
+      `${MEMORY_KEY} is ${bytes}, but the process may use only ${found.bytes} bytes, according ` +
+        `to ${found.source}`,
     );
   }
   const given = ADDED_KEYS.filter((path) => config.sources.has(path));
   const sum = given.reduce((total, path) => total + bytesOf(config, path), 0);
   if (sum > bytes) {
     const names = given.join(", ");
-    warnings.push(`${MEMORY_KEY} is ${bytes}, but these keys allow a total of ${sum}: ${names}`);
+    warnings.push(
+      `${MEMORY_KEY} is ${bytes}, but the following keys together allow ${sum} bytes: ${names}`,
+    );
   }
   return warnings;
 }

@@ -27,7 +27,7 @@ export function checkedFromText(rule: KeyRule, text: string): Checked {
 
 /** Returns a value in readable form, with secrets hidden. */
 function shown(rule: KeyRule, value: unknown): string {
-  if (rule.isSecret === true) return "a secret that is not shown";
+  if (rule.isSecret === true) return "a hidden secret";
   return JSON.stringify(value);
 }
 
@@ -44,9 +44,12 @@ function expectedOf(rule: KeyRule): string {
     case "boolean":
       return "true or false";
     case "list":
-      return `a list of strings${rule.form === undefined ? "" : `, each ${rule.form.expected}`}`;
+      return (
+        "a list of " +
+        `strings${rule.form === undefined ? "" : `, each of them ${rule.form.expected}`}`
+      );
     case "levels":
-      return `a table of component = level, each ${oneOf(LEVELS)}`;
+      return `a table that maps components to levels, each of them ${oneOf(LEVELS)}`;
   }
 }
 
@@ -77,7 +80,7 @@ function inRange(rule: KeyRule, value: unknown): Checked {
       : texts(value).every((text) => isWordOrForm(rule, text));
   if (!isFitting) return { fault: `is ${shown(rule, value)}, but must be ${expectedOf(rule)}` };
   if (rule.isUnavailable === true && !Bun.deepEquals(value, rule.initial)) {
-    return { fault: "is not available yet, so it must be omitted" };
+    return { fault: "is not available yet; remove it" };
   }
   return { value: typeof value === "object" ? Object.freeze(value) : value };
 }
@@ -144,7 +147,7 @@ function kindOf(value: unknown): string {
 }
 
 function kindOfNumber(value: number): string {
-  if (!Number.isFinite(value)) return "not a finite number";
+  if (!Number.isFinite(value)) return "infinite or NaN";
   if (!Number.isInteger(value)) return "a number with a fraction";
-  return Number.isSafeInteger(value) ? "a whole number" : "a whole number of more than 53 bits";
+  return Number.isSafeInteger(value) ? "a whole number" : "a whole number too large for 53 bits";
 }

@@ -95,12 +95,16 @@ export class Metrics {
     };
     metric("tidemark_build_info", "gauge", "Version of the server.");
     lines.push(`tidemark_build_info{version="${version}"} 1`);
-    metric("tidemark_uptime_seconds", "gauge", "Seconds since the server started.");
+    metric("tidemark_uptime_seconds", "gauge", "Time since the server started, in seconds.");
     lines.push(`tidemark_uptime_seconds ${this.uptimeSeconds.toFixed(3)}`);
-    metric("process_resident_memory_bytes", "gauge", "Resident memory.");
+    metric(
+      "process_resident_memory_bytes",
+      "gauge",
+      "Resident memory of the server process, in bytes.",
+    );
     lines.push(`process_resident_memory_bytes ${residentBytes()}`);
     lines.push(...memoryLines(gauges.memory()), ...givenBackLines(gauges.memoryGivenBack()));
-    metric("tidemark_http_requests_total", "counter", "HTTP requests answered, by status.");
+    metric("tidemark_http_requests_total", "counter", "HTTP requests answered, by status code.");
     for (const [status, count] of [...this.#requestsByStatus].toSorted(([a], [b]) => a - b)) {
       lines.push(`tidemark_http_requests_total{status="${status}"} ${count}`);
     }
@@ -110,12 +114,16 @@ export class Metrics {
     metric(
       "tidemark_bugs_total",
       "counter",
-      "Requests, subscriptions, connections and jobs that a server bug ended.",
+      "Requests, subscriptions, connections and jobs that ended because of a bug in the server.",
     );
     lines.push(`tidemark_bugs_total ${gauges.bugs()}`);
     metric("tidemark_websocket_connections", "gauge", "Open WebSocket connections.");
     lines.push(`tidemark_websocket_connections ${gauges.sockets()}`);
-    metric("tidemark_websocket_connections_total", "counter", "WebSocket connections opened.");
+    metric(
+      "tidemark_websocket_connections_total",
+      "counter",
+      "WebSocket connections opened since the server started.",
+    );
     lines.push(`tidemark_websocket_connections_total ${this.#socketCount}`);
     metric("tidemark_event_streams", "gauge", "Open streams of server-sent events.");
     lines.push(`tidemark_event_streams ${gauges.eventStreams()}`);
@@ -127,21 +135,33 @@ export class Metrics {
     metric(
       "tidemark_subscriptions_loading",
       "gauge",
-      "Subscriptions that are loading or replaying.",
+      "Subscriptions that are sending their initial rows or replaying missed changes.",
     );
     lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
-    metric("tidemark_subscriptions_behind", "gauge", "Ready subscriptions with more to be sent.");
+    metric(
+      "tidemark_subscriptions_behind",
+      "gauge",
+      "Subscriptions that have sent their initial rows but still have changes to send.",
+    );
     lines.push(`tidemark_subscriptions_behind ${delivery.behind}`);
     metric(
       "tidemark_live_lag_seconds",
       "gauge",
-      "How far the slowest subscription is behind, in seconds.",
+      "Time by which the slowest subscription lags behind, in seconds.",
     );
     lines.push(`tidemark_live_lag_seconds ${(delivery.lagMsMax / 1000).toFixed(3)}`);
-    metric("tidemark_live_changes_total", "counter", "Changes sent to subscriptions.");
+    metric(
+      "tidemark_live_changes_total",
+      "counter",
+      "Changes sent to subscriptions since the server started.",
+    );
     lines.push(`tidemark_live_changes_total ${delivery.changes}`);
     const name = "tidemark_live_delivery_seconds";
-    metric(name, "histogram", "Time from a commit to the queue of a connection.");
+    metric(
+      name,
+      "histogram",
+      "Time from a commit until its changes are queued for a connection, in seconds.",
+    );
     histogramLines(lines, { name, bounds: DELIVERY_BOUNDS, ...delivery });
     lines.push(...topicLines(gauges.topics()), ...webhookLines(gauges.webhooks()));
     return `${lines.join("\n")}\n`;
@@ -162,7 +182,10 @@ export class Metrics {
 
   #durationLines(lines: string[]): void {
     const name = "tidemark_http_request_duration_seconds";
-    lines.push(`# HELP ${name} Time to respond to an HTTP request.`, `# TYPE ${name} histogram`);
+    lines.push(
+      `# HELP ${name} Time taken to respond to an HTTP request, in seconds.`,
+      `# TYPE ${name} histogram`,
+    );
     const inBounds = this.#durationCounts.reduce((sum, count) => sum + count, 0);
     const counts = [...this.#durationCounts, this.#requestCount - inBounds];
     const sumSeconds = this.#durationSum;
@@ -175,20 +198,20 @@ function topicLines(figures: TopicFigures): readonly string[] {
   return [
     ...gaugeLines(
       "tidemark_topic_consumers",
-      "Topic consumers that read or hold messages.",
+      "Topic consumers that are waiting for messages or have unacknowledged ones.",
       figures.consumers,
     ),
     ...gaugeLines(
       "tidemark_topic_claims",
-      "Messages that have been delivered but not acknowledged.",
+      "Topic messages delivered but not yet acknowledged.",
       figures.claims,
     ),
     ...gaugeLines(
       "tidemark_topic_lag_messages",
-      "Messages that groups in use have not acknowledged.",
+      "Topic messages that active consumer groups have not yet acknowledged.",
       figures.lagMessages,
     ),
-    ...headLines(redeliveries, "counter", "Messages that were delivered again."),
+    ...headLines(redeliveries, "counter", "Topic messages delivered more than once."),
     `${redeliveries} ${figures.redeliveries}`,
   ];
 }
@@ -199,7 +222,11 @@ function webhookLines({ delivered, failed, ...statuses }: WebhookFigures): reado
   return [
     ...headLines(count, "gauge", "Webhooks, by status."),
     ...Object.entries(statuses).map(([status, value]) => `${count}{status="${status}"} ${value}`),
-    ...headLines(requests, "counter", "Requests of webhooks, by whether they were accepted."),
+    ...headLines(
+      requests,
+      "counter",
+      "Requests sent by webhooks, by whether the receiver accepted them.",
+    ),
     `${requests}{outcome="delivered"} ${delivered}`,
     `${requests}{outcome="failed"} ${failed}`,
   ];
@@ -216,19 +243,27 @@ function storageLines({
   return [
     ...(freeBytes === undefined
       ? []
-      : gaugeLines("tidemark_disk_free_bytes", "Free bytes on the data disk.", freeBytes)),
+      : gaugeLines(
+          "tidemark_disk_free_bytes",
+          "Free space on the disk that holds the data, in bytes.",
+          freeBytes,
+        )),
     ...gaugeLines(
       "tidemark_read_only",
-      "1 while only reads, DELETE, DROP and account changes are possible.",
+      "1 if the server accepts only reads, DELETE, DROP and account changes, otherwise 0.",
       isReadOnly ? 1 : 0,
     ),
-    ...gaugeLines("tidemark_log_bytes", "Bytes of the log files.", logBytes),
+    ...gaugeLines(
+      "tidemark_log_bytes",
+      "Total size of the write-ahead log files, in bytes.",
+      logBytes,
+    ),
     ...gaugeLines(
       "tidemark_quarantined_segments",
-      "Segments quarantined as damaged.",
+      "Segments quarantined because they are damaged.",
       quarantinedSegments,
     ),
-    ...headLines(failed, "counter", "Jobs that failed, by type."),
+    ...headLines(failed, "counter", "Failed background jobs, by job type."),
     ...[...failedJobs].map(([type, count]) => `${failed}{job_type="${type}"} ${count}`),
   ];
 }
@@ -237,9 +272,9 @@ function memoryLines(parts: readonly MemoryPart[]): readonly string[] {
   const used = "tidemark_memory_bytes";
   const allowed = "tidemark_memory_allowed_bytes";
   return [
-    ...headLines(used, "gauge", "Memory by part, as in system.memory."),
+    ...headLines(used, "gauge", "Memory used, in bytes, by part as in system.memory."),
     ...parts.map(({ part, usedBytes }) => `${used}{part="${part}"} ${usedBytes}`),
-    ...headLines(allowed, "gauge", "Memory limit of each part."),
+    ...headLines(allowed, "gauge", "Memory limit in bytes, by part."),
     ...parts.flatMap(({ allowedBytes, part }) =>
       allowedBytes === undefined ? [] : `${allowed}{part="${part}"} ${allowedBytes}`,
     ),
@@ -249,7 +284,11 @@ function memoryLines(parts: readonly MemoryPart[]): readonly string[] {
 function givenBackLines({ caches, collections, flushes }: MemoryGivenBack): readonly string[] {
   const name = "tidemark_memory_given_back_total";
   return [
-    ...headLines(name, "counter", "How often memory was released near its limit, by method."),
+    ...headLines(
+      name,
+      "counter",
+      "Number of times that memory was released because usage neared the limit, by method.",
+    ),
     `${name}{means="collection"} ${collections}`,
     `${name}{means="cache"} ${caches}`,
     `${name}{means="early_flush"} ${flushes}`,
@@ -262,18 +301,34 @@ function readerLines(counts: ReaderCounts | undefined): readonly string[] {
   const waited = "tidemark_statements_waited_total";
   const seconds = "tidemark_statements_wait_seconds_total";
   return [
-    ...gaugeLines("tidemark_readers_open", "Threads that run long queries.", counts.open),
-    ...gaugeLines("tidemark_readers_busy", "Reader threads that are running a query.", counts.busy),
-    ...headLines(queries, "counter", "Queries that reader threads have started."),
+    ...gaugeLines(
+      "tidemark_readers_open",
+      "Threads available for long-running queries.",
+      counts.open,
+    ),
+    ...gaugeLines(
+      "tidemark_readers_busy",
+      "Reader threads currently running a query.",
+      counts.busy,
+    ),
+    ...headLines(queries, "counter", "Queries started on reader threads."),
     `${queries} ${counts.queries}`,
     ...gaugeLines(
       "tidemark_statements_waiting",
-      "Long statements that wait for a reader thread or for memory.",
+      "Long-running statements waiting for a reader thread or for memory.",
       counts.waiting,
     ),
-    ...headLines(waited, "counter", "Long statements that had to wait."),
+    ...headLines(
+      waited,
+      "counter",
+      "Long-running statements that had to wait for a reader thread or for memory.",
+    ),
     `${waited} ${counts.waited}`,
-    ...headLines(seconds, "counter", "Total time that long statements waited."),
+    ...headLines(
+      seconds,
+      "counter",
+      "Total time that long-running statements spent waiting, in seconds.",
+    ),
     `${seconds} ${(counts.waitedMs / 1000).toFixed(3)}`,
   ];
 }
@@ -284,13 +339,18 @@ function descriptorLines(descriptors: DescriptorGauge | undefined): readonly str
   const pauses = "tidemark_accept_pauses_total";
   return [
     ...gaugeLines("process_open_fds", "Open file descriptors.", open),
-    ...gaugeLines("process_max_fds", "Limit of open file descriptors.", max),
+    ...gaugeLines("process_max_fds", "Maximum number of open file descriptors.", max),
     ...gaugeLines(
       "tidemark_accept_paused",
-      "1 while accepting connections is paused because few descriptors are left.",
+      "1 if the server has paused accepting connections because few file descriptors are left, " +
+        "otherwise 0.",
       isPaused ? 1 : 0,
     ),
-    ...headLines(pauses, "counter", "How often accepting connections was paused."),
+    ...headLines(
+      pauses,
+      "counter",
+      "Number of times that the server paused accepting connections.",
+    ),
     `${pauses} ${pauseCount}`,
   ];
 }
@@ -302,20 +362,20 @@ function archiveLines(archive: ArchiveGauge | undefined): readonly string[] {
   return [
     ...gaugeLines(
       "tidemark_archive_waiting_files",
-      "Full log files not in the archive yet.",
+      "Completed write-ahead log files not yet archived.",
       files,
     ),
     ...gaugeLines(
       "tidemark_archive_waiting_bytes",
-      "Bytes of the full log files not in the archive yet.",
+      "Total size of the completed write-ahead log files not yet archived, in bytes.",
       bytes,
     ),
     ...gaugeLines(
       "tidemark_archive_failing",
-      "1 while log files cannot be archived.",
+      "1 if archiving the write-ahead log is failing, otherwise 0.",
       failure === undefined ? 0 : 1,
     ),
-    ...headLines(lost, "counter", "Log files that were dropped without being archived."),
+    ...headLines(lost, "counter", "Write-ahead log files deleted before they could be archived."),
     `${lost} ${lostFiles}`,
   ];
 }

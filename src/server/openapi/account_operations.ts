@@ -10,7 +10,7 @@ const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
 
 const ACCEPTED = {
   202: {
-    description: "The same response after the same time, whether or not there is such an account",
+    description: "The response and its timing are the same whether or not the account exists",
     content: jsonOf("Message"),
   },
 } as const;
@@ -40,8 +40,9 @@ export const ACCOUNT_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Create an account with the role user, or give a guest a login",
     description:
-      "Requires auth.signup. With the token of a guest, the guest keeps the account and its rows. The " +
-      "response does not reveal whether the name was free: the login does.",
+      "Requires auth.signup. If the request carries a guest's token, the guest keeps the " +
+      "account and its rows. The response does not reveal whether the name was free; a login " +
+      "does.",
     access: "any token or none",
     body: {
       content: jsonOf("SignUpRequest"),
@@ -59,8 +60,9 @@ export const ACCOUNT_OPERATIONS: Readonly<
   guest: {
     id: "beginAsGuest",
     tag: "auth",
-    summary: "Create an account for a guest and begin its session",
-    description: "Requires auth.guests. A guest without activity for auth.guest_days is dropped.",
+    summary: "Create a guest account and start its session",
+    description:
+      "Requires auth.guests. A guest account is deleted after auth.guest_days without activity.",
     access: "anyone",
     answers: TOKENS,
     errors: { 403: ["forbidden"], 428: ["setup_required"], ...LIMITED },
@@ -68,7 +70,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   password: {
     id: "changePassword",
     tag: "auth",
-    summary: "Change the caller's own password, which ends all other sessions",
+    summary: "Change the caller's own password and end all other sessions",
     description: "Requires auth.own_password.",
     access: "bearer or cookie",
     body: {
@@ -89,7 +91,9 @@ export const ACCOUNT_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Delete the caller's own account",
     description:
-      "Requires auth.own_deletion. The rows of the account are erased after 30 days. An account without a password needs a login through its provider in the last five minutes, or the code of such a login.",
+      "Requires auth.own_deletion. The account's rows are erased after 30 days. If the account " +
+      "has no password, the caller must have logged in through its provider within the last " +
+      "five minutes, or send the code of such a login.",
     access: "bearer or cookie",
     body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
     answers: DONE,
@@ -103,7 +107,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   reset_link: {
     id: "sendResetLink",
     tag: "auth",
-    summary: "Send a link that sets a new password to the address of an account",
+    summary: "Email an account's address a link for setting a new password",
     description: "Requires auth.password_reset.",
     access: "anyone",
     body: { content: jsonOf("ResetLinkRequest"), required: true, example: { user: "…" } },
@@ -113,7 +117,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   reset: {
     id: "resetPassword",
     tag: "auth",
-    summary: "Set a new password with the token from a link, which works once",
+    summary: "Set a new password with the token from a link; the token works only once",
     access: "anyone",
     body: {
       content: jsonOf("ResetRequest"),
@@ -130,7 +134,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   verify_link: {
     id: "sendVerifyLink",
     tag: "auth",
-    summary: "Send another link that verifies the caller's address",
+    summary: "Send the caller another email with a link that verifies the address",
     description: "Requires auth.email_login.",
     access: "bearer or cookie",
     answers: ACCEPTED,
@@ -139,10 +143,11 @@ export const ACCOUNT_OPERATIONS: Readonly<
   email: {
     id: "changeEmail",
     tag: "auth",
-    summary: "Send an email to the new address, with a link that makes it the caller's address",
+    summary: "Email a new address a link that makes it the caller's address",
     description:
-      "Requires auth.email_login. The account keeps its address until the link is followed. The " +
-      "response does not reveal whether the address belongs to another account.",
+      "Requires auth.email_login. The account keeps its current address until the link is " +
+      "opened. The response does not reveal whether the new address already belongs to another " +
+      "account.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("EmailRequest"),
@@ -160,7 +165,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   verify: {
     id: "verifyEmail",
     tag: "auth",
-    summary: "Verify an address with the token from a link, which makes it a login name",
+    summary: "Verify an email address with the token from a link, so that it can be used to log in",
     access: "anyone",
     body: { content: jsonOf("VerifyRequest"), required: true, example: { token: "…" } },
     answers: DONE,

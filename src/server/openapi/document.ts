@@ -30,8 +30,9 @@ export function openApiText(
       version,
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
       description:
-        "A SQL database server whose queries can be followed live. HEAD is served wherever GET " +
-        "is, and OPTIONS everywhere. Readers ignore fields that they do not know.",
+        "A SQL database server with live queries: clients can subscribe to the result of a " +
+        "query. Every path that serves GET also serves HEAD, and all paths serve OPTIONS. " +
+        "Clients should ignore fields that they do not know.",
     },
     servers: [{ url: basePath === "" ? "/" : basePath }],
     paths,
@@ -39,7 +40,8 @@ export function openApiText(
       schemas: SCHEMAS,
       headers: {
         RequestId: {
-          description: "The X-Request-ID of the request, or a new one from the server",
+          description:
+            "The request's X-Request-ID, or one that the server generated if the request had none",
           schema: { type: "string", pattern: "^[A-Za-z0-9._:-]{1,128}$" },
         },
       },

@@ -67,50 +67,53 @@ const POSITION: Schema = {
 const ROW: Schema = {
   type: "object",
   description:
-    "Cells by column name: null, a boolean, a number, a string, or a list of numbers for an EMBEDDING",
+    "The cells by column name; each is null, a boolean, a number, a string, or (for an " +
+    "EMBEDDING) a list of numbers",
 };
 const ROWS: Schema = { type: "array", items: ROW };
 
 const SUBSCRIPTION_ID: Schema = {
   ...TEXT,
-  description: "The id that the client gave in subscribe",
+  description: "The subscription id that the client chose in its subscribe message",
 };
 
 const OPTIONS = bodyOf<SubscribeOptions>({
   batch_size: optional({
     type: ["integer", "null"],
     minimum: 1,
-    description: "Rows in one batch; websocket.max_batch_size is the maximum",
+    description: "Number of rows per batch; at most websocket.max_batch_size",
   }),
   last_rows: optional({
     type: ["integer", "null"],
     minimum: 0,
-    description: "Load only this number of newest rows",
+    description: "Load only this many of the newest rows",
   }),
   from_seq_id: optional({
     ...POSITION,
-    description: "Resume: send only changes after this _seq, and no snapshot",
+    description: "Resume: skip the snapshot and send only the changes after this _seq",
   }),
   from: optional({
     ...POSITION,
-    description: "Another name for from_seq_id, which takes precedence",
+    description: "Alias of from_seq_id; ignored if both are present",
   }),
   replay: optional({
     type: ["string", "null"],
     enum: ["all", "latest"],
     description:
-      "After a resume: every missed change (all, the default), or only the latest of each row",
+      "Which missed changes to send after a resume: all of them (all, the default), or only " +
+      "the latest of each row (latest)",
   }),
   claims: optional({
     type: ["string", "null"],
     description:
-      "Resume: the claims from the subscription_ack of the subscription whose position the client resumes from",
+      "For a resume: the claims value from the subscription_ack of the earlier subscription",
   }),
   way: optional({
     type: ["string", "null"],
     enum: ["maintained", "evaluated"],
     description:
-      "How the result of a materialised query is kept current; the server chooses if absent",
+      "How the server keeps the result of a materialised query up to date; if absent, the " +
+      "server chooses",
   }),
 });
 
@@ -119,35 +122,48 @@ const SPEC = bodyOf<SubscriptionSpec>({
     type: "string",
     minLength: 1,
     maxLength: 128,
-    description: "Any name; a second subscribe with the same id replaces the first",
+    description:
+      "A name that the client chooses; subscribing again with the same id replaces the earlier " +
+      "subscription",
   },
-  sql: { type: "string", minLength: 1, description: "One SELECT, at most 65,536 bytes" },
+  sql: {
+    type: "string",
+    minLength: 1,
+    description: "A single SELECT statement of at most 65,536 bytes",
+  },
   options: optional({
     anyOf: [messageReference("SubscribeOptions"), { type: "null" }],
-    description: "Absent: the whole snapshot, then changes. null: only changes from now on",
+    description: "If absent: the whole snapshot, then changes. If null: only changes from now on",
   }),
-  params: optional({ type: "array", items: {}, description: "Values of $1, $2, …" }),
+  params: optional({
+    type: "array",
+    items: {},
+    description: "Values for the parameters $1, $2, …",
+  }),
   namespace_id: optional({
     type: ["string", "null"],
-    description: "The namespace of table names without a namespace",
+    description: "Default namespace for table names without one",
   }),
 });
 
 const BATCH_CONTROL = bodyOf<BatchControl>({
-  batch_num: { ...COUNT, description: "Number of the batch, from 0" },
+  batch_num: { ...COUNT, description: "Number of the batch, starting at 0" },
   has_more: {
     ...FLAG,
-    description: "Whether rows remain; the client asks for the next batch with next_batch",
+    description: "Whether there are more rows; the client requests the next batch with next_batch",
   },
   status: {
     type: "string",
     enum: ["loading", "ready"],
-    description: "ready: the snapshot or the replay is complete, and live changes follow",
+    description:
+      "loading: more of the snapshot or replay follows; ready: it is complete, and live changes " +
+      "follow",
   },
   last_seq_id: {
     type: ["integer", "null"],
     minimum: 0,
-    description: "The position that a resume continues from; null if this batch has none yet",
+    description:
+      "The position from which the client can resume; null if the batch does not provide one",
   },
 });
 
@@ -156,20 +172,25 @@ const ERROR_MESSAGE = bodyOf<ErrorMessage>({
   subscription_id: {
     ...TEXT,
     description:
-      "The subscription concerned; protocol, rate_limit or invalid_subscription if there is none",
+      "The id of the affected subscription; protocol, rate_limit or invalid_subscription if " +
+      "there is none",
   },
-  code: { ...TEXT, description: "A code of the subscription codes in errors.md" },
-  message: { ...TEXT, description: "Message for people; never contains a secret" },
-  ended: { ...FLAG, description: "Whether the subscription is over" },
-  position: optional({ ...COUNT, description: "UTF-16 offset into the sql of the subscription" }),
-  hint: optional({ ...TEXT, description: "How to solve the problem" }),
+  code: { ...TEXT, description: "One of the subscription error codes listed in errors.md" },
+  message: { ...TEXT, description: "Human-readable message; never contains a secret" },
+  ended: { ...FLAG, description: "Whether the error ended the subscription" },
+  position: optional({
+    ...COUNT,
+    description:
+      "Position of the error in the subscription's sql, as an offset in UTF-16 code units",
+  }),
+  hint: optional({ ...TEXT, description: "How to fix the problem" }),
   earliest_seq: optional({
     ...COUNT,
-    description: "With RESUME_EXPIRED: the oldest position that can still be resumed from",
+    description: "With RESUME_EXPIRED: the oldest position from which the client can still resume",
   }),
   retry_after_ms: optional({
     ...COUNT,
-    description: "With RATE_LIMIT_EXCEEDED: how long to wait before sending again",
+    description: "With RATE_LIMIT_EXCEEDED: how many milliseconds to wait before sending again",
   }),
 });
 
@@ -207,15 +228,19 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
   ServerMessage: { anyOf: SERVER_MESSAGES.map(messageReference) },
   Authenticate: bodyOf<ClientMessageOf<"authenticate">>({
     type: kind("authenticate"),
-    method: optional({ ...TEXT, description: "jwt, the default and only method" }),
-    token: { ...TEXT, description: "An access token from POST /v1/api/auth/login" },
+    method: optional({
+      ...TEXT,
+      description: "The authentication method: jwt, which is the default and the only one",
+    }),
+    token: { ...TEXT, description: "An access token, such as one from POST /v1/api/auth/login" },
     protocol: optional({
       type: ["object", "null"],
       properties: {
         serialization: { type: "string", enum: ["json", "msgpack"] },
         compression: { type: "string", enum: ["gzip", "none"] },
       },
-      description: "How later messages are encoded; the query string of the URL decides otherwise",
+      description:
+        "How later messages are encoded; settings in the URL's query string take precedence",
     }),
   }),
   Subscribe: bodyOf<ClientMessageOf<"subscribe">>({
@@ -228,9 +253,9 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
     type: kind("next_batch"),
     subscription_id: optional({
       ...TEXT,
-      description: "May be absent if only one subscription is loading",
+      description: "May be omitted if only one subscription is loading",
     }),
-    last_seq_id: optional({ ...POSITION, description: "Accepted and ignored" }),
+    last_seq_id: optional({ ...POSITION, description: "Accepted for compatibility, but ignored" }),
   }),
   Unsubscribe: bodyOf<ClientMessageOf<"unsubscribe">>({
     type: kind("unsubscribe"),
@@ -241,12 +266,12 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
     id: optional({
       type: "string",
       maxLength: 64,
-      description: "The pong repeats it; without an id, no pong is sent",
+      description: "An id that the pong repeats; without an id, the server sends no pong",
     }),
   }),
   AuthSuccess: bodyOf<ControlMessageOf<"auth_success">>({
     type: kind("auth_success"),
-    user: { ...TEXT, description: "The user id" },
+    user: { ...TEXT, description: "The id of the authenticated user" },
     role: { type: "string", enum: ["user", "service", "dba", "system"] },
     protocol: {
       ...bodyOf<ControlMessageOf<"auth_success">["protocol"]>({
@@ -258,29 +283,37 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
   }),
   AuthError: bodyOf<ControlMessageOf<"auth_error">>({
     type: kind("auth_error"),
-    message: { ...TEXT, description: "Message for people; the connection closes with code 1008" },
-    code: optional({ ...TEXT, description: "A machine word, such as TOKEN_EXPIRED" }),
+    message: {
+      ...TEXT,
+      description: "Human-readable message; the server then closes the connection with code 1008",
+    },
+    code: optional({ ...TEXT, description: "Machine-readable code, such as TOKEN_EXPIRED" }),
   }),
   SubscriptionAck: bodyOf<SubscriptionAck>({
     type: kind("subscription_ack"),
     subscription_id: SUBSCRIPTION_ID,
-    total_rows: { type: "integer", description: "Always 0: the server does not count in advance" },
+    total_rows: {
+      type: "integer",
+      description: "Always 0, because the server does not count the rows in advance",
+    },
     batch_control: messageReference("BatchControl"),
     schema: {
       type: "array",
       items: messageReference("SchemaField"),
-      description: "The columns of the query",
+      description: "The columns of the query's result",
     },
     claims: optional({
       ...TEXT,
       description:
-        "Stands for the claims of the client's token, if the query or a policy reads claims; return it in the options of a resume",
+        "Identifies the values of the token's claims, if the query or a policy reads claims; " +
+        "the client returns it in the options when it resumes",
     }),
     key_columns: optional({
       type: "array",
       items: TEXT,
       description:
-        "If the query is materialised, not followed row by row: the columns that make up _key; empty if _key is derived from all values in the row",
+        "For a materialised query: the columns that make up _key; empty if _key is derived " +
+        "from all values in the row",
     }),
     sort: optional({
       type: "array",
@@ -298,7 +331,8 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
         ),
       }),
       description:
-        "The order of the rows if the query has ORDER BY; rows with equal sort keys are ordered by _key",
+        "The sort order of the rows if the query has an ORDER BY; rows with equal sort keys " +
+        "are ordered by _key",
     }),
   }),
   InitialDataBatch: bodyOf<InitialDataBatch>({
@@ -319,29 +353,33 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
     old_values: optional({
       ...ROWS,
       description:
-        "With delete: the deleted rows. With update: the key, _seq and the columns that changed",
+        "For a delete: the deleted rows. For an update: the old values of the key, _seq and " +
+        "the changed columns",
     }),
     reason: optional({
       type: "string",
       enum: ["expired"],
       description:
-        'With delete: "expired" if the rows were deleted because they reached their table\'s TTL_SECONDS',
+        `For a delete: "expired" if the rows were deleted because they had reached the table's ` +
+        "TTL_SECONDS",
     }),
-    ts: optional({ ...COUNT, description: "Time of the commit, in milliseconds since 1970" }),
-    commit_seq: optional({ ...COUNT, description: "The highest _seq of the commit" }),
+    ts: optional({ ...COUNT, description: "Commit time, in milliseconds since 1970" }),
+    commit_seq: optional({ ...COUNT, description: "The highest _seq in the commit" }),
     commit_end: optional({
       ...FLAG,
       description:
-        "If the query is materialised, not followed row by row: whether this is the last message of the commit, after which the rows equal the result of the query at commit_seq",
+        "For a materialised query: whether this is the last message of the commit; after it, " +
+        "the client's rows equal the result of the query at commit_seq",
     }),
   }),
   SocketError: ERROR_MESSAGE,
   Pong: bodyOf<ControlMessageOf<"pong">>({
     type: kind("pong"),
-    id: { ...TEXT, description: "The id of the ping" },
+    id: { ...TEXT, description: "The id from the ping" },
     positions: {
       type: "object",
-      description: "For each subscription that is up to date: the position to resume from",
+      description:
+        "Maps each subscription that is up to date to the position from which it can resume",
     },
   }),
   ...TOPIC_MESSAGE_SCHEMAS,

@@ -13,7 +13,7 @@ const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\
 const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$" };
 
 export const SESSION_COOKIES = {
-  "Set-Cookie": "tidemark_auth and tidemark_refresh, both HttpOnly",
+  "Set-Cookie": "The cookies tidemark_auth and tidemark_refresh, both HttpOnly",
 };
 
 export function inPath(
@@ -49,25 +49,26 @@ export const AUTH_OPERATIONS: Readonly<
   status: {
     id: "authStatus",
     tag: "auth",
-    summary: "Whether the server needs its first-time setup",
+    summary: "Check whether the server still needs its first-time setup",
     access: "anyone",
-    answers: { 200: { description: "The state", content: jsonOf("AuthStatus") } },
+    answers: { 200: { description: "The setup state", content: jsonOf("AuthStatus") } },
     errors: { 500: ["internal_error"] },
   },
   setup: {
     id: "setup",
     tag: "auth",
-    summary: "Create the first DBA and set the root password; works only once",
+    summary: "Create the first DBA account and set the root password; works only once",
     description:
-      "Only for callers on the server's machine, unless auth.allow_remote_setup is true. With " +
-      "auth.setup_code, only with the code that the server printed when it started.",
+      "Only callers on the server's own machine may call this, unless auth.allow_remote_setup " +
+      "is true. If auth.setup_code is true, the request must contain the code that the server " +
+      "printed when it started.",
     access: "anyone",
     body: {
       content: jsonOf("SetupRequest"),
       required: true,
       example: { ...LOGIN, root_password: "…" },
     },
-    answers: { 200: { description: "The new DBA", content: jsonOf("Setup") } },
+    answers: { 200: { description: "The new DBA account", content: jsonOf("Setup") } },
     errors: {
       400: ["invalid_request", "invalid_user", "weak_password"],
       403: ["forbidden", "host_not_allowed", "invalid_setup_code"],
@@ -79,7 +80,7 @@ export const AUTH_OPERATIONS: Readonly<
   login: {
     id: "login",
     tag: "auth",
-    summary: "Exchange a name and a password for tokens",
+    summary: "Exchange a login name and a password for tokens",
     access: "anyone",
     body: { content: jsonOf("LoginRequest"), required: true, example: LOGIN },
     answers: {
@@ -98,8 +99,8 @@ export const AUTH_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Exchange a refresh token for new tokens",
     description:
-      "The used token works until one of the new tokens has been used, and 30 seconds longer; later " +
-      "use ends the session.",
+      "The refresh token works until one of the new tokens is used, and for another 30 seconds " +
+      "after that; using it later ends the session.",
     access: "refresh token",
     body: { content: jsonOf("RefreshRequest"), required: false, example: { refresh_token: "…" } },
     answers: {
@@ -115,15 +116,15 @@ export const AUTH_OPERATIONS: Readonly<
   logout: {
     id: "logout",
     tag: "auth",
-    summary: "End the session of the token, or all sessions of its user",
-    description: "Also succeeds without a token.",
+    summary: "End the token's session, or all sessions of its user",
+    description: "Succeeds even without a token.",
     access: "any token or none",
     body: { content: jsonOf("LogoutRequest"), required: false },
     answers: {
       200: {
         description: "Done",
         content: jsonOf("Message"),
-        headers: { "Set-Cookie": "Makes a browser delete both cookies" },
+        headers: { "Set-Cookie": "Deletes both cookies in the browser" },
       },
     },
     errors: { 400: ["invalid_request"], 500: ["internal_error"] },
@@ -131,9 +132,9 @@ export const AUTH_OPERATIONS: Readonly<
   me: {
     id: "me",
     tag: "auth",
-    summary: "The caller's user and role",
+    summary: "Get the caller's user and role",
     access: "bearer or cookie",
-    answers: { 200: { description: "The user", content: jsonOf("Me") } },
+    answers: { 200: { description: "The caller's user and role", content: jsonOf("Me") } },
     errors: { 401: ["unauthorized"] },
   },
 };
@@ -143,13 +144,14 @@ export const SQL_OPERATION: Operation = {
   tag: "data",
   summary: "Run SQL statements",
   description:
-    "Statements run in order, each in a separate transaction unless BEGIN begins one; the first " +
-    "failure stops the rest. Files for FILE('x') come as parts file:x of a form. Accept chooses " +
-    "NDJSON or CSV for a request with one statement that returns rows. A long response is streamed: " +
-    "if it fails late its status is 200, and the field status says error.",
+    "The statements run in order, each in its own transaction unless BEGIN opens one; the " +
+    "first failure stops the rest. The file for FILE('x') is sent as the form part file:x. If " +
+    "the request is a single statement that returns rows, the Accept header can select NDJSON " +
+    "or CSV. A long response is streamed, so if it fails midway, its HTTP status is still 200, " +
+    "but its status field is error.",
   access: "bearer",
   parameters: [
-    inHeader("Tidemark-Transaction", "The open transaction in which the statements run"),
+    inHeader("Tidemark-Transaction", "The id of the open transaction in which the statements run"),
   ],
   body: {
     required: true,
@@ -158,7 +160,8 @@ export const SQL_OPERATION: Operation = {
       ...jsonOf("SqlRequest"),
       "multipart/form-data": {
         type: "object",
-        description: "Also a part file:x for each placeholder FILE('x') of the statement",
+        description:
+          "Must also contain a part file:x for each placeholder FILE('x') in the statement",
         properties: {
           sql: TEXT,
           params: { ...TEXT, description: "A JSON array" },
@@ -173,22 +176,24 @@ export const SQL_OPERATION: Operation = {
   },
   answers: {
     200: {
-      description: "One entry for each statement",
+      description: "The results, with an entry per statement",
       content: {
         ...jsonOf("SqlResponse"),
         "application/x-ndjson": {
           ...TEXT,
-          description: "A line with schema and as_user, one array for each row, a line with status",
+          description:
+            "A line with schema and as_user, then an array per row, then a line with status",
         },
         "text/csv": {
           ...TEXT,
-          description: "RFC 4180 with a header line; dates and times are ISO 8601",
+          description:
+            "CSV as in RFC 4180, with a header line; dates and times are in ISO 8601 format",
         },
       },
       headers: {
-        "Idempotency-Replayed": "true when this is the response to an earlier request",
+        "Idempotency-Replayed": "true if this is the stored response to an earlier request",
         "Tidemark-Notices":
-          "With NDJSON and CSV: the notices of all statements, as a JSON array of strings in ASCII",
+          "For NDJSON and CSV: the notices of all statements, as a JSON array of ASCII strings",
       },
     },
   },
@@ -223,38 +228,47 @@ export const SQL_OPERATION: Operation = {
 export const COPY_OPERATION: Operation = {
   id: "copy",
   tag: "data",
-  summary: "Copy many rows into a table, or out of a table or query",
+  summary: "Bulk-copy rows into a table, or out of a table or query",
   description:
-    "The statement is one COPY … FROM STDIN, whose data is the body of the request, or one " +
-    "COPY … TO STDOUT, whose rows are the body of the response. Both bodies are streamed. A COPY FROM " +
-    "is one commit: if it fails, none of it is stored. If a COPY TO fails after its first " +
-    "bytes, the connection breaks.",
+    "The sql is a single COPY … FROM STDIN, whose data is the request body, or a single COPY … " +
+    "TO STDOUT, whose rows become the response body. Both bodies are streamed. COPY FROM is a " +
+    "single commit: if it fails, nothing is stored. If COPY TO fails after its first bytes " +
+    "have been sent, the server breaks the connection.",
   access: "bearer",
   parameters: [
     { ...inQuery("sql", "The COPY statement"), required: true },
-    inQuery("namespace_id", "Default namespace of unqualified names", {
+    inQuery("namespace_id", "Default namespace for unqualified names", {
       ...TEXT,
       minLength: 1,
       default: "default",
     }),
-    inQuery("timeout_ms", "How long the statement may take, not counting waits for the client", {
-      type: "integer",
-      minimum: 1,
-    }),
+    inQuery(
+      "timeout_ms",
+      "How long the statement may take in milliseconds, excluding the time it waits for the " +
+        "client",
+      {
+        type: "integer",
+        minimum: 1,
+      },
+    ),
   ],
   body: {
     required: false,
-    content: { "*/*": { description: "The data of a COPY FROM, in the format of the statement" } },
+    content: {
+      "*/*": { description: "The data for COPY FROM, in the format that the statement specifies" },
+    },
   },
   answers: {
     200: {
-      description: "The result of COPY FROM, or the rows of COPY TO in the format of the statement",
+      description:
+        "The result of COPY FROM, or the rows from COPY TO in the format that the statement " +
+        "specifies",
       content: {
         ...jsonOf("SqlResponse"),
         "text/plain": TEXT,
         "text/csv": TEXT,
         "application/x-ndjson": TEXT,
-        "application/octet-stream": { description: "PostgreSQL's binary format" },
+        "application/octet-stream": { description: "PostgreSQL's binary COPY format" },
       },
     },
   },
@@ -264,31 +278,36 @@ export const COPY_OPERATION: Operation = {
 export const EXPORT_OPERATION: Operation = {
   id: "export",
   tag: "data",
-  summary: "Download the archive of a finished EXPORT USER DATA",
+  summary: "Download the archive that EXPORT USER DATA created",
   access: "bearer",
   parameters: [
     inPath(
       "user_id",
-      "The user to whom the data belongs; the data of another user requires role dba or system",
+      "The user who owns the data; another user's data requires the role dba or system",
     ),
     inPath("export_id", "The job_id of the export", { type: "string", pattern: "^EX\\d+$" }),
-    inQuery("access", "A signature. SHOW EXPORT returns the whole URL, which needs no token"),
-    inHeader("Range", "One range of bytes"),
-    inHeader("If-Range", "The ETag that the range belongs to"),
-    inHeader("If-None-Match", "ETags that the caller already has"),
+    inQuery(
+      "access",
+      "A signature that replaces the token. SHOW EXPORT returns the URL including it",
+    ),
+    inHeader("Range", "A single range of bytes"),
+    inHeader("If-Range", "The ETag of the version to which the range refers"),
+    inHeader("If-None-Match", "ETags of the versions that the caller already has"),
   ],
   answers: {
     200: {
-      description: "The archive",
-      content: { "application/zip": { description: "Rows as NDJSON, and files" } },
-      headers: { ETag: "The export_id" },
+      description: "The whole archive",
+      content: {
+        "application/zip": { description: "A ZIP file with the rows as NDJSON, and the files" },
+      },
+      headers: { ETag: "The export_id, in quotes" },
     },
     206: {
-      description: "The range",
+      description: "The requested range of bytes",
       content: { "*/*": { description: "Bytes" } },
-      headers: { "Content-Range": "The bytes of this part" },
+      headers: { "Content-Range": "The position of these bytes in the archive" },
     },
-    304: { description: "The caller has the archive" },
+    304: { description: "The caller already has the archive" },
   },
   errors: {
     400: ["INVALID_INPUT"],
@@ -307,46 +326,48 @@ export function fileOperation(id: string): Operation {
   return {
     id,
     tag: "data",
-    summary: "Download the bytes of a FILE cell",
+    summary: "Download the file that a FILE cell refers to",
     access: "bearer",
     parameters: [
-      inPath("namespace", "The namespace of the table", OBJECT_NAME),
+      inPath("namespace", "The namespace of the table that contains the cell", OBJECT_NAME),
       inPath("table", "A USER or SHARED table", OBJECT_NAME),
-      inPath("sub", "The field sub of the cell", { type: "string", pattern: "^f\\d{4,}$" }),
-      inPath(
-        "stored_name",
-        "The name under which the file is stored, or only the field id of the cell",
-        {
-          type: "string",
-          pattern: "^\\d[^/\\\\]*$",
-        },
-      ),
+      inPath("sub", "The sub field of the FILE cell", { type: "string", pattern: "^f\\d{4,}$" }),
+      inPath("stored_name", "The stored name of the file, or just the id field of the FILE cell", {
+        type: "string",
+        pattern: "^\\d[^/\\\\]*$",
+      }),
       inQuery(
         "user_id",
-        "The owner of the file in a USER table; another user's file requires role dba or system",
+        "For a USER table: the user who owns the file; another user's file requires the role " +
+          "dba or system",
       ),
       inQuery(
         "access",
-        "A signature. The whole URL comes from FILE_URL() in SQL, as " +
-          "/v1/files/{file id}/{name}?access=…, and needs no token",
+        "A signature that replaces the token. FILE_URL() in SQL returns the URL including it, " +
+          "as /v1/files/{file id}/{name}?access=…",
       ),
-      inQuery("download", "With 1, a browser saves the file instead of showing it"),
-      inHeader("Range", "One range of bytes"),
-      inHeader("If-Range", "The ETag that the range belongs to"),
-      inHeader("If-None-Match", "ETags that the caller already has"),
+      inQuery("download", "With 1, the browser saves the file instead of displaying it"),
+      inHeader("Range", "A single range of bytes"),
+      inHeader("If-Range", "The ETag of the version to which the range refers"),
+      inHeader("If-None-Match", "ETags of the versions that the caller already has"),
     ],
     answers: {
       200: {
-        description: "The file",
-        content: { "*/*": { description: "Bytes of the stored media type" } },
-        headers: { ETag: "SHA-256 of the bytes", "Content-Disposition": "The original name" },
+        description: "The whole file",
+        content: {
+          "*/*": { description: "The bytes of the file, with the media type stored for it" },
+        },
+        headers: {
+          ETag: "SHA-256 hash of the file",
+          "Content-Disposition": "The original name of the file",
+        },
       },
       206: {
-        description: "The range",
+        description: "The requested range of bytes",
         content: { "*/*": { description: "Bytes" } },
-        headers: { "Content-Range": "The bytes of this part" },
+        headers: { "Content-Range": "The position of these bytes in the file" },
       },
-      304: { description: "The caller has the current content" },
+      304: { description: "The caller already has the current content" },
     },
     errors: {
       400: ["INVALID_INPUT"],
@@ -361,40 +382,53 @@ export function fileOperation(id: string): Operation {
 export const LIVE_OPERATION: Operation = {
   id: "live",
   tag: "data",
-  summary: "Follow one query as server-sent events",
+  summary: "Follow a single query through server-sent events",
   description:
-    "The existing rows in batches, then every change to them: events subscription_ack, " +
-    "initial_data_batch, change and subscription_error, whose data is the JSON message that the " +
-    "WebSocket sends. A request whose Accept names text/event-stream, as a browser's EventSource " +
-    "sends it, is never answered with a status other than 200, after which an EventSource would " +
-    "not connect again: a refusal is the event subscription_error, whose data also has status, " +
-    "and the end of the stream. Other clients get the statuses below.",
+    "The stream contains the existing rows in batches, then every change to them. Its events " +
+    "are subscription_ack, initial_data_batch, change and subscription_error; their data is " +
+    "the same JSON message that a WebSocket would send. If the Accept header names " +
+    "text/event-stream, as that of a browser's EventSource does, the status is always 200, " +
+    "because an EventSource does not reconnect after any other status. A rejected request then " +
+    "gets the event subscription_error, whose data also contains the status, and the stream " +
+    "ends. Other clients get the statuses below.",
   access: "bearer or cookie",
   parameters: [
     { ...inQuery("sql", "The query to follow"), required: true },
-    inQuery("namespace_id", "Default namespace of unqualified names", {
+    inQuery("namespace_id", "Default namespace for unqualified names", {
       ...TEXT,
       minLength: 1,
       default: "default",
     }),
-    inQuery("params", "Values of $1, $2, … as the text of a JSON array"),
-    inQuery("batch_size", "The number of rows in a batch", { type: "integer", minimum: 1 }),
-    inQuery("last_rows", "Return only this many of the newest rows", {
+    inQuery("params", "Values for the parameters $1, $2, …, as a JSON array"),
+    inQuery("batch_size", "Number of rows per batch", { type: "integer", minimum: 1 }),
+    inQuery("last_rows", "Load only this many of the newest rows", {
       type: "integer",
       minimum: 0,
     }),
-    inQuery("from_seq_id", "Resume after this _seq", POSITION),
-    inQuery("claims", "For a resume with from_seq_id: claims of the subscription_ack", TEXT),
-    inQuery("replay", "The missed changes to send: all, or the latest of each row", {
-      type: "string",
-      enum: ["all", "latest"],
-    }),
-    inQuery("snapshot", "false omits the existing rows", FLAG),
-    inHeader("Last-Event-ID", "The id of the last event; takes precedence over from_seq_id", TEXT),
+    inQuery("from_seq_id", "Resume: send only the changes after this _seq", POSITION),
+    inQuery(
+      "claims",
+      "For a resume with from_seq_id: the claims value from the earlier subscription_ack",
+      TEXT,
+    ),
+    inQuery(
+      "replay",
+      "Which missed changes to send after a resume: all, or only the latest of each row",
+      {
+        type: "string",
+        enum: ["all", "latest"],
+      },
+    ),
+    inQuery("snapshot", "If false, the existing rows are omitted", FLAG),
+    inHeader(
+      "Last-Event-ID",
+      "The id of the last event that the client received; takes precedence over from_seq_id",
+      TEXT,
+    ),
   ],
   answers: {
     200: {
-      description: "A stream of events that does not end",
+      description: "An endless stream of events",
       content: { "text/event-stream": TEXT },
     },
   },
@@ -410,25 +444,26 @@ export const LIVE_OPERATION: Operation = {
 export const SOCKET_OPERATION: Operation = {
   id: "socket",
   tag: "data",
-  summary: "Open a WebSocket, to follow queries",
+  summary: "Open a WebSocket for following queries and consuming topics",
   description:
-    "The token is sent in a header or in an authenticate message. x-websocket-messages lists the schemas of all messages.",
+    "The client sends its token in a header or in an authenticate message. The field " +
+    "x-websocket-messages lists the schemas of all messages.",
   access: "anyone",
   messages: { client: reference("ClientMessage"), server: reference("ServerMessage") },
   parameters: [
-    inQuery("compress", "false, 0 or no: no message is compressed"),
-    inQuery("serialization", "How messages are encoded", {
+    inQuery("compress", "With false, 0 or no, messages are not compressed"),
+    inQuery("serialization", "The format in which messages are encoded", {
       type: "string",
       enum: ["json", "msgpack"],
       default: "json",
     }),
-    inQuery("compression", "none: no message is compressed", {
+    inQuery("compression", "With none, messages are not compressed", {
       type: "string",
       enum: ["gzip", "none"],
       default: "gzip",
     }),
   ],
-  answers: { 101: { description: "The connection is now a WebSocket" } },
+  answers: { 101: { description: "The connection has been upgraded to a WebSocket" } },
   errors: { 403: ["origin_not_allowed"], 426: ["upgrade_required"] },
 };
 
@@ -440,9 +475,9 @@ export function healthOperation(id: string): Operation {
   return {
     id,
     tag: "probes",
-    summary: "Version and date of the server",
+    summary: "Get the version and build date of the server",
     access: "local",
-    answers: { 200: { description: "It works", content: jsonOf("Health") } },
+    answers: { 200: { description: "The server is working", content: jsonOf("Health") } },
   };
 }
 
@@ -452,40 +487,46 @@ export const PROBE_OPERATIONS: Readonly<
   clusterHealth: {
     id: "clusterHealth",
     tag: "probes",
-    summary: "The nodes of the cluster; a single server is its only node",
+    summary: "List the nodes of the cluster; a single server is its only node",
     access: "local",
-    answers: { 200: { description: "The state", content: jsonOf("ClusterHealth") } },
+    answers: { 200: { description: "The state of the cluster", content: jsonOf("ClusterHealth") } },
   },
   live: {
     id: "healthLive",
     tag: "probes",
-    summary: "Whether the process is alive",
+    summary: "Check whether the server process is alive",
     access: "anyone",
-    answers: { 200: { description: "It does", content: jsonOf("Alive") } },
+    answers: { 200: { description: "The process is alive", content: jsonOf("Alive") } },
   },
   ready: {
     id: "healthReady",
     tag: "probes",
-    summary: "Whether the server accepts requests",
+    summary: "Check whether the server accepts requests",
     access: "anyone",
     answers: {
-      200: { description: "It does", content: jsonOf("Readiness") },
+      200: { description: "The server accepts requests", content: jsonOf("Readiness") },
       503: { description: "The server is shutting down", content: jsonOf("Readiness") },
     },
   },
   metrics: {
     id: "metrics",
     tag: "probes",
-    summary: "Metrics for Prometheus",
-    description: "Requires role dba or system, or an address in security.metrics_allow.",
+    summary: "Get metrics in the Prometheus format",
+    description:
+      "Requires the role dba or system, or a client address listed in security.metrics_allow.",
     access: "bearer or address",
-    answers: { 200: { description: "Text format 0.0.4", content: { "text/plain": TEXT } } },
+    answers: {
+      200: {
+        description: "Metrics in Prometheus text format 0.0.4",
+        content: { "text/plain": TEXT },
+      },
+    },
     errors: { 403: ["INSUFFICIENT_PERMISSIONS"] },
   },
   openapi: {
     id: "openapi",
     tag: "probes",
-    summary: "This description",
+    summary: "Get this OpenAPI description",
     access: "anyone",
     answers: {
       200: { description: "OpenAPI 3.1", content: { "application/json": { type: "object" } } },

@@ -8,7 +8,10 @@ import { jsonOf } from "./schemas.ts";
 
 const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
 
-const PROVIDER = inPath("provider", "The name of a section oidc.providers of the configuration");
+const PROVIDER = inPath(
+  "provider",
+  "The name of a provider, as in the section oidc.providers.<name> of the configuration",
+);
 
 export const PROVIDER_OPERATIONS: Readonly<
   Record<"callback" | "link" | "links" | "login" | "logout" | "token" | "unlink", Operation>
@@ -22,14 +25,18 @@ export const PROVIDER_OPERATIONS: Readonly<
       PROVIDER,
       inQuery(
         "return_to",
-        "A path below /ui, or the URL of a page whose origin security.cors.allowed_origins lists",
+        "The page to return to: a path below /ui, or a URL whose origin is listed in " +
+          "security.cors.allowed_origins",
       ),
-      inQuery("challenge", "For a page outside /ui: the SHA-256 of its verifier in base64url"),
+      inQuery(
+        "challenge",
+        "For a page outside /ui: the SHA-256 hash of the page's verifier, in base64url",
+      ),
     ],
     answers: {
       302: {
-        description: "To the provider, or to the page with an error",
-        headers: { "Set-Cookie": "tidemark_oidc, HttpOnly, for ten minutes" },
+        description: "Redirect to the provider, or back to the page with an error",
+        headers: { "Set-Cookie": "The HttpOnly cookie tidemark_oidc, valid for ten minutes" },
       },
     },
     errors: { 400: ["invalid_request"], 403: ["forbidden"], 404: ["not_found"], ...LIMITED },
@@ -37,22 +44,28 @@ export const PROVIDER_OPERATIONS: Readonly<
   callback: {
     id: "endProviderLogin",
     tag: "auth",
-    summary: "Receive the browser from a provider",
+    summary: "Receive the browser when an identity provider redirects it back",
     description:
-      "Below /ui, the page gets the cookies of a session; a failure leads to /ui/login?error=. Any " +
-      "other page gets #tidemark_code= or #tidemark_error=.",
+      "A page below /ui gets session cookies; if the login fails, the browser goes to " +
+      "/ui/login?error=. Any other page gets #tidemark_code= or #tidemark_error= in its URL.",
     access: "anyone",
     parameters: [PROVIDER],
-    answers: { 302: { description: "To the page that began the login", headers: SESSION_COOKIES } },
+    answers: {
+      302: {
+        description: "Redirect to the page on which the login began",
+        headers: SESSION_COOKIES,
+      },
+    },
     errors: { 404: ["not_found"], ...LIMITED },
   },
   logout: {
     id: "endProviderSession",
     tag: "auth",
-    summary: "Receive the end of a session from a provider",
+    summary: "Receive a provider's notification that a session has ended",
     description:
-      "OpenID Connect Back-Channel Logout: the address of a client's backchannel_logout_uri. Ends the " +
-      "sessions that began with the session of the provider or, without one, all of the person.",
+      "The backchannel_logout_uri for OpenID Connect Back-Channel Logout. Ends the sessions " +
+      "that began in the given session at the provider or, if the token names no session, all " +
+      "sessions that the person began through the provider.",
     access: "anyone",
     parameters: [PROVIDER],
     body: {
@@ -60,7 +73,9 @@ export const PROVIDER_OPERATIONS: Readonly<
         "application/x-www-form-urlencoded": {
           type: "object",
           required: ["logout_token"],
-          properties: { logout_token: { type: "string", description: "A signed logout token" } },
+          properties: {
+            logout_token: { type: "string", description: "A logout token signed by the provider" },
+          },
         },
       },
       required: true,
@@ -76,7 +91,8 @@ export const PROVIDER_OPERATIONS: Readonly<
   token: {
     id: "exchangeProviderCode",
     tag: "auth",
-    summary: "Exchange the code from a login through a provider for tokens; works only once",
+    summary:
+      "Exchange the code from a login through a provider for tokens; each code works only once",
     access: "anyone",
     body: {
       content: jsonOf("ProviderCodeRequest"),
@@ -96,16 +112,17 @@ export const PROVIDER_OPERATIONS: Readonly<
   links: {
     id: "listAccountLinks",
     tag: "auth",
-    summary: "List the logins of providers to which the caller's own account is linked",
+    summary: "List the provider logins to which the caller's own account is linked",
     access: "bearer or cookie",
-    answers: { 200: { description: "The links", content: jsonOf("AccountLinks") } },
+    answers: { 200: { description: "The linked logins", content: jsonOf("AccountLinks") } },
     errors: { 401: ["unauthorized"], 500: ["internal_error"] },
   },
   unlink: {
     id: "unlinkAccount",
     tag: "auth",
-    summary: "Unlink a provider from the caller's own account, and end the sessions of its logins",
-    description: "Requires oidc.linking. The last login of an account cannot be removed.",
+    summary:
+      "Unlink a provider from the caller's own account, and end the sessions started through it",
+    description: "Requires oidc.linking. An account's last remaining login cannot be removed.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("ProviderUnlinkRequest"),
@@ -123,11 +140,11 @@ export const PROVIDER_OPERATIONS: Readonly<
   link: {
     id: "linkAccount",
     tag: "auth",
-    summary: "Link the caller's own account to the login of a provider",
+    summary: "Link the caller's own account to a login at a provider",
     description:
-      "Requires oidc.linking. Guests send no password, and keep their account and rows. An account " +
-      "that was created by a provider sends the code of a new login there instead of a password. " +
-      "An account may have at most ten links.",
+      "Requires oidc.linking. Guests send no password, and keep their account and rows. If the " +
+      "account was created through a provider, the request contains the code from a new login " +
+      "at that provider instead of a password. An account may have at most ten links.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("ProviderLinkRequest"),

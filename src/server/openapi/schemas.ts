@@ -101,60 +101,75 @@ const DATE: Schema = { type: "string", format: "date" };
 const TOKEN: Schema = { type: "string", description: "A JWT" };
 const PASSWORD: Schema = { type: "string", format: "password", maxLength: 4096 };
 const RETRY: Optional = {
-  optional: { ...COUNT, description: "Equals the header Retry-After" },
+  optional: { ...COUNT, description: "The same value as in the Retry-After header" },
 };
 
-const USER: Schema = { ...TEXT, description: "Login name; the field may also be called username" };
+const USER: Schema = {
+  ...TEXT,
+  description: "The login name; the field may also be called username",
+};
 
 const ERROR: Schema = bodyOf<ErrorBody>({
-  code: { ...TEXT, description: "A machine word, e.g. TABLE_NOT_FOUND" },
-  message: { ...TEXT, description: "Message for people; names the object, but never a secret" },
-  position: optional({ ...COUNT, description: "UTF-16 offset into the sql of the request" }),
-  hint: optional({ ...TEXT, description: "How to solve the problem" }),
-  statement: optional({ ...COUNT, description: "Index of the statement that failed, from 0" }),
-  reason: optional({ ...TEXT, description: "A more specific code for SQL_EXECUTION_ERROR" }),
+  code: { ...TEXT, description: "Machine-readable code, such as TABLE_NOT_FOUND" },
+  message: {
+    ...TEXT,
+    description: "Human-readable message; it names the object, but never contains a secret",
+  },
+  position: optional({
+    ...COUNT,
+    description: "Position of the error in the request's sql, as an offset in UTF-16 code units",
+  }),
+  hint: optional({ ...TEXT, description: "How to fix the problem" }),
+  statement: optional({
+    ...COUNT,
+    description: "Index of the statement that failed, starting at 0",
+  }),
+  reason: optional({ ...TEXT, description: "With SQL_EXECUTION_ERROR: a more specific code" }),
   retry_after_seconds: RETRY,
-  max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a body" }),
-  size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
+  max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a request body" }),
+  size_bytes: optional({ ...COUNT, description: "With 413: the size of this request's body" }),
   earliest_seq: optional({
     ...COUNT,
     description:
-      "With RESUME_EXPIRED or reason history_too_old: the earliest seq whose state is known",
+      "With RESUME_EXPIRED or the reason history_too_old: the earliest _seq at which the data " +
+      "can still be read",
   }),
-  details: optional({ ...TEXT, description: "The internal cause, for admins only" }),
+  details: optional({ ...TEXT, description: "The internal cause; only administrators receive it" }),
 });
 
 const PLAIN_ERROR: Schema = bodyOf<PlainErrorBody>({
-  error: { ...TEXT, description: "A machine-readable code, such as not_found" },
-  message: { ...TEXT, description: "For people" },
+  error: { ...TEXT, description: "Machine-readable code, such as not_found" },
+  message: { ...TEXT, description: "Human-readable message" },
   retry_after_seconds: RETRY,
-  max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a body" }),
-  size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
+  max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a request body" }),
+  size_bytes: optional({ ...COUNT, description: "With 413: the size of this request's body" }),
   field: optional({
     ...TEXT,
-    description: "With weak_password: the field of the request that is too weak",
+    description: "With weak_password: the request field whose password is too weak",
   }),
 });
 
 const SCHEMA_FIELD: Schema = bodyOf<SchemaField>({
-  name: { ...TEXT, description: "The column of the result" },
+  name: { ...TEXT, description: "The name of the result column" },
   data_type: {
     anyOf: [
       TEXT,
       {
         type: "object",
         description:
-          "Decimal with precision and scale (both 0 for NUMERIC without a size), Embedding with its dimensions, or Array with the type of its elements",
+          "Decimal with precision and scale (both 0 for NUMERIC without a size), Embedding " +
+          "with its number of dimensions, or Array with the type of its elements",
       },
     ],
     description:
-      'A word such as "BigInt", {"Decimal":{"precision":p,"scale":s}}, {"Embedding":n} or {"Array":t}',
+      'A type name such as "BigInt", or {"Decimal":{"precision":p,"scale":s}}, {"Embedding":n} ' +
+      'or {"Array":t}',
   },
-  index: { ...COUNT, description: "Position, from 0" },
+  index: { ...COUNT, description: "Position of the column, starting at 0" },
   flags: optional({
     type: "array",
     items: { type: "string", enum: ["pk", "nn", "uq"] },
-    description: "For stored columns: primary key, NOT NULL, unique",
+    description: "For table columns: pk (primary key), nn (NOT NULL) and uq (unique)",
   }),
 });
 
@@ -163,20 +178,33 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
   rows: optional({
     type: "array",
     items: { type: "array", items: {} },
-    description: "The cells in the order of schema; present with it",
+    description:
+      "The rows, each as an array of cells in the order of schema; present whenever schema is",
   }),
-  row_count: { ...COUNT, description: "Rows returned or affected; 0 for definitions" },
-  message: optional({ ...TEXT, description: "For statements without rows" }),
-  as_user: { ...TEXT, description: "The user the statement ran as: the target of EXECUTE AS" },
+  row_count: {
+    ...COUNT,
+    description: "Number of rows returned or changed; 0 for statements that define objects",
+  },
+  message: optional({
+    ...TEXT,
+    description: "Human-readable result of a statement that returns no rows",
+  }),
+  as_user: {
+    ...TEXT,
+    description: "The user as whom the statement ran; with EXECUTE AS, its target",
+  },
   last_seq: optional({
     ...COUNT_OR_NULL,
-    description: "For changes: the highest _seq; null if no row changed, or before the COMMIT",
+    description:
+      "For statements that change rows: the highest _seq; null if no row changed, or if the " +
+      "transaction is not yet committed",
   }),
   notices: optional({
     type: "array",
     items: TEXT,
     description:
-      "Effects that may be unintended, such as a stored timestamp whose number looks like milliseconds or seconds",
+      "Effects that may be unintended, such as storing a timestamp that was given in " +
+      "milliseconds or seconds",
   }),
 });
 
@@ -184,32 +212,34 @@ const STATEMENT: Schema = bodyOf<StatementEntry>({
 export const IDEMPOTENCY_KEY: Schema = {
   type: "string",
   pattern: "^[\\x20-\\x7e]{1,128}$",
-  description:
-    "A request with this key runs at most once, however often it is sent with the same body",
+  description: "Requests with the same key and body run only once, however often they are sent",
 };
 
 const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
-  sql: { type: "string", minLength: 1, description: "One or more statements" },
+  sql: { type: "string", minLength: 1, description: "One or more SQL statements" },
   params: optional({
     type: ["array", "null"],
     items: { type: ["array", "boolean", "null", "number", "object", "string"] },
     description:
-      "Values of $1, $2, …; for one statement, or one whole transaction. A list becomes an array, BYTES, EMBEDDING or JSON, as the statement requires; an object becomes JSON",
+      "Values for the parameters $1, $2, …; allowed with a single statement or a whole " +
+      "transaction. A list becomes an array, BYTES, EMBEDDING or JSON, as the statement " +
+      "requires; an object becomes JSON",
   }),
   namespace_id: optional({
     ...TEXT_OR_NULL,
-    description: "Default namespace of unqualified names",
+    description: "Default namespace for unqualified names",
     default: "default",
   }),
   timeout_ms: optional({
     type: ["integer", "null"],
     minimum: 1,
-    description: "For the whole request; at most limits.max_timeout_ms",
+    description:
+      "How long the whole request may take, in milliseconds; at most limits.max_timeout_ms",
   }),
   check: optional({
     type: ["boolean", "null"],
     default: false,
-    description: "Parse, bind and authorise only, without running anything",
+    description: "If true, the statements are parsed, bound and authorised, but not run",
   }),
   idempotency_key: optional({ ...IDEMPOTENCY_KEY, type: ["string", "null"] }),
 });
@@ -235,19 +265,27 @@ const OWN_PASSWORD = optional({
   type: ["string", "null"],
   format: "password",
   maxLength: 4096,
-  description: "Guests, and accounts of providers, have none",
+  description: "The login name; absent for guests and for accounts created through a provider",
 });
 
 const PROVIDER_CODE = {
-  code: { ...TEXT, maxLength: 256, description: "The value of tidemark_code in the fragment" },
-  verifier: { ...TEXT, maxLength: 256, description: "The text whose SHA-256 began the login" },
+  code: {
+    ...TEXT,
+    maxLength: 256,
+    description: "The value of tidemark_code from the URL fragment",
+  },
+  verifier: {
+    ...TEXT,
+    maxLength: 256,
+    description: "The verifier whose SHA-256 hash was sent as the challenge when the login began",
+  },
 };
 
 /** All named schemas. */
 export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   Alive: bodyOf<AliveBody>({ status: { type: "string", const: "alive" } }),
   AuthStatus: bodyOf<AuthStatusBody>({
-    needs_setup: { ...FLAG, description: "True only while root has no password" },
+    needs_setup: { ...FLAG, description: "True until the root password has been set" },
     message: TEXT,
     setup_code_required: {
       ...FLAG,
@@ -283,9 +321,13 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     code: optional({
       ...TEXT,
       maxLength: 256,
-      description: "The code of a new login, if the account has no password",
+      description: "The code from a new login, if the account has no password",
     }),
-    verifier: optional({ ...TEXT, maxLength: 256, description: "The verifier of code" }),
+    verifier: optional({
+      ...TEXT,
+      maxLength: 256,
+      description: "The verifier that belongs to code",
+    }),
   }),
   Error: ERROR,
   Health: bodyOf<HealthBody>({
@@ -295,12 +337,19 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     build_date: DATE,
   }),
   Login: bodyOf<LoginBody>({
-    access_token: { ...TOKEN, description: "For the header Authorization: Bearer" },
+    access_token: { ...TOKEN, description: "An access token for the header Authorization: Bearer" },
     expires_at: TIME,
-    refresh_token: { ...TOKEN, description: "Only for /v1/api/auth/refresh" },
+    refresh_token: {
+      ...TOKEN,
+      description: "A refresh token, accepted only by /v1/api/auth/refresh",
+    },
     refresh_expires_at: TIME,
     user: reference("User"),
-    admin_ui_access: { ...FLAG, description: "Whether the role is dba or system" },
+    admin_ui_access: {
+      ...FLAG,
+      description:
+        "Whether the user may use the admin page, that is, whether the role is dba or system",
+    },
   }),
   LoginRequest: strictBodyOf<LoginRequestBody>({
     user: { ...USER, maxLength: 320 },
@@ -309,7 +358,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   LogoutRequest: strictBodyOf<LogoutRequestBody>({
     all: optional({
       type: ["boolean", "null"],
-      description: "Every session of the user",
+      description: "If true, end all sessions of the user",
       default: false,
     }),
   }),
@@ -327,16 +376,22 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     own_code: optional({
       ...TEXT,
       maxLength: 256,
-      description: "The code of a login that is linked already, if the account has no password",
+      description:
+        "The code from a login at a provider that is already linked, if the account has no " +
+        "password",
     }),
-    own_verifier: optional({ ...TEXT, maxLength: 256, description: "The verifier of own_code" }),
+    own_verifier: optional({
+      ...TEXT,
+      maxLength: 256,
+      description: "The verifier that belongs to own_code",
+    }),
   }),
   AccountLinks: bodyOf<AccountLinksBody>({
     links: {
       type: "array",
       items: bodyOf<AccountLinksBody["links"][number]>({
         provider: { ...TEXT, description: "The name of the provider" },
-        subject: { ...TEXT, description: "The id that the provider gives the person" },
+        subject: { ...TEXT, description: "The id by which the provider identifies the person" },
         label: TEXT,
       }),
     },
@@ -351,25 +406,28 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     read_only: optional({
       ...FLAG,
       description:
-        "Present while the disk is full, when only reads, DELETE, DROP and account changes run",
+        "Present while the disk is full and the server runs only reads, DELETE, DROP and " +
+        "account changes",
     }),
   }),
   RefreshRequest: strictBodyOf<RefreshRequestBody>({
     refresh_token: optional({
       ...TEXT_OR_NULL,
-      description: "Takes precedence over header and cookie",
+      description: "The refresh token; takes precedence over the header and the cookie",
     }),
   }),
   SchemaField: SCHEMA_FIELD,
   Setup: bodyOf<SetupBody>({ user: reference("User"), message: TEXT }),
   ResetLinkRequest: strictBodyOf<ResetLinkRequestBody>({
-    user: { ...TEXT, maxLength: 320, description: "A login name or an address" },
+    user: { ...TEXT, maxLength: 320, description: "A login name or an email address" },
   }),
   ResetRequest: strictBodyOf<ResetRequestBody>({ token: TEXT, password: PASSWORD }),
   SetupRequest: strictBodyOf<SetupRequestBody>({
     user: {
       ...USER,
-      description: "Login name of the first DBA, not root; the field may also be called username",
+      description:
+        "The login name of the first DBA account, other than root; the field may also be called " +
+        "username",
     },
     password: PASSWORD,
     root_password: PASSWORD,
@@ -383,18 +441,18 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     user: optional({
       ...TEXT_OR_NULL,
       maxLength: 128,
-      description: "The login name; may be absent if the address is a login name",
+      description: "The login name; may be omitted if the email address can be used to log in",
     }),
     password: PASSWORD,
     email: optional({ ...TEXT_OR_NULL, maxLength: 320 }),
-    invitation: optional({ ...TEXT_OR_NULL, description: "The code of an invitation" }),
+    invitation: optional({ ...TEXT_OR_NULL, description: "An invitation code" }),
   }),
   SqlRequest: SQL_REQUEST,
   SqlResponse: bodyOf<SqlResponseBody>({
     results: {
       type: "array",
       items: reference("Statement"),
-      description: "One entry for each statement that completed, in order",
+      description: "The results of the completed statements, in order",
     },
     status: { type: "string", enum: ["success", "error"] },
     took: { type: "number", minimum: 0, description: "Milliseconds" },
@@ -407,13 +465,14 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     expires_at: optional(TIME),
     idle_timeout_ms: optional({
       ...COUNT,
-      description: "The time without a request after which the transaction is rolled back",
+      description:
+        "How long the transaction may wait for the next request before it is rolled back",
     }),
     last_seq: optional({
       ...COUNT_OR_NULL,
-      description: "The highest _seq of a committed transaction; null if it changed no row",
+      description: "The highest _seq of the committed transaction; null if it changed no rows",
     }),
-    reason: optional({ ...TEXT, description: "How the transaction ended" }),
+    reason: optional({ ...TEXT, description: "Why the transaction is in this state" }),
   }),
   TransactionCommitRequest: bodyOf<TransactionCommitRequestBody>({
     idempotency_key: optional({ ...IDEMPOTENCY_KEY, type: ["string", "null"] }),
@@ -421,7 +480,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   TransactionRequest: bodyOf<TransactionRequestBody>({
     namespace_id: optional({
       ...TEXT_OR_NULL,
-      description: "Default namespace of unqualified names, for requests that specify none",
+      description: "Default namespace for unqualified names, for requests that do not specify one",
       default: "default",
     }),
     isolation: optional({ type: ["string", "null"], enum: ["snapshot"], default: "snapshot" }),
@@ -434,12 +493,12 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     }),
   }),
   TopicError: bodyOf<TopicErrorBody>({
-    error: { ...TEXT, description: "Message for people; never contains a secret" },
-    code: { ...TEXT, description: "A machine word, e.g. INVALID_OFFSET" },
-    hint: optional({ ...TEXT, description: "How to solve the problem" }),
+    error: { ...TEXT, description: "Human-readable message; never contains a secret" },
+    code: { ...TEXT, description: "Machine-readable code, such as INVALID_OFFSET" },
+    hint: optional({ ...TEXT, description: "How to fix the problem" }),
     retry_after_seconds: RETRY,
-    max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a body" }),
-    size_bytes: optional({ ...COUNT, description: "With 413: the size of this body" }),
+    max_bytes: optional({ ...COUNT, description: "With 413: the maximum size of a request body" }),
+    size_bytes: optional({ ...COUNT, description: "With 413: the size of this request's body" }),
   }),
   User: bodyOf<UserBody>({
     id: TEXT,

@@ -42,36 +42,39 @@ const CONSUMER: Schema = {
   ...TEXT,
   minLength: 1,
   maxLength: 128,
-  description: "The id that the client gave in its consume message",
+  description: "The consumer id that the client chose in its consume message",
 };
 const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const REQUEST: Schema = {
   ...TEXT,
   maxLength: 64,
-  description: "Any string; the response or the error repeats it",
+  description: "A string that the client chooses; the response or the error repeats it",
 };
-const REPEATED: Schema = { ...TEXT, description: "The request_id of the message" };
+const REPEATED: Schema = { ...TEXT, description: "The request_id from the client's message" };
 
 export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Schema>> = {
   Consume: bodyOf<RequestOf<"consume">>({
     type: kind("consume"),
     id: {
       ...CONSUMER,
-      description: "Any name; a second consume with the same id replaces the first",
+      description:
+        "A name that the client chooses; sending consume again with the same id replaces the " +
+        "earlier consumer",
     },
     topic_id: TOPIC_ID,
     group_id: GROUP_ID,
     partition_id: optional({
       type: ["integer", "null"],
       minimum: 0,
-      description: "Absent: messages of all partitions",
+      description: "If absent, the consumer receives messages from all partitions",
     }),
     start: optional({ $ref: "#/components/schemas/TopicStart" }),
     credit: optional({
       type: ["integer", "null"],
       minimum: 0,
       default: 100,
-      description: "How many messages may be delivered before more credit is given; at most 10,000",
+      description:
+        "How many messages may be delivered until the client grants more credit; at most 10,000",
     }),
     ordered: optional(ORDERED),
   }),
@@ -81,7 +84,7 @@ export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Sche
     credit: {
       type: "integer",
       minimum: 1,
-      description: "How many more messages may be delivered; at most 10,000 in total",
+      description: "How many more messages may be delivered; the total credit is at most 10,000",
     },
   }),
   AckMessages: bodyOf<RequestOf<"topic_ack">>({
@@ -99,13 +102,15 @@ export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Sche
     offsets: {
       type: "array",
       items: COUNT,
-      description: "Messages to deliver again; acknowledged ones stay acknowledged",
+      description:
+        "Offsets of the messages to deliver again; messages already acknowledged stay " +
+        "acknowledged",
     },
     delay_ms: optional({
       type: ["integer", "null"],
       minimum: 0,
       default: 0,
-      description: "The delay before redelivery, at most a day",
+      description: "Delay before redelivery in milliseconds; at most a day",
     }),
     request_id: optional(REQUEST),
   }),
@@ -116,8 +121,9 @@ export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Sche
       type: ["boolean", "null"],
       default: false,
       description:
-        "true: nothing more is delivered, but acknowledgements are still accepted. Otherwise the " +
-        "consumer ends, and its unacknowledged messages go to others",
+        "If true, no more messages are delivered, but acknowledgements are still accepted. If " +
+        "false, the consumer ends, and its unacknowledged messages are delivered to other " +
+        "consumers",
     }),
   }),
   ConsumeAck: bodyOf<AnswerOf<"consume_ack">>({ type: kind("consume_ack"), id: CONSUMER }),
@@ -133,18 +139,22 @@ export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Sche
     acknowledged_offset: {
       type: "integer",
       minimum: -1,
-      description: "The highest offset up to which every message is acknowledged; -1 for none",
+      description:
+        "The highest offset up to which every message has been acknowledged; -1 if there is none",
     },
-    acknowledged: { ...COUNT, description: "Messages that were not acknowledged before" },
+    acknowledged: {
+      ...COUNT,
+      description: "The number of messages that this request acknowledged for the first time",
+    },
     request_id: optional(REPEATED),
   }),
   TopicFailure: bodyOf<TopicErrorMessage>({
     type: kind("topic_error"),
     id: CONSUMER,
-    code: { ...TEXT, description: "A code of the topic codes in errors.md" },
-    message: { ...TEXT, description: "Message for people; never contains a secret" },
-    ended: { ...FLAG, description: "Whether the consumer is over" },
-    hint: optional({ ...TEXT, description: "How to solve the problem" }),
+    code: { ...TEXT, description: "One of the topic error codes listed in errors.md" },
+    message: { ...TEXT, description: "Human-readable message; never contains a secret" },
+    ended: { ...FLAG, description: "Whether the error ended the consumer" },
+    hint: optional({ ...TEXT, description: "How to fix the problem" }),
     request_id: optional(REPEATED),
   }),
 };

@@ -16,9 +16,9 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
     tag: "data",
     summary: "Read messages from a topic as a consumer group",
     description:
-      "The group has limits.topic_visibility_secs to acknowledge them; after that they are " +
-      "delivered again. The request waits until there is a message or timeout_seconds have passed. " +
-      "Requires role service or higher.",
+      "The group has limits.topic_visibility_secs to acknowledge the messages; after that they " +
+      "are delivered again. The request returns as soon as there is a message, or when " +
+      "timeout_seconds have passed. Requires the role service or higher.",
     access: "bearer",
     body: {
       required: true,
@@ -26,17 +26,20 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
       content: jsonOf("TopicConsumeRequest"),
     },
     answers: {
-      200: { description: "Messages, if there are any", content: jsonOf("TopicConsume") },
+      200: {
+        description: "The messages, or an empty list if none arrived in time",
+        content: jsonOf("TopicConsume"),
+      },
     },
     errors: { ...ERRORS, 409: ["KILLED"] },
   },
   ack: {
     id: "ackTopic",
     tag: "data",
-    summary: "Acknowledge messages of a topic for a group",
+    summary: "Acknowledge messages from a topic for a consumer group",
     description:
-      "Acknowledging a message again changes nothing. ACK within an SQL transaction does it " +
-      "together with the changes of the transaction. Requires role service or higher.",
+      "Acknowledging a message again has no effect. To acknowledge messages in the same commit " +
+      "as other changes, use ACK in an SQL transaction. Requires the role service or higher.",
     access: "bearer",
     body: {
       required: true,
@@ -51,11 +54,11 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
   nack: {
     id: "nackTopic",
     tag: "data",
-    summary: "Return messages of a topic to their group",
+    summary: "Return messages from a topic to their consumer group for redelivery",
     description:
-      "They are delivered again, at once or after delay_ms, without waiting for " +
-      "limits.topic_visibility_secs. A message that is not claimed does not change. Requires role " +
-      "service or higher.",
+      "The messages are delivered again immediately, or after delay_ms, without waiting for " +
+      "limits.topic_visibility_secs. Messages that no consumer currently holds are unaffected. " +
+      "Requires the role service or higher.",
     access: "bearer",
     body: {
       required: true,
@@ -63,7 +66,7 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
       content: jsonOf("TopicNackRequest"),
     },
     answers: {
-      200: { description: "The messages wait for their redelivery", content: jsonOf("TopicNack") },
+      200: { description: "The messages will be delivered again", content: jsonOf("TopicNack") },
     },
     errors: { ...ERRORS, 400: ["INVALID_INPUT", "INVALID_OFFSET"] },
   },

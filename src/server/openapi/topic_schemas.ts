@@ -27,7 +27,7 @@ export const TOPIC_ID: Schema = { ...TEXT, description: "namespace.topic" };
 export const GROUP_ID: Schema = {
   ...TEXT,
   minLength: 1,
-  description: "Any name of at most 128 bytes; the group is created when it first reads",
+  description: "A name of at most 128 bytes; the group is created when it first reads",
 };
 const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const ONE: Schema = { type: "integer", minimum: 0 };
@@ -35,7 +35,8 @@ const ONE: Schema = { type: "integer", minimum: 0 };
 /** The position at which a new group starts. */
 const START: Schema = {
   description:
-    "Where a group without a position begins: latest, earliest, an offset, or a time in milliseconds since 1970",
+    "Where a group without a position starts: latest, earliest, an offset, or a time in " +
+    "milliseconds since 1970",
   anyOf: [
     { ...TEXT, pattern: "^([Ll][Aa][Tt]|[Ee][Aa][Rr][Ll][Ii])[Ee][Ss][Tt]$" },
     { type: "object", properties: { Offset: ONE }, required: ["Offset"] },
@@ -48,19 +49,21 @@ export const ORDERED: Schema = {
   type: ["boolean", "null"],
   default: false,
   description:
-    "Whether no message is delivered while an earlier one of its key is not acknowledged",
+    "If true, a message is delivered only after all earlier messages with the same key have " +
+    "been acknowledged",
 };
 
 export const OFFSETS: Schema = {
   type: ["array", "null"],
   items: ONE,
-  description: "Individual messages, 1 to 10,000 of them, in any order",
+  description: "Offsets of 1 to 10,000 individual messages, in any order",
 };
 
 export const UPTO_OFFSET: Schema = {
   type: ["integer", "null"],
   minimum: 0,
-  description: "Inclusive: every message up to this one",
+  description:
+    "The last offset to acknowledge; all messages up to and including it are acknowledged",
 };
 
 export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
@@ -74,42 +77,52 @@ export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
       minimum: 1,
       default: 100,
       description:
-        "The maximum number of messages, up to 10,000; payloads of 8 MiB end a response earlier",
+        "Maximum number of messages to return, up to 10,000; the response ends earlier once " +
+        "its payloads reach 8 MiB",
     }),
     partition_id: optional(PARTITION),
     timeout_seconds: optional({
       type: ["integer", "null"],
       minimum: 0,
       default: 0,
-      description: "How long to wait for a message, at most limits.max_poll_secs",
+      description: "How long to wait for a message, in seconds; at most limits.max_poll_secs",
     }),
     ordered: optional(ORDERED),
   }),
   TopicMessage: bodyOf<TopicMessageBody>({
     topic_id: TOPIC_ID,
     partition_id: COUNT,
-    offset: { ...COUNT, description: "The number of earlier messages in the partition" },
-    payload: { ...TEXT, description: "Base64 of JSON over HTTP; JSON text on a socket" },
+    offset: {
+      ...COUNT,
+      description: "Position of the message in its partition: the number of messages before it",
+    },
+    payload: {
+      ...TEXT,
+      description: "The message: base64-encoded JSON over HTTP, plain JSON over a WebSocket",
+    },
     key: {
       type: ["string", "null"],
-      description: "The primary key; a JSON object for several columns; null without one",
+      description:
+        "The primary key of the changed row; a JSON object if it has several columns; null if " +
+        "there is none",
     },
-    timestamp_ms: { ...COUNT, description: "Time of the commit, in milliseconds since 1970" },
-    user: optional({ ...TEXT, description: "The owner of the row; absent in a SHARED table" }),
+    timestamp_ms: { ...COUNT, description: "Commit time, in milliseconds since 1970" },
+    user: optional({ ...TEXT, description: "The owner of the row; absent if the table is SHARED" }),
     op: { type: "string", enum: ["Insert", "Update", "Delete"] },
     deliveries: {
       type: "integer",
       minimum: 1,
-      description: "The number of deliveries to the group, including this one",
+      description: "How often the message has been delivered to the group, including this delivery",
     },
   }),
   TopicConsume: bodyOf<TopicConsumeBody>({
     messages: { type: "array", items: { $ref: "#/components/schemas/TopicMessage" } },
     next_offset: {
       ...COUNT,
-      description: "The offset after the last message; without messages, the group's position",
+      description:
+        "The offset after the last message; if there are no messages, the position of the group",
     },
-    has_more: { ...FLAG, description: "Whether more messages are available at once" },
+    has_more: { ...FLAG, description: "Whether more messages are already available" },
   }),
   TopicAckRequest: bodyOf<TopicAckRequestBody>({
     topic_id: TOPIC_ID,
@@ -123,7 +136,8 @@ export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
     acknowledged_offset: {
       type: "integer",
       minimum: -1,
-      description: "The highest offset up to which every message is acknowledged; -1 for none",
+      description:
+        "The highest offset up to which every message has been acknowledged; -1 if there is none",
     },
   }),
   TopicNackRequest: bodyOf<TopicNackRequestBody>({
@@ -134,7 +148,7 @@ export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
       type: ["integer", "null"],
       minimum: 0,
       default: 0,
-      description: "The delay before redelivery, at most a day",
+      description: "Delay before redelivery in milliseconds; at most a day",
     }),
     partition_id: optional(PARTITION),
   }),

@@ -18,27 +18,31 @@ export const TRANSACTION_OPERATIONS: Readonly<
     tag: "data",
     summary: "Open a transaction that spans requests",
     description:
-      "Statements sent to POST /v1/api/sql run in the transaction if the request has the header Tidemark-Transaction. It " +
-      "belongs to the login session that opened it. It is rolled back at expires_at, after " +
-      "limits.transaction_idle_secs without a request, and when the session ends.",
+      "Statements sent to POST /v1/api/sql run in this transaction if the request has the " +
+      "header Tidemark-Transaction. The transaction belongs to the login session that opened " +
+      "it. It is rolled back at expires_at, after limits.transaction_idle_secs without a " +
+      "request, or when the session ends.",
     access: "bearer",
     body: {
       required: false,
       example: { namespace_id: "app", timeout_ms: 30_000 },
       content: jsonOf("TransactionRequest"),
     },
-    answers: { 200: { description: "The transaction", content: jsonOf("Transaction") } },
+    answers: { 200: { description: "The new transaction", content: jsonOf("Transaction") } },
     errors: { 400: ["INVALID_INPUT", "SQL_EXECUTION_ERROR"], 503: ["SHUTTING_DOWN"] },
   },
   state: {
     id: "transactionState",
     tag: "data",
-    summary: "The state of a transaction of this session",
+    summary: "Get the state of one of the session's transactions",
     description:
-      "The outcome of a transaction that has ended is known for a while, until a restart.",
+      "The outcome of a finished transaction stays available for a while, at most until the " +
+      "server restarts.",
     access: "bearer",
     parameters: [ID],
-    answers: { 200: { description: "The transaction", content: jsonOf("Transaction") } },
+    answers: {
+      200: { description: "The state of the transaction", content: jsonOf("Transaction") },
+    },
     errors: NOT_FOUND,
   },
   commit: {
@@ -46,8 +50,9 @@ export const TRANSACTION_OPERATIONS: Readonly<
     tag: "data",
     summary: "Commit a transaction",
     description:
-      "If the response is lost, send the request again: it returns the outcome and changes nothing. " +
-      "With an idempotency_key the outcome is stored with the commit and outlives a restart.",
+      "If the response is lost, send the request again: it returns the outcome without " +
+      "changing anything. With an idempotency_key, the outcome is stored together with the " +
+      "commit and survives a restart.",
     access: "bearer",
     parameters: [ID],
     body: {
@@ -56,7 +61,7 @@ export const TRANSACTION_OPERATIONS: Readonly<
       content: jsonOf("TransactionCommitRequest"),
     },
     answers: {
-      200: { description: "The transaction is committed", content: jsonOf("Transaction") },
+      200: { description: "The transaction has been committed", content: jsonOf("Transaction") },
     },
     errors: {
       ...NOT_FOUND,
@@ -73,7 +78,7 @@ export const TRANSACTION_OPERATIONS: Readonly<
     access: "bearer",
     parameters: [ID],
     answers: {
-      200: { description: "The transaction is rolled back", content: jsonOf("Transaction") },
+      200: { description: "The transaction has been rolled back", content: jsonOf("Transaction") },
     },
     errors: NOT_FOUND,
   },
