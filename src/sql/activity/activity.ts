@@ -185,7 +185,7 @@ export function bugSql(sql: string, limits: ParseLimits): string {
     return textOf(parseStatements(sql, limits), { hasLiterals: true });
   } catch {
     // The parser's error can be ignored: the caller reports the original bug.
-    if (/password|secret/i.test(sql)) return "(not shown: it may contain a password)";
+    if (/password|secret/i.test(sql)) return "(hidden, because it may contain a password)";
     return sql.slice(0, SHOWN_SQL_LENGTH_MAX);
   }
 }
@@ -194,7 +194,7 @@ function textOf(
   statements: readonly Statement[] | undefined,
   { hasLiterals }: { hasLiterals: boolean },
 ): string {
-  if (statements === undefined) return "(not parsable)";
+  if (statements === undefined) return "(could not be parsed)";
   let shown = "";
   for (const node of statements) {
     if (shown.length >= SHOWN_SQL_LENGTH_MAX) break;

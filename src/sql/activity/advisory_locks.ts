@@ -141,8 +141,13 @@ export class AdvisoryLocks {
       withdraw();
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        `Cannot take advisory lock ${key.text}: another transaction holds it and waits for this one, so the two would wait for each other`,
-        { hint: "run the transaction again, and let all transactions take locks in one order" },
+        `Cannot take advisory lock ${key.text}: this would cause a deadlock, because the ` +
+          "transaction that holds it is waiting for this one",
+        {
+          hint:
+            "run the transaction again; to avoid deadlocks, take locks in the same order in all " +
+            "transactions",
+        },
       );
     }
     return { granted, withdraw };
@@ -371,7 +376,8 @@ function idOf({ text, userId }: AdvisoryKey): string {
 function tooManyLocks({ text }: AdvisoryKey): DatabaseError {
   return new DatabaseError(
     "TRANSACTION_LIMIT",
-    `Cannot take advisory lock ${text}: the transaction already has ${LOCKS_MAX} advisory locks, which is the limit`,
-    { hint: "take fewer locks, for example with LIMIT, or one lock for a group of rows" },
+    `Cannot take advisory lock ${text}: the transaction already holds ${LOCKS_MAX} advisory ` +
+      "locks, which is the maximum",
+    { hint: "take fewer locks, for example by using LIMIT, or a single lock for a group of rows" },
   );
 }

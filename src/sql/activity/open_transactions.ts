@@ -164,7 +164,7 @@ export class OpenTransactions {
       lastUsedMs: startMs,
       ledger: undefined,
       cancelTimeout: clock.after(timeoutMs, () =>
-        this.#end(entry, `rolled back because it was open for ${timeoutMs / 1000} s`),
+        this.#end(entry, `rolled back because it had been open for ${timeoutMs / 1000} s`),
       ),
       cancelIdle: undefined,
       requestCount: 0,
@@ -229,7 +229,7 @@ export class OpenTransactions {
   kill(id: string): boolean {
     const entry = this.#open.get(id);
     if (entry === undefined) return false;
-    this.#end(entry, "killed, and therefore rolled back");
+    this.#end(entry, "killed and rolled back");
     return true;
   }
 
@@ -245,7 +245,7 @@ export class OpenTransactions {
   shutDown(): void {
     this.#isShutDown = true;
     for (const entry of this.#open.values()) {
-      this.#end(entry, "rolled back because the server stopped");
+      this.#end(entry, "rolled back because the server was shutting down");
     }
   }
 
@@ -253,7 +253,7 @@ export class OpenTransactions {
     if (this.#isShutDown) {
       throw new DatabaseError(
         "SHUTTING_DOWN",
-        "Cannot open a transaction: the server is stopping",
+        "Cannot open a transaction: the server is shutting down",
         { hint: "send the request again once the server has restarted" },
       );
     }
@@ -261,7 +261,8 @@ export class OpenTransactions {
     if (transactionsMax !== 0 && this.#open.size >= transactionsMax) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot open a transaction: ${transactionsMax} transactions are already open, which is the limit`,
+        `Cannot open a transaction: ${transactionsMax} transactions are already open, which is ` +
+          "the maximum",
         { hint: "try again later, or raise limits.max_transactions" },
       );
     }
@@ -271,7 +272,8 @@ export class OpenTransactions {
     if (count < transactionsPerUser) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot open a transaction: this user already has ${transactionsPerUser} open transactions, which is the limit`,
+      `Cannot open a transaction: this user already has ${transactionsPerUser} open ` +
+        "transactions, which is the maximum",
       {
         hint: "end an open transaction with COMMIT or ROLLBACK, or raise limits.transactions_per_user",
       },
@@ -288,7 +290,8 @@ export class OpenTransactions {
     if (bytes <= 0 || this.#heldBytes <= bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
-      `Cannot continue the transaction: all open transactions together use more than ${Math.floor(bytesMax)} bytes`,
+      "Cannot continue the transaction: the open transactions together use more than " +
+        `${Math.floor(bytesMax)} bytes`,
       { hint: "try again later, or raise performance.total_query_memory_bytes" },
     );
   }
@@ -316,7 +319,7 @@ export class OpenTransactions {
     const { clock, limits } = this.#parts;
     const { transactionIdleMs: idleMs } = limits;
     entry.cancelIdle = clock.after(idleMs, () =>
-      this.#end(entry, `rolled back after ${idleMs / 1000} s without a request`),
+      this.#end(entry, `rolled back because it received no request for ${idleMs / 1000} s`),
     );
   }
 
@@ -352,5 +355,5 @@ export class OpenTransactions {
 const WHY: Readonly<Record<TransactionOutcome["kind"], string>> = {
   committed: "committed",
   "rolled back": "rolled back",
-  unknown: "ended by a COMMIT whose outcome is not known",
+  unknown: "ended by a COMMIT whose outcome is unknown",
 };

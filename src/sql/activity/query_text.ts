@@ -170,6 +170,6 @@ function cleared(text: string, kinds: ReadonlySet<number>): string {
     return (shown + text.slice(copied)).slice(0, LENGTH_MAX);
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
-    return "(not parsable)";
+    return "(could not be parsed)";
   }
 }

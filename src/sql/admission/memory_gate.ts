@@ -76,9 +76,11 @@ export class MemoryGate {
 function outOfMemory(): DatabaseError {
   return new DatabaseError(
     "MEMORY_EXCEEDED",
-    "Cannot run the statement: the server has nearly used up its memory",
+    "Cannot run the statement: the server has almost no memory left",
     {
-      hint: "try again later; system.memory shows what the memory is used for, and performance.memory_bytes limits it",
+      hint:
+        "try again later; system.memory shows how the memory is used, and " +
+        "performance.memory_bytes limits it",
     },
   );
 }

@@ -142,7 +142,8 @@ export class StorageQuota implements StorageMeter {
     if (bytes <= this.bytesMax) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write the rows: they take at least ${bytes} bytes, but all rows and files of a user may take at most ${this.bytesMax} bytes`,
+      `Cannot write the rows: they take at least ${bytes} bytes, but the maximum for all rows ` +
+        `and files of a user is ${this.bytesMax} bytes`,
       { hint: HINT },
     );
   }
@@ -188,7 +189,8 @@ export class StorageQuota implements StorageMeter {
     if (this.#mayHaveShrunk(usage)) usage.isDoubted = true;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write: the rows and files of the user take ${usage.bytes} bytes, the statement would add ${bytes} bytes, and the limit is ${this.bytesMax} bytes`,
+      `Cannot write: the user's rows and files take ${usage.bytes} bytes, the statement would ` +
+        `add ${bytes} bytes, and the limit is ${this.bytesMax} bytes`,
       { hint: HINT },
     );
   }
@@ -363,7 +365,9 @@ export class StorageQuota implements StorageMeter {
 }
 
 const HINT =
-  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; the file of a deleted row counts until the row's history has expired (storage.history_hours) and the hourly sweep has removed it";
+  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; a " +
+  "deleted row's file counts until the row's history has expired (storage.history_hours) and " +
+  "the hourly cleanup has removed the file";
 
 function addTo(usage: Meanwhile | Usage, { bytes, hasFiles, tables }: StorageGrowth): void {
   usage.bytes += bytes;

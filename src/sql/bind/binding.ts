@@ -204,8 +204,8 @@ export class StatementBinding {
     if (this.#sourceCount <= STATEMENT_SOURCES_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot run the statement: including its views, it has ${MANY_SOURCES}`,
-      { position: node._location.start, hint: "store the result of a view in a table" },
+      `Cannot run the statement: together with the views that it reads, it has ${MANY_SOURCES}`,
+      { position: node._location.start, hint: "store the result of one of the views in a table" },
     );
   }
 
@@ -227,10 +227,11 @@ export class StatementBinding {
     if (height <= QUERY_TOWER_MAX) return { query, height };
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot read "${name}": WITH entries and views read each other ${height} levels deep, but the maximum is ${QUERY_TOWER_MAX}`,
+      `Cannot read "${name}": it builds on WITH entries and views nested ${height} levels ` +
+        `deep, but the maximum is ${QUERY_TOWER_MAX}`,
       {
         position,
-        hint: "nest fewer of them, or store the result of one in a table",
+        hint: "nest fewer WITH entries and views, or store the result of one of them in a table",
       },
     );
   }
@@ -248,10 +249,13 @@ export class StatementBinding {
     if (this.#boundAgain <= BOUND_AGAIN_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      "Cannot bind the statement: its recursive queries or aggregates over queries are nested too deeply",
+      "Cannot run the statement: its recursive queries, or its aggregates over subqueries, are " +
+        "nested too deeply",
       {
         position: node._location.start,
-        hint: "cast the columns of a recursive query's first query to wide types, or store the result of an inner query in a table",
+        hint:
+          "cast the columns in the first part of each recursive query to wide types, or store " +
+          "the result of an inner query in a table",
       },
     );
   }
@@ -312,10 +316,10 @@ export class StatementBinding {
       if (requirement.action !== "call-program") continue;
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot call function ${requirement.name} in ${place}: its body is a program`,
+        `Cannot call function ${requirement.name} in ${place}: its body is not a single SQL query`,
         {
           position: requirement.position,
-          hint: "write the function as one query with LANGUAGE sql",
+          hint: "rewrite the function as a single query with LANGUAGE sql",
         },
       );
     }
@@ -343,8 +347,9 @@ export class StatementBinding {
     if (type !== undefined) return { kind: "slot", type, slot: index - 1, isParameter: true };
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${index}: the request has ${counted(this.parameterTypes.length, "parameter")}`,
-      { position: node._location.start, hint: "pass a value for each parameter in params" },
+      `Cannot bind $${index}: the request passes ` +
+        `${counted(this.parameterTypes.length, "parameter")}`,
+      { position: node._location.start, hint: "pass a value for every parameter in params" },
     );
   }
 
@@ -374,7 +379,7 @@ function tooManyColumns(): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot run the statement: its queries have more than ${STATEMENT_COLUMNS_MAX} columns in total`,
-    { hint: "select fewer columns, or run fewer queries at a time" },
+    { hint: "select fewer columns, or split the statement into several" },
   );
 }
 
@@ -520,7 +525,7 @@ export type BindInner = (query: SelectStatement, outer: Correlation) => BoundSel
 export type Bind = (expression: Expr, context: ExpressionContext) => BoundExpression;
 
 export function notAvailable(node: AstNode, what: string): DatabaseError {
-  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: it is not available yet`, {
+  return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot run ${what}: this is not available yet`, {
     position: node._location.start,
   });
 }
@@ -538,7 +543,9 @@ export function unknownFunction(
       position: node._location.start,
     });
   }
-  const what = isKnown ? "it does not accept these types" : "there is none";
+  const what = isKnown
+    ? "it exists, but does not accept arguments of these types"
+    : "no function has this name";
   const near = isKnown ? undefined : nearestName(name, knownFunctions());
   const hint =
     insteadOfFunction(name) ?? (near === undefined ? undefined : `did you mean ${near}?`);
@@ -588,10 +595,10 @@ function onlyInQuery(
 ): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${name} in ${place}: only a query can call it`,
+    `Cannot call ${name} in ${place}: it can be called only in a query`,
     {
       position,
-      hint: `run SELECT ${name}(…) by itself, in the same transaction if there is one`,
+      hint: `run SELECT ${name}(…) as a separate statement, in the same transaction if one is open`,
     },
   );
 }

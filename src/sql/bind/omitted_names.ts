@@ -15,40 +15,46 @@ export function omittedFeatureOf(name: string): string | undefined {
 const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   [
     /^(?:(?:table|query|schema|cursor|database)_to_xml\w*|xmlvalidate)$/,
-    "only expressions make XML, with xmlelement, xmlforest and xmlagg",
+    "XML is created only by expressions, with xmlelement, xmlforest and xmlagg",
   ],
   [/^(?:lo_\w+|loread|lowrite)$/, "large objects are not supported; use BYTES or FILE columns"],
   [
-    /^(?:to_)?reg(?:config|dictionary|oper|operator)$/,
-    "operators, dictionaries and configurations have no OIDs",
+    /^(?:to_)?reg(?:class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)$/,
+    "objects have no oids; the views in information_schema and system list objects by name",
   ],
   [
     /^(?:(?:bool|byteal?|cash|date|float[48]|int[248]|interval|numeric|text|time|timestamp|timestamptz|timetz|uuid|xid8?)_?(?:accum|avg|cmp|combine|dec|deserialize|hash|in|inc|larger|out|recv|regr_accum|regr_combine|send|serialize|smaller|sum|um|up))$/,
-    "it is an internal part of operators, aggregates or types",
+    "it is used only internally, to implement operators, aggregates or types",
   ],
-  [/^bool(?:and|or)_statefunc$/, "it is an internal part of operators, aggregates or types"],
+  [
+    /^bool(?:and|or)_statefunc$/,
+    "it is used only internally, to implement operators, aggregates or types",
+  ],
+  [/^pg_partition_\w+$/, "functions that list partitions are not supported"],
   [
     /^pg_(?:notify|listening_channels|notification_queue_usage)$/,
-    "NOTIFY is not supported; live queries and topics deliver changes",
+    "NOTIFY is not supported; use live queries or topics to receive changes",
   ],
   [
     /^(?:ts_debug|ts_parse|ts_token_type|ts_stat|ts_rewrite)$/,
-    "text search has no functions that show its parser or rewrite its queries",
+    "text search functions that inspect the parser, count words or rewrite queries are not " +
+      "supported",
   ],
   [
     /^pg_column_(?:size|compression)$/,
-    "values are not stored one by one, but in compressed columns",
+    "values are stored in compressed columns, so a single value has no stored size",
   ],
   [
     /^pg_(?:ls_\w+|read_\w*file|stat_file|log_backend_memory_contexts|reload_conf|rotate_logfile|terminate_backend|cancel_backend)$/,
-    "SQL has no access to the files and processes of the server",
+    "SQL statements have no access to the server's files and processes",
   ],
   [
     /^has_(?:any_column|column|database|foreign_data_wrapper|function|language|parameter|schema|sequence|server|table|tablespace|type)_privilege$/,
-    "roles, access levels and policies replace privileges; information_schema lists what the caller may read",
+    "there are no privileges to test: roles, access levels and policies take their place; " +
+      "information_schema lists what the caller may read",
   ],
   [
     /^(?:txid_\w+|pg_current_xact_id\w*|pg_current_snapshot|pg_visible_in_snapshot|pg_snapshot_\w+|pg_xact_status)$/,
-    "transactions have no ids; _seq orders their changes",
+    "transactions have no numeric ids; _seq orders the changes of all transactions",
   ],
 ];

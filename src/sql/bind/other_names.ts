@@ -36,7 +36,8 @@ const FUNCTIONS = entries([
   ["if iif", "write CASE WHEN price > 10 THEN 'high' ELSE 'low' END"],
   [
     "decode",
-    "write CASE state WHEN 1 THEN 'open' ELSE 'closed' END; decode(text, 'hex') converts to bytes",
+    "write CASE state WHEN 1 THEN 'open' ELSE 'closed' END; to convert hexadecimal text to " +
+      "bytes, write decode(text, 'hex')",
   ],
   ["choose elt", "write (ARRAY['low', 'high'])[level]"],
   ["field", "write array_position(ARRAY['low', 'high'], level)"],
@@ -77,7 +78,7 @@ const FUNCTIONS = entries([
   ["convert_tz", "write sent_at AT TIME ZONE 'Europe/Berlin'"],
   ["uuid newid sys_guid generateuuidv4 uuid_string", "write gen_random_uuid()"],
   ["last_insert_id last_insert_rowid scope_identity", "write INSERT INTO … RETURNING id"],
-  ["row_count changes rowcount", "read row_count in the response to the statement"],
+  ["row_count changes rowcount", "read row_count in the response"],
   ["found_rows", "write count(*) OVER ()"],
   ["len datalength lengthb", "write length(name), or octet_length(name) for bytes"],
   ["charindex instr locate", "write position('x' IN name), or strpos(name, 'x')"],
@@ -103,10 +104,17 @@ const FUNCTIONS = entries([
   ["printf str", "write format('%s', name), or to_char(price, '999D99')"],
   [
     "obj_description col_description shobj_description",
-    "read comments from system.tables and system.columns",
+    "comments are in system.tables and system.columns",
   ],
-  ["pg_get_expr", "read data_type and column_default of information_schema.columns"],
-  ["pg_get_userbyid", "read schema_owner of information_schema.schemata"],
+  [
+    "format_type pg_get_expr",
+    "the columns data_type and column_default of information_schema.columns have this information",
+  ],
+  [
+    "pg_get_userbyid",
+    "the column schema_owner of information_schema.schemata has this information",
+  ],
+
   ["sql_variant_property", "write pg_typeof(value)"],
   ["rand randn", "write random()"],
   ["truncate", "write trunc(price, 2)"],
@@ -127,7 +135,7 @@ const FUNCTIONS = entries([
   ["json_remove", "write doc::jsonb - 'city'"],
   ["json_keys", "write SELECT * FROM json_object_keys(doc)"],
   ["json_type", "write json_typeof(doc)"],
-  ["json_valid isjson", "a JSON column accepts only valid JSON"],
+  ["json_valid isjson", "not needed: JSON columns accept only valid JSON"],
   ["json_table openjson", "write json_to_recordset(doc) AS t (id INT, name TEXT)"],
   ["json_tree", "write SELECT * FROM json_each(doc)"],
   ["convert try_convert", "write CAST(price AS TEXT), or price::text"],
@@ -135,18 +143,24 @@ const FUNCTIONS = entries([
   ["top", "write LIMIT n at the end of the query"],
   ["rownum", "write row_number() OVER (ORDER BY id), or LIMIT n"],
   ["database schema db_name", "write CURRENT_NAMESPACE()"],
-  ["connection_id pg_backend_pid", "SELECT * FROM system.my_connections lists them"],
-  ["txid_current pg_current_xact_id", "read _seq, the position of the last change to a row"],
+  [
+    "connection_id pg_backend_pid",
+    "to list your connections, run SELECT * FROM system.my_connections",
+  ],
+  [
+    "txid_current pg_current_xact_id",
+    "read the column _seq: it is the position of the row's last change",
+  ],
   ["sleep waitfor", "write pg_sleep(seconds)"],
   ["varchar string text", "write CAST(price AS TEXT), or price::text"],
   ["signed unsigned int integer", "write CAST(code AS INT), or code::int"],
-  ["values", "write EXCLUDED.name for a value of the row proposed for insertion"],
+  ["values", "write EXCLUDED.name for the value that was proposed for insertion"],
   ["enum", "write TEXT CHECK (state IN ('open', 'closed'))"],
   ["flatten explode", "write unnest(array), or json_array_elements(doc)"],
 ]);
 
 const TYPES = entries([
-  ["n", "the text without the N"],
+  ["n", "the string without the N"],
   ["number", "DECIMAL(10, 2), or BIGINT for whole numbers"],
   ["smallmoney", "DECIMAL(19, 4)"],
   ["varchar2 nvarchar2 ntext tinytext mediumtext longtext citext long", "TEXT"],
@@ -164,6 +178,9 @@ const TYPES = entries([
   ["list", "INT[] for an array of integers"],
   ["enum set", "TEXT CHECK (state IN ('open', 'closed'))"],
   ["geometry geography", "POINT, PATH or POLYGON, or two DOUBLE columns"],
-  ["regoper regoperator regdictionary", "TEXT with the name"],
-  ["pg_snapshot txid_snapshot", "BIGINT with a _seq, which orders commits"],
+  [
+    "regclass regtype regproc regnamespace regrole oid",
+    "TEXT with the name of the object; DESCRIBE t and information_schema.tables describe " +
+      "tables",
+  ],
 ]);

@@ -88,8 +88,8 @@ function ambiguous(
 ): DatabaseError {
   return new DatabaseError(
     "AMBIGUOUS_COLUMN",
-    `Cannot resolve column "${name}": ${count} tables have a column with this name`,
-    { position: _location.start, hint: "qualify the column with its table: table.column" },
+    `Cannot resolve column "${name}": ${count} tables in FROM have a column with this name`,
+    { position: _location.start, hint: "qualify the column with its table, as in table.column" },
   );
 }
 
@@ -231,7 +231,7 @@ export class Scope {
     if (relation !== undefined) return relation;
     const name = table.schema === undefined ? table.name : `${table.schema}.${table.name}`;
     const renamed = this.relations.find(({ columns }) => isOfTable(columns, table));
-    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}" in FROM`, {
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table "${name}": it is not in FROM`, {
       position: node._location.start,
       ...this.#hintOfTable(table.name, renamed),
     });
@@ -239,10 +239,10 @@ export class Scope {
 
   #hintOfTable(name: string, renamed: ScopeRelation | undefined): { readonly hint?: string } {
     if (renamed !== undefined)
-      return { hint: `in this FROM, its name is the alias "${renamed.alias}"` };
+      return { hint: `in this query, the table is called "${renamed.alias}"` };
     if (this.relations.length === 0) return { hint: NO_FROM };
     const isColumn = this.visible.some((column) => column.name === name);
-    return isColumn ? { hint: `read a field of the column with ${name} ->> 'field'` } : {};
+    return isColumn ? { hint: `to read a field of the column, write ${name} ->> 'field'` } : {};
   }
 
   /** Returns the relation to which `t.c` or `ns.t.c` refers; undefined if this FROM has none. */
@@ -270,7 +270,7 @@ export class Scope {
       : near !== undefined
         ? `did you mean "${near}"?`
         : isQuoted
-          ? "double quotes are for names; write strings in single quotes"
+          ? "double quotes enclose names; write strings in single quotes"
           : this.relations.length === 0
             ? `${NO_FROM}; write strings in single quotes`
             : insteadOfFunction(ref.name);
@@ -292,7 +292,8 @@ function isOfTable(
 }
 
 const ALIAS =
-  "it is an alias of the select list, which only ORDER BY and GROUP BY accept, and only as a whole expression: " +
-  "repeat its expression, or select from a subquery that has the alias";
+  "this is an alias from the select list, which can be used only in ORDER BY and GROUP BY, and " +
+  "only as a whole expression; repeat the aliased expression, or select from a subquery that " +
+  "defines the alias";
 
-const NO_FROM = "there is no FROM: write FROM namespace.table";
+const NO_FROM = "the query has no FROM; write FROM namespace.table";

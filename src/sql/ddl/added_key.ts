@@ -30,8 +30,12 @@ export function requireNoKey(table: TableEntry, position: number): void {
   const isStream = table.kind === "stream";
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot add a primary key to ${nameOf(table)}: ${isStream ? "the key of a STREAM table cannot change" : "it already has one"}`,
-    { position, hint: "create a table with that key, and copy the rows with INSERT … SELECT" },
+    `Cannot add a primary key to ${nameOf(table)}: ` +
+      `${isStream ? "the primary key of a STREAM table cannot be changed" : "the table already has one"}`,
+    {
+      position,
+      hint: "create a new table with the primary key, and copy the rows with INSERT … SELECT",
+    },
   );
 }
 

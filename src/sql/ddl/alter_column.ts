@@ -173,7 +173,9 @@ function requireFreeDefault(table: TableEntry, column: ColumnEntry, node: AstNod
     `Cannot change the DEFAULT of column "${name}" of ${nameOf(table)}: ${what}`,
     {
       position: node._location.start,
-      ...(identity !== undefined && { hint: "ALTER COLUMN … DROP IDENTITY removes the identity" }),
+      ...(identity !== undefined && {
+        hint: "to remove the identity, run ALTER COLUMN … DROP IDENTITY",
+      }),
     },
   );
 }

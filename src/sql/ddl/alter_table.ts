@@ -258,9 +258,13 @@ function addColumns(
     const { name } = column.name;
     if (names.has(name.toLowerCase())) {
       if (ifNotExists === true) continue;
-      throw new DatabaseError("ALREADY_EXISTS", `Cannot add column "${name}": it already exists`, {
-        position,
-      });
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot add column "${name}": the table already has a column with this name`,
+        {
+          position,
+        },
+      );
     }
     const isKey = column.constraints?.some(({ type }) => type === "primary key") === true;
     if (isKey) requireNoKey(table, position);
@@ -336,7 +340,8 @@ function withMissing(
     if (!notNull) return column;
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",
-      `Cannot add column "${name}": the table has rows, but the column is NOT NULL and has no DEFAULT`,
+      `Cannot add column "${name}": the column is NOT NULL and has no DEFAULT, but the table ` +
+        "already contains rows",
       { position, hint: "define a DEFAULT for the column" },
     );
   }
@@ -353,7 +358,7 @@ function withMissing(
   if (missing === null && notNull) {
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",
-      `Cannot add column "${name}": its DEFAULT is NULL, but the column is NOT NULL`,
+      `Cannot add column "${name}": the column is NOT NULL, but its DEFAULT is NULL`,
       {
         position,
       },
@@ -412,7 +417,7 @@ function dropColumn(
   if (shownColumnsOf(table).length === 1) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop column "${name}": a table must have at least one column`,
+      `Cannot drop column "${name}": it is the only column of the table`,
     );
   }
   const generated = generatedFrom(table, name);
@@ -531,7 +536,8 @@ function dropOwnSequence(
   if (others.length > 0) {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": its sequence is used by the DEFAULT of ${counted(others.length, "other column")}`,
+      `Cannot drop column "${name}": the DEFAULT of ${counted(others.length, "other column")} ` +
+        "uses its sequence",
       { position, hint: "drop these DEFAULTs first, with ALTER COLUMN … DROP DEFAULT" },
     );
   }
@@ -653,8 +659,12 @@ function dropConstraint(
   if (name === keyNameOf(table)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop constraint "${name}": it is the primary key with which ${nameOf(table)} was created`,
-      { position, hint: "create a table without this key, and copy the rows with INSERT … SELECT" },
+      `Cannot drop constraint "${name}": it is the primary key with which table ` +
+        `${nameOf(table)} was created`,
+      {
+        position,
+        hint: "create a new table without the primary key, and copy the rows with INSERT … SELECT",
+      },
     );
   }
   const without = withoutForeignKeys(table, (key) => key.name === name);

@@ -61,10 +61,14 @@ function copiedRules(
     throw noCollation(node);
   }
   if (found.name === "default") {
-    throw new DatabaseError("INVALID_DEFINITION", 'Cannot copy collation "default"', {
-      position,
-      hint: 'write FROM "C", which orders text in the same way',
-    });
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      'Cannot create a collation FROM "default": the default collation cannot be copied',
+      {
+        position,
+        hint: 'use FROM "C", which sorts text in the same way',
+      },
+    );
   }
   if (found.kind === "code points") return { kind: "code points" };
   const { isDeterministic, locale, sensitivity } = found;
@@ -86,7 +90,7 @@ function rulesFrom(options: readonly OptionEntry[], position: number): Collation
   const locale = values.get("locale");
   const [collate, ctype] = [values.get("lc_collate"), values.get("lc_ctype")];
   const fail = (why: string, hint?: string): DatabaseError =>
-    new DatabaseError("INVALID_DEFINITION", `Cannot create a collation: ${why}`, {
+    new DatabaseError("INVALID_DEFINITION", `Cannot create the collation: ${why}`, {
       position,
       hint,
     });
@@ -95,34 +99,38 @@ function rulesFrom(options: readonly OptionEntry[], position: number): Collation
   }
   const isDeterministic = booleanOf(values.get("deterministic") ?? "true");
   if (isDeterministic === undefined)
-    throw fail("DETERMINISTIC is neither true nor false", "write DETERMINISTIC = false");
+    throw fail("DETERMINISTIC must be true or false", "write DETERMINISTIC = false");
   switch (provider) {
     case "icu": {
       if (locale === undefined)
-        throw fail("the provider icu needs a LOCALE", "write LOCALE = 'de'");
+        throw fail("LOCALE is missing, but the provider icu requires it", "write LOCALE = 'de'");
       return { kind: "icu", ...icuRules(locale, { isDeterministic, position }) };
     }
     case "libc": {
       const named = locale ?? collate;
       if (named === undefined)
-        throw fail("it has no LOCALE", "write PROVIDER = icu, LOCALE = 'de'");
+        throw fail("LOCALE is missing", "write PROVIDER = icu, LOCALE = 'de'");
       if (locale === undefined && ctype === undefined) {
-        throw fail("LC_COLLATE is set without LC_CTYPE", "set LOCALE instead of both");
+        throw fail(
+          "LC_COLLATE is set, but LC_CTYPE is not",
+          "set LOCALE instead of LC_COLLATE and LC_CTYPE",
+        );
       }
       if (!isDeterministic)
         throw fail(
-          "only a collation of the provider icu may be nondeterministic",
+          "only collations of the provider icu can be nondeterministic",
           "write PROVIDER = icu, LOCALE = 'und'",
         );
       if (/^(?:c|posix)(?:\.utf-?8)?$/i.test(named)) return { kind: "code points" };
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot create a collation of the operating system's locale "${named}": only C and POSIX are available`,
+        `Cannot create a collation for the operating system's locale "${named}": only C and ` +
+          "POSIX are available",
         { position, hint: "write PROVIDER = icu, LOCALE = 'de'" },
       );
     }
     default:
-      throw fail(`there is no provider "${provider}"`, "write PROVIDER = icu");
+      throw fail(`the provider "${provider}" does not exist`, "write PROVIDER = icu");
   }
 }
 
@@ -133,18 +141,22 @@ function settingsOf(options: readonly OptionEntry[]): ReadonlyMap<string, string
     if (!SETTINGS.has(name)) {
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot set "${name}" of a collation: there is no such setting`,
+        `Cannot set option "${name}" for a collation: there is no such option`,
         {
           position,
-          hint: "the settings are PROVIDER, LOCALE and DETERMINISTIC",
+          hint: "the options are PROVIDER, LOCALE and DETERMINISTIC",
         },
       );
     }
     if (values.has(name)) {
-      throw new DatabaseError("INVALID_DEFINITION", `Cannot set "${name}" of a collation twice`, {
-        position,
-        hint: "remove one of the two settings",
-      });
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot set option "${name}" for a collation twice`,
+        {
+          position,
+          hint: "remove one of the two occurrences",
+        },
+      );
     }
     values.set(name, textOf(value));
   }
@@ -213,29 +225,30 @@ function icuRules(text: string, { isDeterministic, position }: RulesPlace): IcuR
   const refuse = (key: string, why: string): DatabaseError =>
     new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create a collation of locale "${text}": keyword ${key} ${why}`,
-      { position, hint: "omit the keyword" },
+      `Cannot create a collation for locale "${text}": the keyword ${key} ${why}`,
+      { position, hint: "remove the keyword from the locale" },
     );
   const take = (key: string, allowed: readonly string[]): string | undefined => {
     const value = keywords.get(key);
     if (value === undefined || allowed.includes(value)) return value;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot create a collation of locale "${text}": "${value}" is not a value of keyword ${key}`,
-      { position, hint: `the values are ${allowed.join(", ")}` },
+      `Cannot create a collation for locale "${text}": the keyword ${key} does not accept the ` +
+        `value "${value}"`,
+      { position, hint: `use one of ${allowed.join(", ")}` },
     );
   };
   for (const key of keywords.keys()) {
-    if (!KNOWN.has(key)) throw refuse(key, "is not available");
+    if (!KNOWN.has(key)) throw refuse(key, "is not supported");
   }
   const strength = take("ks", ["level1", "level2", "level3", "level4", "identic"]) ?? "level3";
-  if (strength === "identic") throw refuse("ks", "cannot be identic");
+  if (strength === "identic") throw refuse("ks", "does not accept the value identic");
   const hasCaseLevel = take("kc", BOOLEANS) === "true";
-  if (hasCaseLevel && strength !== "level1") throw refuse("kc", "is only available at strength 1");
-  if (take("kb", BOOLEANS) === "true") throw refuse("kb", 'is only available in "fr-CA"');
+  if (hasCaseLevel && strength !== "level1") throw refuse("kc", "is supported only at strength 1");
+  if (take("kb", BOOLEANS) === "true") throw refuse("kb", 'is supported only in "fr-CA"');
   take("kk", BOOLEANS);
   const isShifted = take("ka", ["noignore", "shifted"]) === "shifted";
-  if (isShifted && strength === "level4") throw refuse("ka", "is not available at strength 4");
+  if (isShifted && strength === "level4") throw refuse("ka", "is not supported at strength 4");
   const locale = localeOf(language, {
     co: keywords.get("co"),
     kf: take("kf", ["upper", "lower", "false"]),
@@ -251,7 +264,7 @@ function icuRules(text: string, { isDeterministic, position }: RulesPlace): IcuR
   if (reason === undefined) return rules;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot create a nondeterministic collation of locale "${text}": ${reason}`,
+    `Cannot create a nondeterministic collation for locale "${text}": ${reason}`,
     { position, hint: "use a deterministic collation, or locale 'und' with a strength" },
   );
 }

@@ -108,8 +108,8 @@ export function commentOn(
   if (length > COMMENT_LENGTH_MAX) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot store the comment: it has ${length} characters, but must have at ` +
-        `most ${COMMENT_LENGTH_MAX}`,
+      `Cannot store the comment: it has ${length} characters, but the maximum is ` +
+        `${COMMENT_LENGTH_MAX}`,
       { position: node._location.start },
     );
   }
@@ -185,7 +185,7 @@ function refuseAsView(
   const table = findTable(deps, name, { namespace, node: name, principal });
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot comment on view ${nameOf(table)}: it is a table`,
+    `Cannot comment on view ${nameOf(table)}: it is a table; use COMMENT ON TABLE`,
     { position: name._location.start, hint: "use COMMENT ON TABLE" },
   );
 }
@@ -203,7 +203,7 @@ function commentedIndex(
       `Cannot find index ${place.namespace}.${place.name}`,
       {
         position: node.name._location.start,
-        hint: "SELECT * FROM system.indexes lists the indexes",
+        hint: "to list the indexes, run SELECT * FROM system.indexes",
       },
     );
   }
@@ -304,7 +304,7 @@ function notFound(
   );
   return new DatabaseError(
     kind === "column" ? "COLUMN_NOT_FOUND" : "OBJECT_NOT_FOUND",
-    `Cannot find ${kind} "${named.name}" of ${nameOf(table)}`,
+    `Cannot find ${kind} "${named.name}" on ${nameOf(table)}`,
     {
       position: named._location.start,
       ...(near === undefined ? {} : { hint: `did you mean "${near}"?` }),

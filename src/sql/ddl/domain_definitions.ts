@@ -83,7 +83,7 @@ function requireOnce({ type, _location }: ColumnConstraint, seen: Set<string>, n
   }
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot define domain "${name}": its constraints contradict or repeat each other`,
+    `Cannot define domain "${name}": two of its constraints contradict or repeat each other`,
     { position: _location.start },
   );
 }
@@ -112,8 +112,12 @@ function withConstraint(
     default:
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot define domain "${name}" with ${constraint.type.toUpperCase()}: a domain can have only NOT NULL, DEFAULT and CHECK`,
-        { position: constraint._location.start, hint: "define the constraint on the columns" },
+        `Cannot use ${constraint.type.toUpperCase()} in the definition of domain "${name}": a ` +
+          "domain can have only NOT NULL, DEFAULT and CHECK",
+        {
+          position: constraint._location.start,
+          hint: "define the constraint on the columns that use the domain",
+        },
       );
   }
 }
@@ -126,8 +130,12 @@ function refuseSequence(node: Expr, name: string): void {
   if (sequencesNamedIn(node).length === 0) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use a sequence in the DEFAULT of domain "${name}": only the DEFAULT of a column can use one`,
-    { position: node._location.start, hint: "write this DEFAULT for the columns" },
+    `Cannot use a sequence in the DEFAULT of domain "${name}": only a column's DEFAULT can use ` +
+      "a sequence",
+    {
+      position: node._location.start,
+      hint: "define this DEFAULT on the columns that use the domain",
+    },
   );
 }
 
@@ -236,7 +244,8 @@ function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry
   if (entry.domain !== undefined) return entry;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot alter domain ${entry.namespace}.${entry.name}: it is a type, but not a domain`,
+    `Cannot alter domain ${entry.namespace}.${entry.name}: it is a type, but not a domain; use ` +
+      "ALTER TYPE",
     { position: name._location.start, hint: "ALTER TYPE" },
   );
 }
@@ -303,7 +312,7 @@ function checkAt({ checks }: DomainRules, { name }: Name): number {
 function constraintNotFound(entry: TypeEntry, { name, _location }: Name): DatabaseError {
   return new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot find constraint "${name}" of domain ${entry.namespace}.${entry.name}`,
+    `Cannot find constraint "${name}" on domain ${entry.namespace}.${entry.name}`,
     { position: _location.start },
   );
 }

@@ -380,6 +380,6 @@ async function removeFiles(
     // Ignoring the error is safe: no statement can reach the files any longer, and an hourly job
     // tries again to remove them.
     if (!isExpected(error)) throw error;
-    deps.log.warn("cannot remove the files of a dropped table", { error: error.message });
+    deps.log.warn("cannot delete the files of a dropped table", { error: error.message });
   }
 }

@@ -103,11 +103,11 @@ function newForeignKey(
   if (columns.length !== referenced.length) {
     throw invalid(
       position,
-      `it has ${counted(columns.length, "column")}, but refers to ${referenced.length}`,
+      `it has ${counted(columns.length, "column")}, but references ${referenced.length}`,
     );
   }
   if (new Set(columns).size !== columns.length) {
-    throw invalid(position, "it contains a column twice");
+    throw invalid(position, "it names a column twice");
   }
   for (const [i, column] of columns.entries()) requireAlike(column, referenced[i], position);
   const { onDelete = "no action", onUpdate = "no action" } = node;
@@ -161,15 +161,18 @@ function requireReference(
 
 function requireKinds(child: ReferringTable, parent: ReferringTable, position: number): void {
   if ([child, parent].some(({ options }) => options.ttlSeconds !== undefined)) {
-    throw invalid(position, "it must not involve a STREAM table, whose rows expire");
+    throw invalid(
+      position,
+      "a STREAM table cannot have foreign keys or be referenced by them, because its rows expire",
+    );
   }
   if (child.isTemporary !== parent.isTemporary) {
-    throw invalid(position, "a temporary table and a permanent one must not refer to each other");
+    throw invalid(position, "a temporary table and a permanent table cannot reference each other");
   }
   if (child.kind === "shared" && parent.kind === "user") {
     throw invalid(
       position,
-      "a row of a SHARED table belongs to no user, so it cannot refer to a row of a USER table",
+      "a row in a SHARED table belongs to no user, so it cannot reference a row in a USER table",
     );
   }
 }
@@ -195,7 +198,8 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
     const { name, namespace } = parent;
     throw invalid(
       node._location.start,
-      `${namespace}.${name} has no primary key, so it must name the columns of a unique index`,
+      `${namespace}.${name} has no primary key, so the foreign key must name the columns of ` +
+        "one of its unique indexes",
     );
   }
   const named = node.referenced.map((name) => columnNamed(parent, name));
@@ -203,9 +207,9 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
   if (isReferable(ids, parent)) return named;
   throw invalid(
     node._location.start,
-    "the columns that it refers to must be the primary key of " +
-      `${parent.namespace}.${parent.name}${key.length === 0 ? "" : ` (${key.map(({ name }) => name).join(", ")})`} ` +
-      "or the columns of a unique index that is ready",
+    "the referenced columns must be the primary key of " +
+      `${parent.namespace}.${parent.name}${key.length === 0 ? "" : ` (${key.map(({ name }) => name).join(", ")})`}, ` +
+      "or the columns of a unique index that has been built",
   );
 }
 
@@ -249,8 +253,9 @@ function requireAlike(
   if (isLooselyEqual(column.type) || isLooselyEqual(referenced.type)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot define the foreign key: the collation of column "${column.name}" or "${referenced.name}" is nondeterministic, but a reference compares exact strings`,
-      { position, hint: "refer to another key, such as a number" },
+      `Cannot define the foreign key: the collation of column "${column.name}" or ` +
+        `"${referenced.name}" is nondeterministic, but foreign keys require exactly equal strings`,
+      { position, hint: "reference a different key, such as a number" },
     );
   }
   if (areAlike(column.type, referenced.type)) return;
@@ -282,10 +287,11 @@ function requireSettable(
       generatedSql !== undefined || (isNull && table.primaryKey.includes(columnId)),
   );
   if (fixed === undefined) return;
-  const why = fixed.generatedSql === undefined ? "part of the primary key" : "generated";
+  const why =
+    fixed.generatedSql === undefined ? "is part of the primary key" : "is a generated column";
   throw invalid(
     position,
-    `${action.toUpperCase()} cannot change column "${fixed.name}", which is ${why}`,
+    `${action.toUpperCase()} cannot change column "${fixed.name}", because it ${why}`,
   );
 }
 
@@ -362,7 +368,7 @@ export function foreignKeyNamed(table: TableEntry, { name, _location }: Name): F
   if (key !== undefined) return key;
   throw new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot find foreign key "${name}" of ${nameOf(table)}`,
+    `Cannot find foreign key "${name}" on ${nameOf(table)}`,
     { position: _location.start },
   );
 }
@@ -395,7 +401,8 @@ export function refuseReferring(
   if (first === undefined) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: it is referenced by ${counted(referring.length, "foreign key")}, including "${first.key.name}" on ${nameOf(first.child)}`,
+    `Cannot ${action}: ${counted(referring.length, "foreign key")} would lose the referenced ` +
+      `key, including "${first.key.name}" on ${nameOf(first.child)}`,
     { position, hint: "add CASCADE to drop the foreign keys as well" },
   );
 }

@@ -105,7 +105,7 @@ export function createFunction(
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot create function ${shown}: it already exists`,
-      { position, hint: "CREATE OR REPLACE FUNCTION replaces its body" },
+      { position, hint: "to replace its body, use CREATE OR REPLACE FUNCTION" },
     );
   }
   const { tables, views } =
@@ -202,8 +202,9 @@ function definedTypesIn(node: CreateFunctionStatement): DataType[] {
     if (domain === undefined) return definedType ?? [];
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot use domain ${domain.namespace}.${domain.name} in a function: a later ALTER DOMAIN would not apply to the function`,
-      { position: _location.start, hint: "use the type of the domain" },
+      `Cannot use domain ${domain.namespace}.${domain.name} in a function: later changes to ` +
+        "the domain would not apply to the function",
+      { position: _location.start, hint: "use the base type of the domain" },
     );
   });
 }
@@ -230,7 +231,7 @@ function checkParameters(node: CreateFunctionStatement): void {
   for (const side of [inputs, outputs]) {
     const names = side.flatMap((each) => each.name?.name ?? []);
     const twice = names.find((each, i) => names.indexOf(each) !== i);
-    if (twice !== undefined) throw invalid(node, `two parameters have the name "${twice}"`);
+    if (twice !== undefined) throw invalid(node, `two parameters are named "${twice}"`);
   }
   for (const { name } of outputs) {
     if (name === undefined) continue;
@@ -238,7 +239,8 @@ function checkParameters(node: CreateFunctionStatement): void {
   }
   const first = inputs.findIndex((each) => each.default !== undefined);
   const isGap = first !== -1 && inputs.slice(first).some((each) => each.default === undefined);
-  if (isGap) throw invalid(node, "every parameter after one with a default must have a default");
+  if (isGap)
+    throw invalid(node, "all parameters after one with a default must have a default, too");
   const open = inputs.findIndex(({ mode }) => mode === "variadic");
   if (open !== -1 && open !== inputs.length - 1) {
     throw invalid(node, "the VARIADIC parameter must be the last one");
@@ -268,18 +270,21 @@ function checkResult(
   if (inputs.some(({ type }) => type === "record")) {
     throw invalid(
       node,
-      "a parameter must not have the type record",
-      "use the name of a table or type",
+      "a parameter cannot have the type record",
+      "use the name of a table or of a row type",
     );
   }
   const results = [...outputs.map(({ type }) => type), ...(returns === undefined ? [] : [returns])];
   if (node.isProcedure === true) return;
   checkPseudoResult(node, { inputs, returns });
   if (results.length === 0) {
-    throw invalid(node, "it has no result", "add RETURNS, or parameters with OUT");
+    throw invalid(node, "it does not declare a result", "add RETURNS or OUT parameters");
   }
   if (results.some(isPolymorphic) && !inputs.some(({ type }) => isPolymorphic(type))) {
-    throw invalid(node, "no parameter determines the type of its result");
+    throw invalid(
+      node,
+      "the type of its result depends on its arguments, but no parameter determines it",
+    );
   }
   if (returns === undefined || outputs.length === 0) return;
   const [only, ...others] = outputs;
@@ -301,12 +306,17 @@ function checkPseudoResult(
   if (returns === "trigger" && (node.program !== "plpgsql" || inputs.length > 0)) {
     const why =
       inputs.length > 0
-        ? "a function that RETURNS trigger has no parameters; its arguments are in TG_ARGV"
+        ? "a function that RETURNS trigger cannot have parameters; it reads its arguments from " +
+          "TG_ARGV"
         : "a function that RETURNS trigger must have LANGUAGE plpgsql";
     throw invalid(node, why);
   }
   if (returns === "void" && node.program === undefined) {
-    throw invalid(node, "a query in SQL has a result", "name its type, or write LANGUAGE plpgsql");
+    throw invalid(
+      node,
+      "a function in LANGUAGE sql must return a result",
+      "declare the type of the result, or use LANGUAGE plpgsql",
+    );
   }
 }
 
@@ -439,18 +449,19 @@ function requireReplaceable(
       hint: "drop the function first",
     });
   if (before.routine.isProcedure !== routine.isProcedure) {
-    throw fault("a function cannot become a procedure, nor a procedure a function");
+    throw fault("a function cannot be replaced by a procedure, nor a procedure by a function");
   }
-  if (resultText(before.routine) !== resultText(routine)) throw fault("its result must not change");
+  if (resultText(before.routine) !== resultText(routine))
+    throw fault("the new definition has a different result type");
   const names = before.routine.parameters.filter(isInput).map(({ name }) => name);
   const inputs = routine.parameters.filter(isInput);
   if (names.some((name, i) => name !== undefined && inputs[i]?.name !== name)) {
-    throw fault("the names of its parameters must not change");
+    throw fault("the new definition has different parameter names");
   }
   const dependents = dependentsOf(catalog, { viewIds: new Set([viewId]) });
   const reads = new Set(views.map((each) => each.viewId));
   if (!reads.has(viewId) && !dependents.some((each) => reads.has(each.viewId))) return;
-  throw fault("it would call itself");
+  throw fault("the function would call itself");
 }
 
 /** Returns a string for a function's result. Functions with the same result have equal strings. */

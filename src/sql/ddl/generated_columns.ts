@@ -31,20 +31,24 @@ export function checkGenerated(
   if (stored?.type !== "stored") return;
   const position = _location.start;
   const refuse = (why: string): never => {
-    throw new DatabaseError("INVALID_DEFINITION", `Cannot generate column "${name}": ${why}`, {
-      position,
-    });
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot define generated column "${name}": ${why}`,
+      {
+        position,
+      },
+    );
   };
   if (table.primaryKey.includes(columnId)) refuse("it is part of the primary key");
   if (type.kind === "file") refuse("a FILE column cannot be generated");
   const bound = boundIn(table, stored.expr, type);
   if (!isImmutable(bound) || holdsTimeWord(bound)) {
-    refuse("its expression must always give the same result for a row");
+    refuse("its expression must always return the same result for the same row");
   }
   for (const at of columnIdsIn(bound)) {
     const read = table.columns[at];
     if (read?.generatedSql === undefined) continue;
-    refuse(`its expression reads column "${read.name}", which is also generated`);
+    refuse(`its expression reads column "${read.name}", which is itself a generated column`);
   }
 }
 

@@ -46,7 +46,7 @@ export function addIdentity(
         ? "it has a DEFAULT"
         : notNull
           ? undefined
-          : "it accepts NULL, but must be NOT NULL";
+          : "it allows NULL, but an identity column must be NOT NULL";
   if (why !== undefined) {
     throw new DatabaseError(
       "INVALID_OPERATION",
@@ -83,7 +83,8 @@ export function alterIdentity(
     if (refused !== undefined) {
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot use ${refused.type.toUpperCase()} here: the sequence of an identity column always belongs to the column`,
+        `Cannot use ${refused.type.toUpperCase()} here: an identity column always owns its ` +
+          "sequence",
         { position: refused._location.start },
       );
     }
@@ -125,7 +126,8 @@ function requireIdentity(
   if (sequence !== undefined) return sequence;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot change the identity of column "${name}" of ${nameOf(table)}: it is not an identity column`,
+    `Cannot change the identity of column "${name}" of ${nameOf(table)}: the column is not an ` +
+      "identity column",
     { position: alter._location.start },
   );
 }

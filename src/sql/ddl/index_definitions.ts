@@ -165,7 +165,8 @@ export function dropIndexes(
     }
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop index ${at.table.namespace}.${name.name}: it is a constraint of ${nameOf(at.table)}`,
+      `Cannot drop index ${at.table.namespace}.${name.name}: it belongs to a constraint of ` +
+        `${nameOf(at.table)}; drop the constraint`,
       { position, hint: `use ALTER TABLE ${nameOf(at.table)} DROP CONSTRAINT ${name.name}` },
     );
   };
@@ -243,7 +244,7 @@ function foundIndex(
     `Cannot find index ${place.namespace}.${place.name}`,
     {
       position: name._location.start,
-      hint: "SELECT * FROM system.indexes lists the indexes",
+      hint: "to list the indexes, run SELECT * FROM system.indexes",
     },
   );
 }
@@ -428,11 +429,13 @@ function endedEarly(name: string, isStopping: boolean): DatabaseError {
   return isStopping
     ? new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot finish index "${name}": the server is stopping, and the build will continue after the next startup`,
+        `Cannot finish index "${name}" now: the server is shutting down; the build will ` +
+          "continue after the next startup",
       )
     : new DatabaseError(
         "CANCELLED",
-        `Cannot create index "${name}": the build was killed, or the index was dropped`,
+        `Cannot create index "${name}": its build was killed, or the index was dropped in the ` +
+          "meantime",
       );
 }
 
@@ -525,10 +528,10 @@ function checkCollation({ columns }: TableEntry, { collation, part }: IndexedCol
   if (!isLooselyEqual(type)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot index text under a nondeterministic collation that is not the one of its column",
+    "Cannot index text with a nondeterministic collation that differs from the column's collation",
     {
       position: collation._location.start,
-      hint: "give the collation to the column, with ALTER COLUMN … TYPE text COLLATE …",
+      hint: "set the collation of the column with ALTER COLUMN … TYPE text COLLATE …",
     },
   );
 }

@@ -81,7 +81,8 @@ export function withIndex<Table extends IndexedTable>(
   if (indexes.length >= INDEXES_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot index table "${table.name}": it already has ${INDEXES_MAX} indexes, which is the maximum`,
+      `Cannot add an index to table "${table.name}": it already has ${INDEXES_MAX} indexes, ` +
+        "which is the maximum",
       { position },
     );
   }
@@ -172,10 +173,11 @@ function exclusionOf({
   if (ranges.length !== 1) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot define the EXCLUDE constraint: it compares ${ranges.length} ranges WITH &&, but must compare exactly one`,
+      `Cannot define the EXCLUDE constraint: it compares ${ranges.length} ranges using &&, but ` +
+        "must compare exactly one",
       {
         position,
-        hint: ranges.length === 0 ? "use UNIQUE" : "combine the conditions in one range",
+        hint: ranges.length === 0 ? "use UNIQUE" : "combine the ranges into one",
       },
     );
   }
@@ -199,7 +201,8 @@ function requireRange(
   if (type?.kind === "range") return;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot define the EXCLUDE constraint: && compares ranges, but the type is ${type === undefined ? "unknown" : typeName(type)}`,
+    "Cannot define the EXCLUDE constraint: && compares ranges, but the type of this element is " +
+      `${type === undefined ? "unknown" : typeName(type)}`,
     { position, hint: "compare a range, such as tsrange(starts, ends), WITH &&" },
   );
 }
@@ -228,7 +231,7 @@ function requireNullsApply({ equalNulls, isUnique, position, where }: WrittenInd
   if (!isUnique || equalNulls !== true || where === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot define the index: NULLS NOT DISTINCT is not supported for an index with a condition",
+    "Cannot define the index: NULLS NOT DISTINCT is not supported in an index with a WHERE clause",
     { position, hint: "index an expression that is never NULL, such as (COALESCE(column, ''))" },
   );
 }
@@ -278,7 +281,8 @@ function invertedPartsOf(
   if (isUnique || columns.length > KEY_COLUMNS_MAX) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot define the index: an index USING gin must have 1 to ${KEY_COLUMNS_MAX} parts, and cannot be unique`,
+      `Cannot define the index: a gin index must have 1 to ${KEY_COLUMNS_MAX} columns, and ` +
+        "cannot be unique",
       { position },
     );
   }
@@ -339,9 +343,13 @@ function indexedColumn(table: IndexedTable, named: Name, what: string): ColumnEn
 function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntry {
   const column = shownColumnsOf(table).find((each) => each.name === name);
   if (column !== undefined) return column;
-  throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
-    position: _location.start,
-  });
+  throw new DatabaseError(
+    "COLUMN_NOT_FOUND",
+    `Cannot index column "${name}": the table has no such column`,
+    {
+      position: _location.start,
+    },
+  );
 }
 
 /**

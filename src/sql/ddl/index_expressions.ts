@@ -79,10 +79,11 @@ function termKindFor(
   const by = operatorClass === undefined ? "" : ` by ${operatorClass.name}`;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot index "${name}" USING gin${by}: its type is ${typeName(type)}, which this index cannot split into terms`,
+    `Cannot create a gin index on "${name}"${by}: values of type ${typeName(type)} cannot be ` +
+      "split into search terms",
     {
       position: operatorClass?._location.start ?? position,
-      hint: "an index USING gin can be on TSVECTOR, JSONB, arrays, or TEXT with gin_trgm_ops",
+      hint: "gin indexes support TSVECTOR, JSONB, arrays, and TEXT with gin_trgm_ops",
     },
   );
 }
@@ -123,14 +124,14 @@ function boundIn(
   const statement = new StatementBinding([]);
   const bound = bind(expr, { statement, scope, clause: "an index", sink: undefined });
   readLiterals(statement.literals);
-  const fault = holdsTimeWord(bound) ? "it contains a relative time" : mutableIn(bound);
+  const fault = holdsTimeWord(bound) ? "it reads the current time" : mutableIn(bound);
   if (fault === undefined) return bound;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot define the index: ${fault}, so its result for a row may change over time`,
+    `Cannot define the index: ${fault}, so its value for an unchanged row could change over time`,
     {
       position: _location.start,
-      hint: "use functions whose results depend only on their arguments",
+      hint: "use only functions whose result depends on nothing but their arguments",
     },
   );
 }
@@ -140,9 +141,9 @@ function boundIn(
  * there is none.
  */
 function mutableIn(bound: BoundExpression): string | undefined {
-  if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a query";
+  if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a subquery";
   if (bound.kind === "call" && bound.volatility !== "immutable") {
-    return `${bound.name} is not immutable`;
+    return `the function ${bound.name} is not immutable`;
   }
   for (const child of childrenOf(bound)) {
     const fault = mutableIn(child);

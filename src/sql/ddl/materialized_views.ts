@@ -31,8 +31,9 @@ export function materializedQuery(
   if (file !== undefined) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot create materialized view ${name}: column "${file.name}" is a file, which belongs to one row of its table`,
-      { position: _location.start, hint: "omit the column, or create a view" },
+      `Cannot create materialized view ${name}: column "${file.name}" contains files, which ` +
+        "cannot be shared between tables",
+      { position: _location.start, hint: "leave out the column, or create an ordinary view" },
     );
   }
   const temporary = content.tables.find(
@@ -42,7 +43,7 @@ export function materializedQuery(
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot create materialized view ${name}: its query reads a temporary table`,
-      { position: _location.start, hint: "create a temporary table from the query" },
+      { position: _location.start, hint: "use CREATE TEMPORARY TABLE … AS instead" },
     );
   }
   return (table, { queryId, seq }) => ({

@@ -112,7 +112,7 @@ export function attachedTable(
   if (table.partitioned !== undefined || table.kind !== "shared" || table === parent) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot attach ${shown}: only a SHARED table without partitions can become a partition`,
+      `Cannot attach ${shown}: only an unpartitioned SHARED table can become a partition`,
       { position: node.partition._location.start },
     );
   }
@@ -123,9 +123,9 @@ export function attachedTable(
     );
   if (topic !== undefined) {
     throw refused(
-      `Cannot attach ${shown}: topic ${topic.namespace}.${topic.name} follows it`,
+      `Cannot attach ${shown}: it is a source of topic ${topic.namespace}.${topic.name}`,
       node.partition,
-      "drop its source in the topic first",
+      "drop this source from the topic first",
     );
   }
   requireAlike(table, parent, node.partition);
@@ -152,7 +152,7 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
     if (generatedSql !== other.generatedSql) {
       throw unlike(
         generatedSql !== undefined && other.generatedSql !== undefined
-          ? `the expressions of generated column "${name}" differ`
+          ? `the expressions of the generated column "${name}" differ`
           : `column "${name}" is generated in only one of the tables`,
       );
     }
@@ -161,7 +161,7 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
     throw unlike(`column "${name}" is ${own}, but ${wanted} in ${nameOf(parent)}`);
   }
   const missing = shownColumnsOf(parent).find(({ name }) => columnWith(table, name) === undefined);
-  if (missing !== undefined) throw unlike(`it has no column "${missing.name}"`);
+  if (missing !== undefined) throw unlike(`column "${missing.name}" is missing`);
 }
 
 /**
@@ -194,10 +194,10 @@ function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: Ast
   if (first === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot attach ${nameOf(table)}: it has ${first} of its own, which ${nameOf(parent)} does not have`,
+    `Cannot attach ${nameOf(table)}: it has ${first}, but ${nameOf(parent)} does not`,
     {
       position: node._location.start,
-      hint: `add it to ${nameOf(parent)} first, or drop it from ${nameOf(table)}`,
+      hint: `add the same to ${nameOf(parent)} first, or drop it from ${nameOf(table)}`,
     },
   );
 }
@@ -414,7 +414,8 @@ export function refuseReferred(
   if (referring === undefined) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: foreign key "${referring.key.name}" of ${nameOf(referring.child)} refers to its rows`,
+    `Cannot ${action}: foreign key "${referring.key.name}" of ${nameOf(referring.child)} ` +
+      "references its rows",
     { position: node._location.start, hint: "drop the foreign key first" },
   );
 }

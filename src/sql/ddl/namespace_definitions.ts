@@ -206,7 +206,10 @@ function dropNamespace(
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
       `Cannot drop namespace ${name}: it contains ${counted(tables.length, "table")} and ${counted(views.length - functions.length, "view")}${others}`,
-      { position, hint: "drop the objects in the namespace first, or add CASCADE" },
+      {
+        position,
+        hint: "drop the objects in the namespace first, or use CASCADE to drop them as well",
+      },
     );
   }
   refuseDeadLetterTopics(catalog, topics, position);
@@ -312,7 +315,8 @@ function refuseNumberedElsewhere(
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: its sequences are used by the DEFAULT of ${counted(elsewhere.length, "column")} in other namespaces`,
+    `Cannot drop namespace ${name}: the DEFAULT of ${counted(elsewhere.length, "column")} in ` +
+      "other namespaces uses its sequences",
     { position, hint: "drop these DEFAULTs first, with ALTER COLUMN … DROP DEFAULT" },
   );
 }
@@ -333,7 +337,8 @@ function refuseTypesUsedElsewhere(
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: its types are used in other namespaces, by ${shownUsers(elsewhere)}`,
+    `Cannot drop namespace ${name}: objects in other namespaces use its types: ` +
+      `${shownUsers(elsewhere)}`,
     {
       ...(position === undefined ? {} : { position }),
       hint: "drop the objects that use the types first",
@@ -374,7 +379,8 @@ function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["opti
     if (Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER) continue;
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot set option ${name}: a number must be at most ${Number.MAX_SAFE_INTEGER}; write larger numbers in quotes`,
+      `Cannot set option ${name}: the number is greater than ${Number.MAX_SAFE_INTEGER}; write ` +
+        "it in quotes",
       at,
     );
   }
@@ -389,7 +395,7 @@ function requireUnreserved({ _location, name }: Name, action: "alter" | "drop"):
   if (!isReservedNamespace(name)) return;
   throw new DatabaseError(
     "RESERVED_NAME",
-    `Cannot ${action} namespace ${name}: the server reserves this namespace`,
+    `Cannot ${action} namespace ${name}: this namespace is reserved for the server`,
     { position: _location.start },
   );
 }

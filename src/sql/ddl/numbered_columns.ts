@@ -112,7 +112,8 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
   if (type === undefined) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot generate numbers for column "${column.name}" of type ${typeName(column.type)}: a column with a sequence must have type SMALLINT, INTEGER or BIGINT`,
+      `Cannot generate numbers for column "${column.name}": its type is ` +
+        `${typeName(column.type)}, but must be SMALLINT, INTEGER or BIGINT`,
       {
         position,
         hint:
@@ -172,8 +173,8 @@ function givenName(
   if (schema !== undefined && schema !== namespace) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot create sequence ${schema}.${name}: it must be in namespace ${namespace}, as its ` +
-        "table is",
+      `Cannot create sequence ${schema}.${name}: it must be in the same namespace as its ` +
+        `table, ${namespace}`,
       { position },
     );
   }

@@ -45,22 +45,26 @@ export function alterOwner(
   if (catalog.accounts.user(owner) === undefined) {
     throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
       position,
-      hint: "create the user with CREATE USER; pg_dump --no-owner omits OWNER TO",
+      hint: "create the user with CREATE USER; to dump without OWNER TO, use pg_dump --no-owner",
     });
   }
   const holder = catalog.namespace(schema)?.owner;
   if (owner === holder)
-    return () => `${shown(kind)} ${path} belongs to ${owner}, who owns ${schema}`;
+    return () =>
+      `${shown(kind)} ${path} already belongs to ${owner}, the owner of namespace ${schema}`;
   if (owner === call.principal.userId) {
     return () => `${shown(kind)} ${path} belongs to namespace ${schema}; ${owner} may alter it`;
   }
-  const today = holder === undefined ? "which has no owner" : `which ${holder} owns`;
+  const today = holder === undefined ? "which currently has no owner" : `which ${holder} owns`;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot make ${owner} the owner of ${path}: a ${kind} belongs to its namespace, ${today}`,
+    `Cannot make ${owner} the owner of ${path}: the owner of a ${kind} is that of its ` +
+      `namespace, ${today}`,
     {
       position,
-      hint: `run ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner omits it`,
+      hint:
+        `run ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; to dump ` +
+        "without OWNER TO, use pg_dump --no-owner",
     },
   );
 }
@@ -142,10 +146,11 @@ export function createExtension({ name }: CreateExtensionStatement): BoundDefini
   }
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot create extension "${name.name}": the server has no extensions with this name; all functions are built in`,
+    `Cannot create extension "${name.name}": there is no such extension, and all available ` +
+      "functions are built in",
     {
       position: name._location.start,
-      hint: `omit the statement; the known extensions are ${[...BUILT_IN.keys()].join(", ")}`,
+      hint: `remove the statement; the known extensions are ${[...BUILT_IN.keys()].join(", ")}`,
     },
   );
 }

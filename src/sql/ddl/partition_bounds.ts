@@ -77,7 +77,7 @@ const HASHED: ReadonlySet<DataType["kind"]> = new Set([
 export function partitioningOf(node: PartitionBy, table: TableEntry): Partitioning {
   const { keys, strategy } = node;
   if (strategy === "list" && keys.length > 1) {
-    throw invalid("Cannot partition by a list of several keys: LIST has one key", node);
+    throw invalid("Cannot partition by a list of several keys: LIST takes exactly one key", node);
   }
   if (keys.length > KEYS_MAX) {
     throw invalid(`Cannot partition by ${keys.length} keys: the maximum is ${KEYS_MAX}`, node);
@@ -102,7 +102,7 @@ function keyOf(
   if (!("name" in part)) {
     const { reads, sql, type } = indexExpression(table, part);
     if (reads.length === 0) {
-      throw invalid("Cannot partition by a constant", part, "name a column of the table");
+      throw invalid("Cannot partition by a constant", part, "use a column of the table");
     }
     return { sql, reads, isColumn: false, type };
   }
@@ -111,7 +111,7 @@ function keyOf(
     throw invalid(
       `Cannot partition by column "${name}": it is a generated column`,
       part,
-      "partition by the expression from which it is computed",
+      "partition by the expression of the generated column",
     );
   }
   return { sql: nameText(name), reads: [columnId], isColumn: true, type };
@@ -131,10 +131,10 @@ function requireOwnCollation(
   if (strategy === "range" ? isOrderedAlike(named, type) : !isLooselyEqual(named)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot partition by text under another collation than its own",
+    "Cannot partition by text with a collation that differs from the column's collation",
     {
       position: collation._location.start,
-      hint: "omit COLLATE, or give the collation to the column",
+      hint: "remove COLLATE, or change the collation of the column",
     },
   );
 }
@@ -149,9 +149,9 @@ function isOrderedAlike(one: DataType, other: DataType): boolean {
 function requireHashed(type: DataType, strategy: Partitioning["strategy"], key: AstNode): void {
   if (strategy !== "hash" || HASHED.has(type.kind)) return;
   throw invalid(
-    `Cannot partition by a hash of type ${typeName(type)}`,
+    `Cannot partition by the hash of a value of type ${typeName(type)}`,
     key,
-    "partition by RANGE or LIST, or by a hash of an expression such as md5(name)",
+    "partition by RANGE or LIST, or by the HASH of an expression such as md5(name)",
   );
 }
 
@@ -174,7 +174,8 @@ export function boundOf(node: PartitionBounds, place: PartitionPlace): StoredBou
   const { keys, strategy } = place.partitioning;
   if (node.kind !== "default" && node.kind !== strategy) {
     throw invalid(
-      `Cannot use bounds of a ${node.kind.toUpperCase()} partition: the table is partitioned by ${strategy.toUpperCase()}`,
+      `Cannot use the bounds of a ${node.kind.toUpperCase()} partition: the table is ` +
+        `partitioned by ${strategy.toUpperCase()}`,
       node,
     );
   }
@@ -198,7 +199,8 @@ export function boundOf(node: PartitionBounds, place: PartitionPlace): StoredBou
       for (const values of [node.from, node.to]) {
         if (values.length === keys.length) continue;
         throw invalid(
-          `Cannot create a range partition: a bound has ${counted(values.length, "value")}, but the table is partitioned by ${counted(keys.length, "key")}`,
+          `Cannot create a range partition: a bound has ${counted(values.length, "value")}, ` +
+            `but the table has ${counted(keys.length, "partition key")}`,
           node,
         );
       }
@@ -209,7 +211,7 @@ export function boundOf(node: PartitionBounds, place: PartitionPlace): StoredBou
       } as const;
       if (compareBounds(bound.from, bound.to, place.types) < 0) return bound;
       throw invalid(
-        "Cannot create a range partition: its lower bound is not below its upper bound",
+        "Cannot create a range partition: its lower bound must be less than its upper bound",
         node,
       );
     }
@@ -249,7 +251,11 @@ function keyText(
   const to = defined(types[at], "each value must have a key");
   const named = [...partsOf(node.expr)].some((part) => "type" in part && part.type === "ref");
   if (named)
-    throw invalid("Cannot define a partition: its bounds name a column", node, "write constants");
+    throw invalid(
+      "Cannot define a partition: its bounds must be constants, not columns",
+      node,
+      "write constants",
+    );
   const statement = new StatementBinding([]);
   const scope = new Scope([]);
   const bound = bindExpression(node.expr, {
@@ -304,7 +310,7 @@ export function requireNoOverlap(
     if (!overlap(bound, partition.bound, types)) continue;
     throw invalid(
       bound.kind === "default"
-        ? `Cannot create another DEFAULT partition: ${namespace}.${name} is one`
+        ? `Cannot create another DEFAULT partition: the table already has one, ${namespace}.${name}`
         : `Cannot create the partition: its bounds overlap those of ${namespace}.${name}`,
       node,
     );
@@ -340,7 +346,8 @@ function requireFactors(
   const other = all.find((each) => each % modulus !== 0 && modulus % each !== 0);
   if (other === undefined) return;
   throw invalid(
-    `Cannot create a hash partition: of the moduli ${modulus} and ${other}, neither is a factor of the other`,
+    `Cannot create a hash partition: neither of the moduli ${modulus} and ${other} divides the ` +
+      "other",
     node,
   );
 }

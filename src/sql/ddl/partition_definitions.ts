@@ -85,8 +85,12 @@ export function partitionedNamed(
   if (partitioning !== undefined) return { table, partition: partition?.entry, partitioning };
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot use ${qualifiedName(name, call.namespace)} as a partitioned table: it has no PARTITION BY`,
-    { position: name._location.start, hint: "create it with PARTITION BY RANGE, LIST or HASH" },
+    `Cannot use ${qualifiedName(name, call.namespace)} as a partitioned table: it was created ` +
+      "without PARTITION BY",
+    {
+      position: name._location.start,
+      hint: "create the table with PARTITION BY RANGE, LIST or HASH",
+    },
   );
 }
 
@@ -108,8 +112,8 @@ export function partitionedTable(
         position,
         hint:
           table.kind === "user"
-            ? "the rows of a USER table are already divided by user"
-            : "the rows of a STREAM table are deleted by their age: see TTL_SECONDS",
+            ? "the rows of a USER table are already separated by user"
+            : "the rows of a STREAM table are deleted by age; see TTL_SECONDS",
       },
     );
   }
@@ -166,8 +170,9 @@ export function createPartition(
   if (node.options !== undefined || node.kind !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create partition ${namespace}.${name}: a partition has no kind and no options of its own`,
-      { position, hint: "define them for the partitioned table" },
+      `Cannot create partition ${namespace}.${name} with a kind or options: a partition takes ` +
+        "those of its table",
+      { position, hint: "define the kind and the options on the partitioned table" },
     );
   }
   const added = { parent: of.parent, bounds: of.bounds, partitionBy: node.partitionBy };
@@ -302,8 +307,9 @@ async function unwanted(
     if (!(error instanceof DatabaseError) || error.code !== "CHECK_VIOLATION") throw error;
     throw new DatabaseError(
       "CHECK_VIOLATION",
-      `Cannot add a partition to ${nameOf(table)}: the DEFAULT partition ${inspected} contains a row that belongs to it`,
-      { hint: "delete such rows first, or detach the DEFAULT partition" },
+      `Cannot add a partition to ${nameOf(table)}: the DEFAULT partition ${inspected} contains ` +
+        "a row that belongs in the new partition",
+      { hint: "delete these rows first, or detach the DEFAULT partition" },
     );
   }
 }

@@ -50,8 +50,9 @@ export function requireKeysInUnique(
     if (missing === undefined) continue;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot define ${name} of partitioned table ${table.namespace}.${table.name}: it does not contain partition key ${missing.sql}`,
-      { position, hint: "add the keys of PARTITION BY to the unique key" },
+      `Cannot define ${name} of partitioned table ${table.namespace}.${table.name}: it must ` +
+        `contain the partition key ${missing.sql}`,
+      { position, hint: "add all keys from PARTITION BY to the unique key" },
     );
   }
 }
@@ -74,7 +75,8 @@ export function requireNoPartitionKey(
   if (!keys.some(({ reads }) => reads.includes(columnId))) return;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot ${about.action} column "${name}" of ${table.namespace}.${table.name}: it is part of a partition key`,
+    `Cannot ${about.action} column "${name}" of ${table.namespace}.${table.name}: the column ` +
+      "is part of the partition key",
     { position: about.position },
   );
 }

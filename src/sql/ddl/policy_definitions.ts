@@ -105,8 +105,8 @@ function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
   if (node.type === "drop policy" || level === "RESTRICTED") return;
   const what =
     level === undefined
-      ? `it is a ${shownKindOf(table)} table, in which all users have their own rows`
-      : `its ACCESS_LEVEL is '${level}', and policies apply only with 'RESTRICTED'`;
+      ? `each user of a ${shownKindOf(table)} table has their own rows`
+      : `its ACCESS_LEVEL is '${level}', but policies require 'RESTRICTED'`;
   const hint = `run ALTER TABLE ${nameOf(table)} SET (ACCESS_LEVEL = 'RESTRICTED')`;
   throw new DatabaseError(
     "INVALID_OPERATION",
@@ -206,8 +206,9 @@ function alteredTexts(
   if (isMixed && searchNamespace !== call.namespace) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot alter one condition of policy "${before.name}": the other one was written for namespace ${searchNamespace}, but the current namespace is ${call.namespace}`,
-      { position: _location.start, hint: "write both USING and WITH CHECK" },
+      `Cannot alter one condition of policy "${before.name}": the other condition was written ` +
+        `for namespace ${searchNamespace}, but the current namespace is ${call.namespace}`,
+      { position: _location.start, hint: "specify both USING and WITH CHECK" },
     );
   }
   const conditions = {
@@ -260,15 +261,15 @@ function requireClauses(
       position,
     });
   if (command === "insert" && using !== undefined) {
-    throw invalid("USING applies to stored rows; write WITH CHECK (…) for new rows");
-  }
-  if ((command === "select" || command === "delete") && check !== undefined) {
     throw invalid(
-      "WITH CHECK applies to new rows, which this command does not write; write USING (…)",
+      "USING applies to existing rows, but this command only writes new ones; use WITH CHECK (…)",
     );
   }
+  if ((command === "select" || command === "delete") && check !== undefined) {
+    throw invalid("WITH CHECK applies to new rows, but this command writes none; use USING (…)");
+  }
   if (using !== undefined || check !== undefined) return;
-  throw invalid(`it has no ${command === "insert" ? "WITH CHECK" : "USING"} (…)`);
+  throw invalid(`${command === "insert" ? "WITH CHECK" : "USING"} (…) is missing`);
 }
 
 /** Returns the roles listed after TO. `public`, or no TO at all, means both roles. */
@@ -280,10 +281,13 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
     const isRole = word === "dba" || word === "system" || word === "root";
     throw new DatabaseError(
       isRole ? "INVALID_DEFINITION" : "INVALID_VALUE",
-      `Cannot define a policy for role "${name}": ${isRole ? "policies do not apply to this role, which may access every row" : "there is no such role"}`,
+      `Cannot define a policy for role "${name}": ` +
+        `${isRole ? "this role may access every row, so policies do not apply to it" : "there is no such role"}`,
       {
         position: _location.start,
-        hint: "roles are user, service and public; use CURRENT_USER() in a condition for a single user",
+        hint:
+          "the roles are user, service and public; for a single user, use CURRENT_USER() in a " +
+          "condition",
       },
     );
   });
@@ -336,7 +340,8 @@ export function withOwnerPolicies(
   if (accessLevelOf(table) !== "RESTRICTED") {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot set OWNER_COLUMN: the option defines policies, which apply only to a SHARED or STREAM table with ACCESS_LEVEL 'RESTRICTED'",
+      "Cannot set OWNER_COLUMN: the policies that it defines require a SHARED or STREAM table " +
+        "with ACCESS_LEVEL 'RESTRICTED'",
       { position },
     );
   }
@@ -346,7 +351,8 @@ export function withOwnerPolicies(
   if (entry.type.kind !== "text") {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot set OWNER_COLUMN = '${column}': the column must be TEXT, like user names`,
+      `Cannot set OWNER_COLUMN = '${column}': the type of the column must be TEXT, because it ` +
+        "holds user names",
       { position },
     );
   }

@@ -156,14 +156,10 @@ class PolicyReading {
     const table = findTable(this.#deps, { name, schema }, { namespace: current, node, principal });
     if (table.kind !== "shared") {
       const kind = shownKindOf(table);
-      throw unreadable(
-        nameOf(table),
-        `it is a ${kind} table, whose rows depend on the reader`,
-        node,
-      );
+      throw unreadable(nameOf(table), `the rows of a ${kind} table depend on the reader`, node);
     }
     if (!hasEveryRow(principal, table, catalog)) {
-      throw unreadable(nameOf(table), "policies hide some of its rows from you", node);
+      throw unreadable(nameOf(table), "policies hide some rows of this table from you", node);
     }
     const isKnown = this.#read.some((each) => each.namespace === namespace && each.name === name);
     if (!isKnown) this.#read.push({ namespace, name, table });
@@ -184,21 +180,22 @@ class PolicyReading {
       });
     if (statement.usedParameters.size > 0)
       throw invalid(
-        "its conditions must not contain parameters",
-        "write the values instead of the parameters",
+        "its conditions contain parameters",
+        "replace the parameters with their values",
       );
-    if (statement.files.length > 0) throw invalid("its conditions must not contain files");
+    if (statement.files.length > 0) throw invalid("its conditions contain files");
     if (statement.pastReads.length > 0) {
       throw invalid(
         "it reads an earlier state of a table",
-        "policies read the current state of tables",
+        "policies can read only the current state of a table",
       );
     }
-    if (isVolatile(bound)) throw invalid("it calls a function whose result can change");
+    if (isVolatile(bound)) throw invalid("it calls a volatile function");
     if (comparesWithItself(bound)) {
       throw invalid(
         "it compares a column with itself",
-        `give the table in the subquery an alias, and qualify the columns of ${nameOf(this.#table)} with its name`,
+        "give the table in the subquery an alias, and qualify the columns of " +
+          `${nameOf(this.#table)} with that table's name`,
       );
     }
   }
@@ -207,7 +204,7 @@ class PolicyReading {
 function unreadable(name: string, why: string, node: AstNode): DatabaseError {
   return new DatabaseError("INVALID_DEFINITION", `Cannot read ${name} in a policy: ${why}`, {
     position: node._location.start,
-    hint: "a policy may read only SHARED tables in which its owner sees every row",
+    hint: "a policy may read only SHARED tables in which the policy's owner can see every row",
   });
 }
 

@@ -92,7 +92,7 @@ function areSound(
 function tooOld({ name }: ForeignKeyEntry): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot check foreign key "${name}": the rows to which it refers changed too often during the check`,
+    `Cannot check foreign key "${name}": the referenced rows kept changing during the check`,
     { hint: "run the statement again" },
   );
 }
@@ -108,7 +108,8 @@ function violated(
 ): DatabaseError {
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
-    `Cannot add foreign key "${name}": a row of ${nameOf(table)} refers to a row of ${shownParent} that does not exist`,
+    `Cannot add foreign key "${name}": a row in ${nameOf(table)} references a row in ` +
+      `${shownParent} that does not exist`,
     { hint: "correct the rows, or add the foreign key as NOT VALID and validate it later" },
   );
 }

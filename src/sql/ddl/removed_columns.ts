@@ -62,7 +62,7 @@ export function retypedColumns(
     action: `change the type of column "${name}"`,
     position,
     isCascading: false,
-    hint: "drop the dependent objects first, and create them again afterwards",
+    hint: "drop the dependent objects first, then create them again",
     columns: { tableId, columnIds: new Set([columnId]) },
   }));
 }

@@ -213,8 +213,9 @@ export class RowInspection {
       if (!hasNull && !isBroken) return;
       throw new DatabaseError(
         isBroken ? "CHECK_VIOLATION" : "NOT_NULL_VIOLATION",
-        `Cannot apply domain ${domainName(domain)} to column "${name}" of ${nameOf(next)}: an existing row violates it`,
-        { position, hint: "first change or delete the rows that violate it" },
+        `Cannot use domain ${domainName(domain)} for column "${name}" of ${nameOf(next)}: an ` +
+          "existing row violates the domain",
+        { position, hint: "change or delete the rows that violate the domain first" },
       );
     };
   }
@@ -246,8 +247,8 @@ export class RowInspection {
         if (!held.includes(false)) return;
         throw new DatabaseError(
           "CHECK_VIOLATION",
-          `Cannot apply check "${check.name}" to ${nameOf(next)}: an existing row violates it`,
-          { position, hint: "first change or delete the rows that violate it" },
+          `Cannot add check "${check.name}" to ${nameOf(next)}: an existing row violates it`,
+          { position, hint: "change or delete the rows that violate the check first" },
         );
       };
     }
@@ -264,7 +265,8 @@ export class RowInspection {
       if (vector === undefined || !valuesOf(vector).includes(null)) return;
       throw new DatabaseError(
         "NOT_NULL_VIOLATION",
-        `Cannot set column "${column.name}" of ${nameOf(next)} NOT NULL: an existing row contains NULL`,
+        `Cannot make column "${column.name}" of ${nameOf(next)} NOT NULL: an existing row ` +
+          "contains NULL",
         {
           position,
           hint: `run UPDATE … SET ${column.name} = … WHERE ${column.name} IS NULL first`,
@@ -287,8 +289,9 @@ export function unquoted<T>(next: TableEntry, position: number, compute: () => T
     if (!(error instanceof DatabaseError) || !QUOTING.has(error.code)) throw error;
     throw new DatabaseError(
       error.code,
-      `Cannot alter table ${nameOf(next)}: an expression of the definition fails for an existing row`,
-      { position, hint: "change or delete these rows first" },
+      `Cannot alter table ${nameOf(next)}: an expression in the new definition fails for an ` +
+        "existing row",
+      { position, hint: "change or delete the rows for which it fails first" },
     );
   }
 }

@@ -94,7 +94,7 @@ export function createSequence(
       { position },
     );
   }
-  refuseOption(node.options, "restart", "use START WITH to set the first number");
+  refuseOption(node.options, "restart", "to set the first number, use START WITH");
   refuseOption(node.options, "sequence name", "write the name after CREATE SEQUENCE");
   const shape = sequenceShape(node.options, "bigint");
   const ownedBy = ownerIn(node.options, { ...caller, namespaceOfSequence: schema }, deps);
@@ -214,7 +214,8 @@ export function refuseNumbered(
   const name = first.table.columns.find(({ columnId }) => columnId === first.columnId)?.name;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: it is used by ${counted(columns.length, "DEFAULT")}, including the DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
+    `Cannot ${action}: it is used by ${counted(columns.length, "DEFAULT")}, including that of ` +
+      `column "${name}" in ${first.table.namespace}.${first.table.name}`,
     { position, hint: "add CASCADE to drop the DEFAULTs as well" },
   );
 }
@@ -252,7 +253,9 @@ function ownedByIdentity(
     `Cannot detach sequence ${namespace}.${name} from its column: it belongs to an identity column`,
     {
       position: _location.start,
-      hint: "use ALTER TABLE t ALTER COLUMN c DROP IDENTITY to drop the sequence",
+      hint:
+        "to drop the identity together with its sequence, use ALTER TABLE t ALTER COLUMN c DROP " +
+        "IDENTITY",
     },
   );
 }
@@ -290,8 +293,8 @@ function ownerIn(
   if (table.namespace !== namespaceOfSequence) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot give the sequence to ${table.namespace}.${table.name}: both must be in one ` +
-        "namespace",
+      `Cannot make ${table.namespace}.${table.name} the owner of the sequence: both must be in ` +
+        "the same namespace",
       { position },
     );
   }

@@ -94,7 +94,7 @@ function boundsIn(
   requireOfType(minimum, { options, name: "minvalue", type });
   requireOfType(maximum, { options, name: "maxvalue", type });
   if (minimum <= maximum) return { minimum, maximum };
-  throw invalid(options, "minvalue", `MINVALUE ${minimum} is above MAXVALUE ${maximum}`);
+  throw invalid(options, "minvalue", `MINVALUE ${minimum} is greater than MAXVALUE ${maximum}`);
 }
 
 function requireOfType(
@@ -102,7 +102,11 @@ function requireOfType(
   { name, options, type }: { options: readonly SequenceOption[]; name: string; type: CountedType },
 ): void {
   if (value <= HIGHEST[type] && value >= -HIGHEST[type] - 1n) return;
-  throw invalid(options, name, `${name.toUpperCase()} ${value} is outside the range of its type`);
+  throw invalid(
+    options,
+    name,
+    `${name.toUpperCase()} ${value} is outside the range of the sequence's type`,
+  );
 }
 
 /**
@@ -125,7 +129,9 @@ export function restartedMark(
     if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
     // A sequence that has never been used begins at its new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
-    const why = `its last number, ${last}, must be between ${shape.minimum} and ${shape.maximum}`;
+    const why =
+      `the last number that it returned is ${last}, but must be between ${shape.minimum} and ` +
+      `${shape.maximum}`;
     throw invalid(options, "minvalue", why);
   }
   const value = numberIn(options, "restart") ?? BigInt(shape.start);

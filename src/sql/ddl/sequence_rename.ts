@@ -47,7 +47,8 @@ export function renameSequence(
     if (tables.size <= 1) return { before, table: [...tables][0] };
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables use it, but at most one table may`,
+      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables use it, but only ` +
+        "a sequence used by at most one table can be renamed",
       {
         position,
         hint: "keep the sequence for one of the tables, and create separate sequences for the others",

@@ -86,10 +86,10 @@ export function createStorage(
   if (type.name !== "filesystem") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create storage ${storageId} of TYPE ${type.name}: it is not available yet`,
+      `Cannot create storage ${storageId}: TYPE ${type.name} is not available yet`,
       {
         position: type._location.start,
-        hint: "use TYPE filesystem, for a directory on the server",
+        hint: "to use a directory on the server, write TYPE filesystem",
       },
     );
   }
@@ -242,10 +242,13 @@ export function requireSameStorage(
   if (storageId !== LOCAL_STORAGE) findStorage(catalog, storageId, position);
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot move table ${table.namespace}.${table.name} from storage ${own} to ${storageId}: it is not available yet`,
+    `Cannot move table ${table.namespace}.${table.name} from storage ${own} to ${storageId}: ` +
+      "moving tables is not available yet",
     {
       position,
-      hint: `create a table WITH (STORAGE_ID = '${storageId}'), and copy the rows with INSERT … SELECT`,
+      hint:
+        `create a new table WITH (STORAGE_ID = '${storageId}'), and copy the rows with INSERT … ` +
+        "SELECT",
     },
   );
 }
@@ -278,7 +281,8 @@ function pathOf(node: CreateStorageStatement): string {
   if (another !== undefined) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot create storage ${storageId}: PATH and BASE_DIRECTORY are two names of one setting`,
+      `Cannot create storage ${storageId}: PATH and BASE_DIRECTORY are the same option; set ` +
+        "only one of them",
       { position: another._location.start },
     );
   }
@@ -290,11 +294,10 @@ function pathOf(node: CreateStorageStatement): string {
       { position: path._location.start },
     );
   }
-  throw new DatabaseError(
-    "INVALID_OPTION",
-    `Cannot create storage ${storageId}: it must have a PATH`,
-    { position: node._location.start, hint: `add PATH '/mnt/${storageId}/tidemark'` },
-  );
+  throw new DatabaseError("INVALID_OPTION", `Cannot create storage ${storageId}: PATH is missing`, {
+    position: node._location.start,
+    hint: `add PATH '/mnt/${storageId}/tidemark'`,
+  });
 }
 
 /**
@@ -308,8 +311,8 @@ function settingsOf(
   for (const { name, _location } of settings) {
     if (known.includes(name)) continue;
     const what = OBJECT_SETTINGS.has(name)
-      ? "only storages of TYPE s3 have this setting"
-      : `the setting must be one of ${known.map((word) => word.toUpperCase()).join(", ")}`;
+      ? "only storages of TYPE s3 have this option"
+      : `the options are ${known.map((word) => word.toUpperCase()).join(", ")}`;
     throw new DatabaseError("INVALID_OPTION", `Cannot set ${name.toUpperCase()}: ${what}`, {
       position: _location.start,
     });
@@ -333,14 +336,14 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
       `Cannot set ${name.toUpperCase()} to ${JSON.stringify(value)}: ${what}`,
       {
         position: _location.start,
-        hint: `for instance '${isOfUsers ? USER_TEMPLATE : SHARED_TEMPLATE}'`,
+        hint: `a valid example is '${isOfUsers ? USER_TEMPLATE : SHARED_TEMPLATE}'`,
       },
     );
   const wanted = ["{namespace}", "{tableName}", ...(isOfUsers ? ["{userId}"] : [])];
   const missing = wanted.filter((placeholder) => !value.includes(placeholder));
-  if (missing.length > 0) throw refuse(`it must have ${missing.join(" and ")}`);
+  if (missing.length > 0) throw refuse(`it must contain ${missing.join(" and ")}`);
   if (!isOfUsers && value.includes("{userId}"))
-    throw refuse("it must not contain {userId}, because rows of SHARED tables belong to no user");
+    throw refuse("it must not contain {userId}, because rows in SHARED tables belong to no user");
   const isPlain = value
     .split("/")
     .every((part) => TEMPLATE_PART.test(part) && part !== "." && part !== "..");
@@ -357,7 +360,8 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
       .some((part) => part.length > PART_LENGTH_MAX)
   ) {
     throw refuse(
-      `a directory name could exceed ${PART_LENGTH_MAX} characters, because names of namespaces and tables have up to ${NAME_LENGTH_MAX}`,
+      `names of namespaces and tables have up to ${NAME_LENGTH_MAX} characters, so a directory ` +
+        `name could exceed ${PART_LENGTH_MAX}`,
     );
   }
   return value;
@@ -374,7 +378,7 @@ function refuseLocal(
   if (name.name !== LOCAL_STORAGE) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot ${action} storage ${LOCAL_STORAGE}: it is the data directory of this server`,
+    `Cannot ${action} storage ${LOCAL_STORAGE}: it is the server's data directory`,
     { position: name._location.start },
   );
 }
@@ -392,7 +396,7 @@ function refuseUsed(
   if (count === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action} ${storageId}: it contains ${counted(count, "table")}`,
+    `Cannot ${action} ${storageId}: the storage contains ${counted(count, "table")}`,
     { position, hint },
   );
 }

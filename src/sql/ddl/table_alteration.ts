@@ -208,7 +208,9 @@ class AlterTable {
         const { demands, next, table } = at;
         const { tableId } = table;
         if (next === undefined) {
-          const message = `Table ${nameOf(table)} not changed, still at schema version ${table.schemaVersion}`;
+          const message =
+            `Table ${nameOf(table)} not changed; it is still at schema version ` +
+            `${table.schemaVersion}`;
           return { message, tableId, made: [] };
         }
         // Only additions require free space, so that an operator can still free up space by
@@ -299,7 +301,7 @@ class AlterTable {
       const isNew = before.foreignKeys?.some((each) => each.name === name) !== true;
       try {
         const isShown = mayRead(principal, parent, catalog.namespace(parent.namespace));
-        const shownParent = isShown ? nameOf(parent) : "another table";
+        const shownParent = isShown ? nameOf(parent) : "a table that you cannot see";
         await validateReference({ key, parent, shownParent, table }, store, pause);
       } catch (error) {
         if (isNew) changeForeignKey(this.#deps, { tableId, name }, () => undefined);

@@ -89,9 +89,13 @@ export function newTable(
   const primaryKey = (key?.columns ?? []).map(({ name, _location }) => {
     const column = columns.find((entry) => entry.name === name);
     if (column === undefined) {
-      throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find key column "${name}"`, {
-        position: _location.start,
-      });
+      throw new DatabaseError(
+        "COLUMN_NOT_FOUND",
+        `Cannot find key column "${name}": the table does not define it`,
+        {
+          position: _location.start,
+        },
+      );
     }
     requireKeyType(column, { position: _location.start, what: PRIMARY_KEY });
     const constraints = node.columns.find((each) => each.name.name === name)?.constraints;
@@ -167,15 +171,15 @@ export function newColumn(
   checkConstraintNames(all);
   checkConstraints(all, name.name);
   const numbering = numberingOf(node, columnId);
-  if (numbering !== undefined) refuseNull(all, name.name, "a generated value cannot be NULL");
+  if (numbering !== undefined) refuseNull(all, name.name, "a generated value is never NULL");
   const given = all.find((constraint) => constraint.type === "default");
   const stored = all.find((constraint) => constraint.type === "stored");
   const generatedCount = [numbering, given, stored].filter((each) => each !== undefined).length;
   if (generatedCount > 1) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot define column "${name.name}": it can have a sequence, a DEFAULT or ` +
-        "an expression, but only one of them",
+      `Cannot define column "${name.name}": it can have only one of a sequence, a DEFAULT and ` +
+        "an expression",
       { position },
     );
   }
@@ -250,7 +254,10 @@ export function newCheck(
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
       `Cannot define table "${tableName}": it has more than ${CHECKS_MAX} CHECK constraints`,
-      { position: check._location.start, hint: "combine some of the constraints with AND" },
+      {
+        position: check._location.start,
+        hint: "combine some of the constraints into one with AND",
+      },
     );
   }
   const context = { statement: new StatementBinding([]), scope, clause: "CHECK", sink: undefined };
@@ -260,7 +267,8 @@ export function newCheck(
   if (!isFixed || holdsTimeWord(condition)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use ${isFixed ? "a relative time" : "a function whose result can change"} in a CHECK constraint: the condition must always give the same result for the same row`,
+      `Cannot use ${isFixed ? "the current time" : "a volatile function"} in a CHECK ` +
+        "constraint: the condition must always give the same result for the same row",
       { position: check._location.start },
     );
   }
@@ -274,7 +282,8 @@ export function newCheck(
     if (isTaken(wanted)) {
       throw new DatabaseError(
         "ALREADY_EXISTS",
-        `Cannot name constraint "${wanted}": ${isKey(wanted) ? "the primary key" : "a check"} of the table already has this name`,
+        `Cannot name constraint "${wanted}": the table's ` +
+          `${isKey(wanted) ? "primary key" : "CHECK constraint"} already has this name`,
         { position: check._location.start },
       );
     }
@@ -314,10 +323,10 @@ function keyOf(node: CreateTableStatement): NewKey | undefined {
   if (ofColumns.length + ofTable.length > 1) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      "Cannot define two primary keys: a table has only one",
+      "Cannot define two primary keys: a table can have only one",
       {
         position: node._location.start,
-        hint: "PRIMARY KEY (room_id, id) is a single key with two columns",
+        hint: "for a primary key with two columns, write PRIMARY KEY (room_id, id)",
       },
     );
   }
@@ -366,7 +375,7 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
     if (clashes || seen.has(type)) {
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot define column "${name}": its constraints contradict or repeat each other`,
+        `Cannot define column "${name}": two of its constraints contradict or repeat each other`,
         { position: _location.start },
       );
     }
@@ -399,8 +408,8 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
   if (type.kind === "unknown" || isUnscalar || isNameless(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_TYPE",
-      `Cannot store type ${typeName(type)}: no table can have columns of this type`,
-      { position, ...(isUnscalar && { hint: "store each element in a separate row" }) },
+      `Cannot store values of type ${typeName(type)}: no table can have a column of this type`,
+      { position, ...(isUnscalar && { hint: "store each element in its own row" }) },
     );
   }
   if (holdsObjectName(type)) {
@@ -415,14 +424,15 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
   if (holdsDomain(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot store type ${typeName(type)}: it has fields of domains, and a stored row is not checked against their conditions`,
+      `Cannot store values of type ${typeName(type)}: the type has fields of domain types, ` +
+        "whose conditions are not checked for stored rows",
       { position },
     );
   }
   if (type.kind !== "file" || kind !== "stream") return;
   throw new DatabaseError(
     "UNSUPPORTED_TYPE",
-    `Cannot store type ${typeName(type)} in a ${kind.toUpperCase()} table`,
+    `Cannot store values of type ${typeName(type)} in a ${kind.toUpperCase()} table`,
     { position },
   );
 }
@@ -461,8 +471,8 @@ export function requireKeyType(
   if (isGeometric(type)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use column "${name}" in ${what}: ${typeName(type)} has no order`,
-      { position, hint: "use numbers, such as the coordinates (p[0]), or the text (p::text)" },
+      `Cannot use column "${name}" in ${what}: values of type ${typeName(type)} have no order`,
+      { position, hint: "use numbers, such as the coordinates (p[0]), or the text form (p::text)" },
     );
   }
   switch (type.kind) {
@@ -478,7 +488,7 @@ export function requireKeyType(
     case "file":
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot use column "${name}" in ${what}: ${typeName(type)} has no order`,
+        `Cannot use column "${name}" in ${what}: values of type ${typeName(type)} have no order`,
         { position },
       );
     case "array":
@@ -486,7 +496,7 @@ export function requireKeyType(
     case "interval":
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot use column "${name}" in ${what}: a key cannot have the type ${typeName(type)}`,
+        `Cannot use column "${name}" in ${what}: its type, ${typeName(type)}, is not allowed there`,
         { position, hint: "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()" },
       );
     default:
@@ -510,7 +520,7 @@ export function checkDefault(node: Expr, { name, type }: { type: DataType; name:
     if (!UNFIT_DEFAULTS.has(error.code)) throw error;
     const isForbidden = FORBIDDEN_IN_DEFAULTS.has(error.code);
     const why = isForbidden
-      ? "it must not contain a column, parameter or aggregate"
+      ? "it must not contain columns, parameters or aggregates"
       : error.message;
     throw new DatabaseError(
       "INVALID_DEFINITION",
@@ -542,7 +552,7 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
       case "null":
         throw new DatabaseError(
           "INVALID_OPTION",
-          `Cannot read option ${name}: its value must be a word or a number`,
+          `Cannot set option ${name}: its value must not be NULL or bytes`,
           {
             position,
           },
@@ -571,13 +581,14 @@ function refuseLooseKey(
   if ((what !== PRIMARY_KEY && what !== PARTITION_KEY) || !isLooselyEqual(type)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, but ${what} compares exact strings`,
+    `Cannot use column "${name}" in ${what}: its collation is nondeterministic, but ${what} ` +
+      "requires exactly equal strings",
     {
       position,
       hint:
         what === PRIMARY_KEY
-          ? "use another key, and UNIQUE for this column"
-          : "use another key, or a column with a deterministic collation",
+          ? "use a different key, and make this column UNIQUE"
+          : "use a different key, or a column with a deterministic collation",
     },
   );
 }

@@ -130,7 +130,7 @@ export function constraintNotFound(table: TableEntry, { _location, name }: Name)
   );
   return new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot find constraint "${name}" of ${nameOf(table)}`,
+    `Cannot find constraint "${name}" on ${nameOf(table)}`,
     near === undefined ? { position } : { position, hint: `did you mean "${near}"?` },
   );
 }

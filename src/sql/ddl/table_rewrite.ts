@@ -135,5 +135,8 @@ function dropped(table: TableEntry): DatabaseError {
 }
 
 function killed(table: TableEntry): DatabaseError {
-  return new DatabaseError("CANCELLED", `Cannot alter table ${nameOf(table)}: its job was killed`);
+  return new DatabaseError(
+    "CANCELLED",
+    `Cannot alter table ${nameOf(table)}: its background job was killed`,
+  );
 }

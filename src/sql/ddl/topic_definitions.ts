@@ -113,7 +113,8 @@ function partitionsOf({ _location, partitions = 1 }: CreateTopicStatement): numb
   if (partitions >= 1 && partitions <= PARTITIONS_MAX) return partitions;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot create a topic with ${partitions} partitions: the number must be between 1 and ${PARTITIONS_MAX}`,
+    `Cannot create a topic with ${partitions} partitions: the number of partitions must be ` +
+      `between 1 and ${PARTITIONS_MAX}`,
     { position: _location.start },
   );
 }
@@ -132,13 +133,13 @@ function requireDeadLetters(
   if (deadLetter === shown) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot set DEAD_LETTER to "${deadLetter}": a topic cannot receive its own dead letters`,
+      `Cannot set DEAD_LETTER to "${deadLetter}": a topic cannot be its own dead-letter topic`,
       at,
     );
   }
   const [namespace = "", name = "", ...rest] = deadLetter.split(".");
   if (rest.length === 0 && deps.catalog.topic(namespace, name) !== undefined) return;
-  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find dead-letter topic "${deadLetter}"`, {
+  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find the dead-letter topic "${deadLetter}"`, {
     ...at,
     hint: "create the topic first, and write its name as 'namespace.topic'",
   });
@@ -208,7 +209,7 @@ function addSource(
       `Cannot add source ${routeOf(table, change)} to topic ${topicNameOf(topic)}: the topic already has this source`,
       {
         position: change._location.start,
-        hint: "to change its WHERE or payload, drop the source first",
+        hint: "to change the WHERE or the payload of a source, drop the source first",
       },
     );
   }
@@ -216,7 +217,8 @@ function addSource(
   if (payload === "key" && table.primaryKey.length === 0) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot publish the key of table ${table.namespace}.${table.name}: it has no primary key`,
+      `Cannot publish the key of table ${table.namespace}.${table.name}: the table has no ` +
+        "primary key",
       { position: change._location.start },
     );
   }
@@ -249,10 +251,10 @@ function dropSource(
   if (dropped === undefined) {
     throw new DatabaseError(
       "OBJECT_NOT_FOUND",
-      `Cannot find source ${routeOf(table, change)} of topic ${topicNameOf(topic)}`,
+      `Cannot find source ${routeOf(table, change)} in topic ${topicNameOf(topic)}`,
       {
         position: change._location.start,
-        hint: `DESCRIBE TOPIC ${topicNameOf(topic)} lists its sources`,
+        hint: `to list the sources, run DESCRIBE TOPIC ${topicNameOf(topic)}`,
       },
     );
   }

@@ -26,7 +26,8 @@ export function checkTopicFilter(where: Expr, table: TableEntry): void {
   if (isFixed && !holdsTimeWord(condition)) return;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot use ${isFixed ? "a relative time" : "a function whose result can change"} in the WHERE of a topic source: the condition must always give the same result for the same row`,
+    `Cannot use ${isFixed ? "the current time" : "a volatile function"} in the WHERE of a ` +
+      "topic source: the condition must always give the same result for the same row",
     { position: where._location.start },
   );
 }

@@ -67,10 +67,11 @@ function requireCascade(
   const route = `${table.namespace}.${table.name} ON ${source.operation.toUpperCase()}`;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop column "${missing}": topic ${topicNameOf(topic)} reads it in the WHERE of its source ${route}`,
+    `Cannot drop column "${missing}": topic ${topicNameOf(topic)} reads it in the WHERE of its ` +
+      `source ${route}`,
     {
       position: (drop ?? { _location })._location.start,
-      hint: "add CASCADE to end that source as well",
+      hint: "add CASCADE to drop that source as well",
     },
   );
 }
@@ -85,7 +86,9 @@ function requireFit(
     if (!(error instanceof DatabaseError)) throw error;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot alter ${after.namespace}.${after.name}: the WHERE of a source of topic ${topicNameOf(topic)} would no longer be valid: ${error.message}`,
+      `Cannot alter ${after.namespace}.${after.name}: it is a source of topic ` +
+        `${topicNameOf(topic)}, and the WHERE of the source would no longer be valid: ` +
+        `${error.message}`,
       { position: node._location.start, cause: error },
     );
   }

@@ -136,8 +136,8 @@ function newTrigger(
   if (before?.constraint !== undefined || (before !== undefined && constraint !== undefined)) {
     throw invalid(
       node,
-      "OR REPLACE does not replace constraint triggers",
-      "drop the trigger first",
+      "OR REPLACE is not supported for constraint triggers",
+      "drop the existing trigger first",
     );
   }
   const called = findFunction({ ...node.function, parameters: [] }, functionPlace(call, deps));
@@ -181,36 +181,42 @@ function requireFireable(node: CreateTriggerStatement, table: TableEntry): void 
   if (table.kind === "stream") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create a trigger on ${nameOf(table)}: it is a STREAM table, whose rows cannot be part of a transaction`,
+      `Cannot create a trigger on ${nameOf(table)}: rows in a STREAM table are written outside ` +
+        "transactions",
       {
         position: node.table._location.start,
-        hint: "use a SHARED or USER table, or a topic whose consumer does the work",
+        hint: "use a SHARED or USER table, or let the consumer of a topic do the work",
       },
     );
   }
   if (table.partitioned !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create a trigger on ${nameOf(table)}: it is divided into partitions`,
-      { position: node.table._location.start, hint: "use a table without PARTITION BY" },
+      `Cannot create a trigger on ${nameOf(table)}: partitioned tables cannot have triggers`,
+      { position: node.table._location.start, hint: "use a table without partitions" },
     );
   }
   if (table.materialized !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create a trigger on ${nameOf(table)}: it is a materialized view, whose rows only REFRESH changes`,
-      { position: node.table._location.start, hint: "use the tables that it reads" },
+      `Cannot create a trigger on ${nameOf(table)}: only REFRESH changes the rows of a ` +
+        "materialized view",
+      {
+        position: node.table._location.start,
+        hint: "create the trigger on the tables that the view reads",
+      },
     );
   }
   if (timing === "instead of") {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot create trigger "${node.name.name}": INSTEAD OF triggers belong to views, and ${nameOf(table)} is a table`,
+      `Cannot create trigger "${node.name.name}": ${nameOf(table)} is a table, but only a view ` +
+        "can have INSTEAD OF triggers",
       { position: node._location.start, hint: "write BEFORE or AFTER for a table" },
     );
   }
   if (events.includes("truncate") && level === "row") {
-    throw invalid(node, "TRUNCATE fires no triggers FOR EACH ROW", "write FOR EACH STATEMENT");
+    throw invalid(node, "a TRUNCATE trigger cannot be FOR EACH ROW", "write FOR EACH STATEMENT");
   }
   if (constraint !== undefined && (timing !== "after" || level !== "row")) {
     throw invalid(node, "a constraint trigger must be AFTER … FOR EACH ROW");
@@ -225,18 +231,19 @@ function requireTransitionTables(node: CreateTriggerStatement): void {
   const { columns, constraint, events, newTable, oldTable, timing } = node;
   if (newTable === undefined && oldTable === undefined) return;
   const has = (event: (typeof events)[number]): boolean => events.includes(event);
-  if (timing !== "after") throw invalid(node, "only AFTER triggers have transition tables");
+  if (timing !== "after") throw invalid(node, "only AFTER triggers can have transition tables");
   if (constraint !== undefined)
-    throw invalid(node, "constraint triggers have no transition tables");
-  if (has("truncate")) throw invalid(node, "TRUNCATE triggers have no transition tables");
+    throw invalid(node, "constraint triggers cannot have transition tables");
+  if (has("truncate")) throw invalid(node, "TRUNCATE triggers cannot have transition tables");
   if (events.length > 1) {
     throw invalid(
       node,
-      "a trigger with transition tables must have one event",
-      "create one trigger for each event",
+      "a trigger with transition tables can have only one event",
+      "create a separate trigger for each event",
     );
   }
-  if (columns !== undefined) throw invalid(node, "UPDATE OF excludes transition tables");
+  if (columns !== undefined)
+    throw invalid(node, "UPDATE OF cannot be combined with transition tables");
   if (newTable !== undefined && !has("insert") && !has("update")) {
     throw invalid(node, "NEW TABLE needs INSERT or UPDATE");
   }
@@ -244,7 +251,7 @@ function requireTransitionTables(node: CreateTriggerStatement): void {
     throw invalid(node, "OLD TABLE needs DELETE or UPDATE");
   }
   if (newTable !== undefined && newTable.name === oldTable?.name) {
-    throw invalid(node, "OLD TABLE and NEW TABLE must have different names");
+    throw invalid(node, "OLD TABLE and NEW TABLE have the same name");
   }
 }
 
@@ -255,7 +262,8 @@ function requireTriggerFunction(
   if (routine.returnsName === "trigger") return;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot create trigger "${node.name.name}": function ${namespace}.${name} does not return trigger`,
+    `Cannot create trigger "${node.name.name}": function ${namespace}.${name} is not a trigger ` +
+      "function",
     {
       position: node.function._location.start,
       hint: "declare the function with RETURNS trigger LANGUAGE plpgsql",
@@ -269,7 +277,7 @@ function columnIdsOf(columns: readonly Name[], table: TableEntry): number[] {
   if (twice === undefined) return ids;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot create the trigger: UPDATE OF names column "${twice.name}" twice`,
+    `Cannot create the trigger: UPDATE OF lists column "${twice.name}" twice`,
     { position: twice._location.start },
   );
 }
@@ -289,20 +297,21 @@ function conditionText(when: Expr, node: CreateTriggerStatement, table: TableEnt
     const row = rowOfRef(ref);
     if (row === undefined) continue;
     if (level === "statement") {
-      throw invalid(node, "WHEN of a trigger FOR EACH STATEMENT cannot read columns");
+      throw invalid(node, "the WHEN condition of a trigger FOR EACH STATEMENT cannot read columns");
     }
     if (row === "old" && events.includes("insert")) {
-      throw invalid(node, "WHEN cannot read OLD, because INSERT has no old row");
+      throw invalid(node, "the WHEN condition cannot read OLD, because INSERT has no old row");
     }
     if (row === "new" && events.includes("delete")) {
-      throw invalid(node, "WHEN cannot read NEW, because DELETE has no new row");
+      throw invalid(node, "the WHEN condition cannot read NEW, because DELETE has no new row");
     }
     const readsGenerated =
       ref.table === undefined || ref.star === true ? generated.size > 0 : generated.has(ref.name);
     if (row === "new" && timing === "before" && readsGenerated) {
       throw invalid(
         node,
-        "WHEN of a BEFORE trigger cannot read generated columns of NEW, which are computed later",
+        "the WHEN condition of a BEFORE trigger cannot read generated columns of NEW, because " +
+          "they are computed later",
       );
     }
   }
@@ -316,7 +325,8 @@ function requireFreeName(table: TableEntry, { _location, name }: Name): void {
   if (table.triggers?.some((each) => each.name === name) !== true) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot name a trigger of ${nameOf(table)} "${name}": the table already has a trigger with this name`,
+    `Cannot use "${name}" as the name of a trigger on ${nameOf(table)}: the table already has ` +
+      "a trigger with this name",
     { position, hint: "CREATE OR REPLACE TRIGGER replaces it" },
   );
 }

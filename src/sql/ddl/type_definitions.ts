@@ -225,8 +225,8 @@ function requireFreeLabel(
   if (Buffer.byteLength(label) > LABEL_BYTES_MAX || label.includes("\u0000")) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use "${label}" as a label: it must have at most ${LABEL_BYTES_MAX} bytes, none ` +
-        "of them 0",
+      `Cannot use "${label}" as a label: a label has at most ${LABEL_BYTES_MAX} bytes, and no ` +
+        "zero bytes",
       { position },
     );
   }
@@ -292,7 +292,8 @@ function alteredType(
   if ((isDomain || entry.fields !== undefined) && change.type !== "rename") {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot change the labels of ${entry.namespace}.${entry.name}: it is a ${isDomain ? "domain" : "row type"}`,
+      `Cannot change labels of ${entry.namespace}.${entry.name}: it is a ` +
+        `${isDomain ? "domain" : "row type"}, not an enum type`,
       { position: change._location.start, hint: isDomain ? "ALTER DOMAIN" : undefined },
     );
   }
@@ -368,17 +369,22 @@ function refuseNamed(
   if (naming.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot rename ${what}: it is named in a DEFAULT, a condition or a query of ${shownUsers(naming)}`,
-    { position, hint: "drop these objects, rename, and define the objects again" },
+    `Cannot rename ${what}: its name is used in a DEFAULT, a condition or a query of ` +
+      `${shownUsers(naming)}`,
+    { position, hint: "drop these objects, rename the label, then create the objects again" },
   );
 }
 
 function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode): number {
   const at = labels.findIndex((each) => each.label === label);
   if (at !== -1) return at;
-  throw new DatabaseError("INVALID_VALUE", `Cannot find label "${label}" in the type`, {
-    position: _location.start,
-  });
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot find label "${label}": the type has no such label`,
+    {
+      position: _location.start,
+    },
+  );
 }
 
 /**
@@ -402,10 +408,11 @@ function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): re
   if (position === before || position === after) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot add label "${label.label}" in this place: too many labels were added between the same two labels`,
+      `Cannot add label "${label.label}" in this position: too many labels have been added ` +
+        "between the same two labels",
       {
         position: label._location.start,
-        hint: "add the label in another place, or create a new type",
+        hint: "add the label in a different position, or create a new type",
       },
     );
   }
@@ -472,7 +479,7 @@ function requireKind(entry: TypeEntry, { kind }: DropTypeStatement, { _location 
   if (kind !== "domain" || domain !== undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot drop domain ${namespace}.${name}: it is a type, but not a domain`,
+    `Cannot drop domain ${namespace}.${name}: it is a type, but not a domain; use DROP TYPE`,
     { position: _location.start, hint: "DROP TYPE" },
   );
 }
@@ -535,12 +542,17 @@ function refuseUsed(
   if (node.cascade === "cascade") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `${what} with CASCADE: ${counted(users.length, "object")} would still use it without its columns, including ${shownUsers(users.slice(0, 1))}`,
+      `${what} with CASCADE: ${counted(users.length, "object")} would still use the type after ` +
+        `its columns are dropped, including ${shownUsers(users.slice(0, 1))}`,
       { position, hint: "drop the objects that use the type first" },
     );
   }
-  throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: it is used by ${shownUsers(users)}`, {
-    position,
-    hint: "drop the objects that use the type first",
-  });
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `${what}: the type is used by ${shownUsers(users)}`,
+    {
+      position,
+      hint: "drop the objects that use the type first",
+    },
+  );
 }

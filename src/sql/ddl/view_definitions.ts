@@ -232,7 +232,8 @@ function columnNamesOf(
   if (columnNames !== undefined && columnNames.length > query.outputs.length) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot name ${columnNames.length} columns of view ${shown}: its query has ${query.outputs.length}`,
+      `Cannot name ${columnNames.length} columns of view ${shown}: its query returns only ` +
+        `${query.outputs.length}`,
       { position },
     );
   }
@@ -244,7 +245,7 @@ function columnNamesOf(
   if (twice === undefined) return names;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot create view ${shown}: two of its columns have the name "${twice}"`,
+    `Cannot create view ${shown}: two of its columns are named "${twice}"`,
     { position, hint: "give one of the columns an alias" },
   );
 }
@@ -263,9 +264,13 @@ function requireReplaceable(
   const dependents = dependentsOf(catalog, { viewIds: new Set([before.viewId]) });
   const reads = new Set(entry.views.map(({ viewId }) => viewId));
   if (reads.has(entry.viewId) || dependents.some(({ viewId }) => reads.has(viewId))) {
-    throw new DatabaseError("INVALID_DEFINITION", `Cannot replace view ${shown}: it reads itself`, {
-      position,
-    });
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot replace view ${shown}: the new query reads the view itself`,
+      {
+        position,
+      },
+    );
   }
   const today = depsOf(catalog, systemViews.find);
   const after: ViewDeps = {
@@ -283,8 +288,9 @@ function requireReplaceable(
   const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot replace view ${shown}: its current form is used by ${counted(broken.length, "view")}: ${names}`,
-    { position, hint: "drop these views first" },
+    `Cannot replace view ${shown}: the new definition would break ${counted(broken.length, "view")}: ` +
+      names,
+    { position, hint: "drop these views first, then create them again" },
   );
 }
 
@@ -304,10 +310,11 @@ function requireSameColumns(
     if (column?.name === name && (keepsType || sameType(column.type, type))) continue;
     const found =
       column === undefined
-        ? `has no column ${i + 1}, which must be "${name}"`
+        ? `does not return a column ${i + 1}, which must be "${name}"`
         : column.name === name
-          ? `has column "${name}" as ${typeName(column.type)}, which must be ${typeName(type)}`
-          : `has "${column.name}" as column ${i + 1}, which must be "${name}"`;
+          ? `returns column "${name}" as ${typeName(column.type)}, but its type must be ` +
+            `${typeName(type)}`
+          : `returns "${column.name}" as column ${i + 1}, which must be "${name}"`;
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot replace view ${shown}: the new query ${found}`,
@@ -415,7 +422,8 @@ function setViewRights(
   if (ownRights !== undefined && !meetsOwn(requirements, principal, catalog)) {
     throw new DatabaseError(
       "PERMISSION_DENIED",
-      `Cannot alter view ${found.namespace}.${found.name}: it would run with your rights, but you may not read all objects that it reads`,
+      `Cannot alter view ${found.namespace}.${found.name}: it would run with your rights, but ` +
+        "you are not allowed to read all objects that it reads",
       { position },
     );
   }

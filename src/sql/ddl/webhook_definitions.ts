@@ -129,7 +129,8 @@ function unknownWebhook(
   const alike = nearestName(name, known);
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find webhook "${name}"`, {
     position,
-    hint: alike === undefined ? "SHOW WEBHOOKS lists the webhooks" : `did you mean ${alike}?`,
+    hint:
+      alike === undefined ? "to list the webhooks, run SHOW WEBHOOKS" : `did you mean ${alike}?`,
   });
 }
 

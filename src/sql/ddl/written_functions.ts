@@ -107,7 +107,8 @@ function counters(): Pick<WrittenText, "count" | "countCall"> {
     if (calls <= VIEWS_MAX && total <= WRITTEN_TEXT_MAX) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot store the text of function ${name}: the definition calls more than ${VIEWS_MAX} functions, or their texts have more than ${WRITTEN_TEXT_MAX} characters`,
+      `Cannot store a definition that calls function ${name}: it calls more than ${VIEWS_MAX} ` +
+        `functions, or their bodies have more than ${WRITTEN_TEXT_MAX} characters in total`,
       { position: _location.start },
     );
   };
@@ -148,19 +149,20 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
   const [only, ...others] = found;
   if (only === undefined) return call;
   if (others.length > 0) {
-    throw refused(call, only.entry, "several functions of this name accept its arguments", {
-      hint: "write the expression itself, or rename one of the functions",
+    throw refused(call, only.entry, "several functions with this name accept these arguments", {
+      hint: "write out the function's expression instead, or rename one of the functions",
     });
   }
   if (only.entry.routine.program !== undefined) {
-    throw refused(call, only.entry, "its body is a program", {
-      hint: "write it as one query with LANGUAGE sql",
+    throw refused(call, only.entry, "its body is not a single SQL query", {
+      hint: "rewrite the function as a single query with LANGUAGE sql",
     });
   }
   if (depth >= VIEW_DEPTH_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot call function ${schema}.${name}: functions are nested deeper than ${VIEW_DEPTH_MAX}`,
+      `Cannot call function ${schema}.${name}: functions are nested more than ` +
+        `${VIEW_DEPTH_MAX} levels deep`,
       { position: call._location.start },
     );
   }
@@ -223,10 +225,10 @@ function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): s
   const inputs = routine.parameters.filter(isInput);
   const outputs = routine.parameters.filter(isOutput);
   if (routine.isSet || outputs.length > 1 || isRow(entry)) {
-    throw refused(call, entry, "it returns rows, but must return one value");
+    throw refused(call, entry, "it returns a set of rows, but must return a single value");
   }
   if (inputs.some(({ mode, type }) => mode === "variadic" || isRowType(type))) {
-    throw refused(call, entry, "it takes rows, or any number of arguments");
+    throw refused(call, entry, "it takes rows or a variable number of arguments");
   }
   text.countCall(call);
   const given = args.map((argument, i) => ({
@@ -260,8 +262,8 @@ function callsVolatile(argument: Expr): boolean {
 }
 
 function evaluatedTwice(call: ExprCall, entry: FunctionEntry): DatabaseError {
-  const why = "it does not read a volatile argument exactly once";
-  return refused(call, entry, why, { hint: "write the expression itself" });
+  const why = "its body uses a volatile argument not at all or more than once";
+  return refused(call, entry, why, { hint: "write out the function's expression instead" });
 }
 
 function isRowType(type: unknown): boolean {
@@ -381,8 +383,8 @@ function requireCurrentNames(
     );
   });
   if (!isRenamed) return;
-  throw refused(call, entry, "a table or a column that it reads has been renamed", {
-    hint: "create the function again first: CREATE OR REPLACE FUNCTION",
+  throw refused(call, entry, "a table or column that its body reads has been renamed", {
+    hint: "first create the function again with CREATE OR REPLACE FUNCTION",
   });
 }
 

@@ -180,7 +180,8 @@ function requireHistory(
   if (seq >= earliestSeq) return;
   throw new DatabaseError(
     "HISTORY_TOO_OLD",
-    `Cannot export ${namespace}.${name}: the export has taken longer than the table keeps its history`,
+    `Cannot export ${namespace}.${name}: the export has taken longer than the table's history ` +
+      "is kept",
     { earliestSeq, hint: "run EXPORT USER DATA again, or raise storage.history_hours" },
   );
 }

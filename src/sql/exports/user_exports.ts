@@ -128,7 +128,8 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     if (!mayReadFilesOf(principal, userId) && !mayActFor(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
+        "Cannot download another user's export: this requires the role dba or system, or the " +
+          "right to act for that user",
       );
     }
     const owner =
@@ -273,13 +274,13 @@ function growthWatch({
     if (disk.freeBytes(temporary) >= minFreeBytes + SPARE_BYTES) return;
     throw new DatabaseError(
       "DISK_FULL",
-      "Cannot finish the export: the disk has too little free space for its archive",
+      "Cannot finish the export: there is too little free disk space for its archive",
     );
   };
 }
 
 function notFound(exportId: string): DatabaseError {
   return new DatabaseError("EXPORT_NOT_FOUND", `Cannot find export ${exportId}`, {
-    hint: "SHOW EXPORT lists your exports",
+    hint: "to list your exports, run SHOW EXPORT",
   });
 }

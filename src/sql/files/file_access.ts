@@ -128,7 +128,8 @@ export class LocalFileAccess implements FileAccess {
     });
     if (path.userId !== undefined) {
       throw invalid(
-        `View ${view.namespace}.${view.name} shows files of SHARED tables: it has no user_id`,
+        `Cannot read a file in view ${view.namespace}.${view.name} with a user_id: the rows of ` +
+          "SHARED tables belong to no user",
       );
     }
     if (!isWanted || !isShown || !isFileLive(entry, this.#parts)) throw notFound(path, view);
@@ -137,14 +138,14 @@ export class LocalFileAccess implements FileAccess {
 
   #table({ namespace, table: name }: FilePath, principal: Principal): TableEntry {
     if (isSystemNamespace(namespace)) {
-      throw invalid(`Cannot read a file of ${namespace}.${name}: system tables have no files`);
+      throw invalid(`Cannot read a file in ${namespace}.${name}: system tables have no files`);
     }
     const table = visibleTable(this.#parts.catalog, { namespace, name }, principal);
     if (table === undefined) {
       throw new DatabaseError("TABLE_NOT_FOUND", `Cannot find table ${namespace}.${name}`);
     }
     if (table.kind === "stream") {
-      throw invalid(`Cannot read a file of ${namespace}.${name}: STREAM tables have no files`);
+      throw invalid(`Cannot read a file in ${namespace}.${name}: STREAM tables have no files`);
     }
     return table;
   }
@@ -159,7 +160,8 @@ export class LocalFileAccess implements FileAccess {
     if (table.kind === "shared") {
       if (userId !== undefined)
         throw invalid(
-          `Cannot read a file of ${name} with a user_id: its rows belong to no user, because it is a SHARED table`,
+          `Cannot read a file in ${name} with a user_id: the rows of a SHARED table belong to ` +
+            "no user",
         );
       return SHARED_OWNER;
     }
@@ -167,7 +169,7 @@ export class LocalFileAccess implements FileAccess {
     if (!mayReadFilesOf(principal, userId)) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot read files of another user in ${name}: this requires role dba or system`,
+        `Cannot read another user's files in ${name}: this requires the role dba or system`,
       );
     }
     return catalog.accounts.ownerNumber(userId);

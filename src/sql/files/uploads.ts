@@ -158,7 +158,8 @@ export class Uploads {
         if (placed.some((other) => other.upload === upload)) {
           throw new DatabaseError(
             "INVALID_INPUT",
-            `Cannot write file "${upload.part.name}" to several cells: upload it separately for each of them`,
+            `Cannot write file "${upload.part.name}" to several cells: upload it once for each ` +
+              "cell",
           );
         }
         const columnId = table.columns[position]?.columnId ?? 0;

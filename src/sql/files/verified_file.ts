@@ -28,10 +28,9 @@ export async function* verifiedPieces(
   } catch (error) {
     // The error includes the operating system's reason: the file is unreadable, or was removed
     // after it was found.
-    throw damaged(entry, `its bytes cannot be read (${String(error)})`);
+    throw damaged(entry, `the bytes cannot be read (${String(error)})`);
   }
-  if (size !== entry.size)
-    throw damaged(entry, `it has ${size} bytes, but ${entry.size} were uploaded`);
+  if (size !== entry.size) throw damaged(entry, `it has ${size} bytes instead of ${entry.size}`);
   if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
 }
 

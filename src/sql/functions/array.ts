@@ -98,10 +98,9 @@ function trimArray([array = null, count = null]: readonly Value[]): Value {
   const items = itemsOf(array);
   const removed = count as number;
   if (removed >= 0 && removed <= items.length) return items.slice(0, items.length - removed);
-  throw new DatabaseError(
-    "VALUE_OUT_OF_RANGE",
-    `Cannot trim ${removed} elements: the array has only ${items.length}`,
-  );
+  const why =
+    removed < 0 ? "the number must not be negative" : `the array has only ${items.length}`;
+  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot trim ${removed} elements: ${why}`);
 }
 
 const SEES_NULL = { seesNull: true } as const;

@@ -53,7 +53,8 @@ export function withSlice(array: Value, bounds: readonly SliceBounds[], source: 
     if (length === undefined && (from === undefined || to === undefined)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot assign the slice: a slice of an empty array needs both bounds",
+        "Cannot assign to a slice of an empty array: the slice must have a lower and an upper " +
+          "bound",
       );
     }
     const range = {
@@ -63,7 +64,8 @@ export function withSlice(array: Value, bounds: readonly SliceBounds[], source: 
     if (range.from <= range.to + 1) return range;
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign the slice [${range.from}:${range.to}]: its first position is above its last`,
+      `Cannot assign to the slice [${range.from}:${range.to}]: its lower bound is greater than ` +
+        "its upper bound",
     );
   });
   const given = elementsOf(itemsOf(source));
@@ -71,7 +73,8 @@ export function withSlice(array: Value, bounds: readonly SliceBounds[], source: 
   if (given.length < wanted) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign the slice: it has ${wanted} elements, but the assigned array has ${given.length}`,
+      `Cannot assign to the slice: it has ${wanted} elements, but the assigned array has only ` +
+        `${given.length}`,
     );
   }
   if (wanted === 0) return items;
@@ -85,7 +88,10 @@ interface AssignedRange {
 
 function checkedPosition(position: Value, min = 1): number {
   if (position === null) {
-    throw new DatabaseError("INVALID_VALUE", "Cannot assign to an element: its position is NULL");
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot assign to an array element: the subscript is NULL",
+    );
   }
   const at = Number(position);
   if (at >= min) return at;
@@ -110,7 +116,8 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
   if (dimensions.length !== ranges.length) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign to an element with ${counted(ranges.length, "position")}: the array has ${counted(dimensions.length, "dimension")}`,
+      `Cannot assign to an array element with ${counted(ranges.length, "subscript")}: the ` +
+        `array has ${counted(dimensions.length, "dimension")}`,
     );
   }
   const [length = 0] = dimensions;
@@ -123,7 +130,8 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
     if (to <= (dimensions[at] ?? 0)) continue;
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot assign to position ${to} of dimension ${at + 1}: it has ${dimensions[at] ?? 0} elements`,
+      `Cannot assign to position ${to} of dimension ${at + 1}: this dimension has only ` +
+        `${dimensions[at] ?? 0} elements`,
     );
   }
   return items;

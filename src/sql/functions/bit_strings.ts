@@ -13,7 +13,7 @@ function checkPlace(bits: string, place: number): void {
   if (place >= 0 && place < bits.length) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot access bit ${place}: the value has ${bits.length} bits, counted from 0`,
+    `Cannot access bit ${place}: the value has ${bits.length} bits, numbered from 0`,
   );
 }
 

@@ -17,7 +17,7 @@ import type { ScalarFunction } from "./base/function.ts";
 function unknownEncoding(name: string): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use the encoding ${excerpt(name)}: expected hex, base64 or escape`,
+    `Cannot use the encoding ${excerpt(name)}: only hex, base64 and escape are supported`,
   );
 }
 
@@ -136,7 +136,7 @@ function checkIndex(bytes: Uint8Array, index: number): void {
   if (index >= 0 && index < bytes.length) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot access byte ${index}: the value has ${bytes.length} bytes, counted from 0`,
+    `Cannot access byte ${index}: the value has ${bytes.length} bytes, numbered from 0`,
   );
 }
 
@@ -158,7 +158,7 @@ function checkBit(bytes: Uint8Array, index: number): void {
   if (index >= 0 && index < 8 * bytes.length) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot access bit ${index}: the value has ${8 * bytes.length} bits, counted from 0`,
+    `Cannot access bit ${index}: the value has ${8 * bytes.length} bits, numbered from 0`,
   );
 }
 
@@ -209,7 +209,7 @@ function checkUtf8(name: string): void {
   if (/^utf-?8$/i.test(name)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot convert with the encoding ${excerpt(name)}: only UTF8 is available`,
+    `Cannot convert to or from the encoding ${excerpt(name)}: only UTF8 is supported`,
   );
 }
 
@@ -220,7 +220,7 @@ function convertFrom([value = null, encoding = null]: readonly Value[]): string 
   if (Buffer.from(text, "utf8").equals(bytes) && !bytes.includes(0)) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot convert the bytes to text: they are not UTF-8, or contain NUL",
+    "Cannot convert the bytes to text: they are not valid UTF-8, or contain a NUL character",
   );
 }
 

@@ -64,7 +64,7 @@ function endOf(type: EnumType, label: EnumLabel | undefined): Value {
   if (label !== undefined) return label.position;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot take the first or last value of ${enumName(type)}: the type has no values`,
+    `Cannot determine the first or last value of ${enumName(type)}: the type has no values`,
   );
 }
 

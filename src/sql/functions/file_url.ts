@@ -33,8 +33,8 @@ function fileUrl(
   if (fileUrlKey === undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot sign the URL of a file: the statement runs for another user or without a session",
-      { hint: "the user for whom the URL is meant must call FILE_URL" },
+      "Cannot sign a file URL: the statement runs as a different user, or outside a login session",
+      { hint: "call FILE_URL in a session of the user for whom the URL is meant" },
     );
   }
   const { id, name } = referenceFrom(file);
@@ -47,7 +47,8 @@ function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
   if (seconds >= 1 && seconds <= secondsMax) return Math.floor(seconds);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot sign the URL of a file for ${seconds} s: a session may sign URLs for 1 to ${secondsMax} s`,
+    `Cannot sign a file URL that is valid for ${seconds} s: in this session, URLs can be valid ` +
+      `for 1 to ${secondsMax} s`,
   );
 }
 
@@ -55,13 +56,9 @@ function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
 function referenceFrom(file: Value): FileReference {
   const found = typeof file === "string" ? parsed(file) : undefined;
   if (found !== undefined) return found;
-  throw new DatabaseError(
-    "INVALID_VALUE",
-    "Cannot sign the URL of a file: the value is not a file",
-    {
-      hint: "pass a FILE column, or the content of a FILE cell",
-    },
-  );
+  throw new DatabaseError("INVALID_VALUE", "Cannot sign a file URL: the argument is not a file", {
+    hint: "pass a FILE column, or the JSON text of a FILE cell",
+  });
 }
 
 function parsed(text: string): FileReference | undefined {

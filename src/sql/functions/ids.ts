@@ -68,7 +68,7 @@ function seqTime([value = null]: readonly Value[], call: CallDeps): Value {
   if (seq === undefined) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${(value as Whole).toString()} as a sequence id: it must be between 0 and 2^53-1`,
+      `Cannot use ${(value as Whole).toString()} as a sequence id: it must be between 0 and 2^53-1`,
     );
   }
   return call.commitMs(seq) * MICROS_PER_MS;
@@ -79,7 +79,7 @@ function seqAt([value = null]: readonly Value[], call: CallDeps): Value {
   if (seqFromNumber(seq) !== undefined) return seq;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot find the sequence id: the time is after the last id",
+    "Cannot find a sequence id for this time: it is later than the last possible id",
   );
 }
 

@@ -347,7 +347,7 @@ function factorial([value = null]: readonly Value[]): Value {
   if (n >= 0 && n <= FACTORIAL_MAX) return numericOf(productOf(1, n), 0);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot take the factorial of ${n}: it must be between 0 and ${FACTORIAL_MAX}`,
+    `Cannot compute the factorial of ${n}: the argument must be between 0 and ${FACTORIAL_MAX}`,
   );
 }
 
@@ -395,7 +395,8 @@ function requireBuckets(count: number, order: number): void {
   if (count > 0 && order !== 0) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot find the bucket: the bucket count must be positive, and the bounds must differ",
+    "Cannot find the bucket: the number of buckets must be positive, and the two bounds must " +
+      "differ",
   );
 }
 

@@ -69,14 +69,14 @@ function logarithm(base: number, value: number): number {
   if (base <= 0 || value <= 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot take a logarithm: the base and the number must be positive",
+      "Cannot compute the logarithm: the base and the number must be positive",
     );
   }
   const divisor = Math.log(base);
   if (divisor === 0) {
     throw new DatabaseError(
       "DIVISION_BY_ZERO",
-      "Cannot take a logarithm to the base 1: the base must be a positive number other than 1",
+      "Cannot compute a logarithm to base 1: the base must be a positive number other than 1",
     );
   }
   if (base === 10) return Math.log10(value);
@@ -100,7 +100,10 @@ function exponential(value: number): number {
  */
 function tangentOf(angle: number): number {
   if (Math.abs(angle) !== Number.POSITIVE_INFINITY) return Math.tan(angle);
-  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot compute cot(${angle}): it is undefined`);
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot compute cot(${angle}): the result is undefined`,
+  );
 }
 
 /** Returns the inverse hyperbolic tangent, which is infinite at the ends of its domain. */

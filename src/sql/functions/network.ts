@@ -51,7 +51,7 @@ function merged([left = null, right = null]: readonly Value[]): Value {
   if (a.family !== b.family) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot merge IPv4 and IPv6 addresses: no network contains both",
+      "Cannot merge an IPv4 and an IPv6 address: no network contains both",
     );
   }
   const difference = a.address ^ b.address;
@@ -75,7 +75,7 @@ function withLength(value: Value, length: Value): InetAddress {
   if (bits >= 0 && bits <= width) return { ...inet, length: bits };
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot set the length of a network to ${bits}: it must be between 0 and ${width}`,
+    `Cannot set the prefix length of a network to ${bits}: it must be between 0 and ${width}`,
   );
 }
 

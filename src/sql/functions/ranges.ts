@@ -42,7 +42,7 @@ function flagsOf(flags: Value): readonly [boolean, boolean] {
   const given = flags === null ? "NULL" : excerpt(flags as string);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot make a range with the flags ${given}: expected '[]', '[)', '(]' or '()'`,
+    `Cannot create a range with the bound flags ${given}: they must be '[]', '[)', '(]' or '()'`,
   );
 }
 
@@ -86,7 +86,7 @@ function unionOf(several: RangeType, values: readonly Value[]): Value {
   if (values.includes(null)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot make a multirange: none of its ranges may be NULL",
+      "Cannot create a multirange: one of its ranges is NULL",
     );
   }
   const type: RangeType = { kind: "range", bound: several.bound };

@@ -93,9 +93,15 @@ function currentSetting(
   const isPath = (name as string).toLowerCase() === "search_path";
   const value = isPath ? call.namespace : call.settings.current(name as string);
   if (value !== undefined || isMissingOk === true) return value ?? null;
-  throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${excerpt(name as string)}"`, {
-    hint: "SHOW ALL lists the settings; with a second argument of TRUE, a missing setting is NULL",
-  });
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find the setting "${excerpt(name as string)}"`,
+    {
+      hint:
+        "to list the settings, run SHOW ALL; to get NULL for a missing setting, pass TRUE as the " +
+        "second argument",
+    },
+  );
 }
 
 /** Changes a setting. NULL resets it to its default. */
@@ -104,7 +110,7 @@ function setConfig(
   call: CallDeps,
 ): Value {
   if (name === null) {
-    throw new DatabaseError("INVALID_VALUE", "Cannot set a setting whose name is NULL");
+    throw new DatabaseError("INVALID_VALUE", "Cannot set a setting: its name is NULL");
   }
   return call.settings.set(
     name as string,

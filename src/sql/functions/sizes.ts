@@ -63,7 +63,7 @@ function bytesOfSize([text = null]: readonly Value[]): Value {
   const exponent = EXPONENTS.get(unit.toLowerCase());
   if (digits === undefined || exponent === undefined) {
     throw new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text as string)} as a size`, {
-      hint: "write a number and one of the units bytes, kB, MB, GB, TB and PB, such as '10 MB'",
+      hint: "write a number and one of the units bytes, kB, MB, GB, TB and PB, as in '10 MB'",
     });
   }
   const { unscaled, scale } = bigDecimalOf(numericFromText(digits) ?? "");
@@ -71,7 +71,7 @@ function bytesOfSize([text = null]: readonly Value[]): Value {
   if (BigInt(bytes) === BigInt.asIntN(64, BigInt(bytes))) return bytes;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent the size ${excerpt(text as string)} as bytes: it is too large`,
+    `Cannot convert the size ${excerpt(text as string)} to bytes: it is too large`,
   );
 }
 

@@ -54,7 +54,8 @@ export function requireKnownClauses({
   withTies,
 }: BoundSelect): void {
   if (windows.length > 0) throw new NotMaintained("it has window functions");
-  if (expansions.length > 0) throw new NotMaintained("it has a function that returns several rows");
+  if (expansions.length > 0)
+    throw new NotMaintained("it has a function that returns a set of rows");
   if (groupingSets !== undefined) throw new NotMaintained("it has grouping sets");
   if (typeof distinct === "object") throw new NotMaintained("it has DISTINCT ON");
   if (withTies) throw new NotMaintained("it has WITH TIES");
@@ -148,5 +149,5 @@ function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
   if (item !== undefined) return item.expr;
   const written = core.groupBy?.[index];
   if (written !== undefined && "type" in written && written.type === "ref") return written;
-  throw new NotMaintained("a key of GROUP BY is not in the select list");
+  throw new NotMaintained("a GROUP BY key is not in the select list");
 }

@@ -212,7 +212,7 @@ export class ChangesOfJoin implements IndexedChanges {
       const found = steps.map(({ step }) => {
         return `${nameOf(step.source)} by ${this.nameOfAccess(step)}`;
       });
-      const way = found.length === 0 ? "by itself" : `finds ${found.join(", ")}`;
+      const way = found.length === 0 ? "without other tables" : `finds ${found.join(", ")}`;
       return `a change to ${nameOf(source)}: ${way}`;
     });
   }
@@ -221,7 +221,7 @@ export class ChangesOfJoin implements IndexedChanges {
   nameOfAccess({ access: { index, isScan, kept }, source }: AccessPlace): string {
     if (isScan) return "reading all rows";
     if (kept !== undefined) {
-      return `an index in memory on (${this.#rows.keptIndex(source, kept).columnNames})`;
+      return `an in-memory index on (${this.#rows.keptIndex(source, kept).columnNames})`;
     }
     return index === undefined ? "its key" : `index ${index.name}`;
   }

@@ -193,9 +193,9 @@ export class JoinRoutes {
       const { name, namespace } = this.#sources[source]?.table ?? { name: "?", namespace: "?" };
       return `${namespace}.${name}`;
     });
-    const reason = `no key or index finds the rows of ${names.join(" or ")} that a change affects`;
+    const reason = `no key or index can find the rows of ${names.join(" or ")} that a change affects`;
     const isLarge = ways.includes("scan");
-    return new NotMaintained(isLarge ? `${reason}, and the table is too large to be read` : reason);
+    return new NotMaintained(isLarge ? `${reason}, and the table is too large to scan` : reason);
   }
 
   /** Returns the candidate that can be read by the most selective access. */

@@ -206,7 +206,7 @@ class ShapeReader {
     { condition, left, right }: Extract<BoundFrom, { kind: "join" }>,
     into: SourceGroup,
   ): void {
-    if (into !== this.core) throw new NotMaintained("it has a left join within another");
+    if (into !== this.core) throw new NotMaintained("it has a left join inside another left join");
     this.read(left, into);
     const part = newPart((place) => ({ kind: "left", ...place }));
     const known = new Set(this.#values.keys());
@@ -253,7 +253,7 @@ class ShapeReader {
   ): void {
     const isNested = relationsIn(query).some(({ kind }) => kind === "cte");
     if (query.from === undefined || isNested || expressionsIn(query).some(hasSubquery)) {
-      throw new NotMaintained("it has a subquery within another");
+      throw new NotMaintained("it has a subquery inside another subquery");
     }
     this.#noteRead(query.from);
     const part = newPart(made);
@@ -275,7 +275,7 @@ class ShapeReader {
     if (this.#columnOf.has(expression)) return;
     const { operands, outerReferences, subquery, type } = expression;
     if (subquery.outerIds.length === 0) {
-      throw new NotMaintained("it has a subquery that does not depend on the row around it");
+      throw new NotMaintained("it has a subquery that does not depend on the outer query");
     }
     const plain = (each: BoundExpression): BoundExpression =>
       this.#plain(each, "a value that a subquery reads");
@@ -307,7 +307,8 @@ class ShapeReader {
   #readRelation(relation: BoundRelation, into: SourceGroup): void {
     switch (relation.kind) {
       case "table":
-        if (relation.past !== undefined) throw new NotMaintained("it reads an earlier state");
+        if (relation.past !== undefined)
+          throw new NotMaintained("it reads an earlier state of a table");
         into.sources.push({ table: relation.table, columns: relation.columns });
         // The condition of a policy joins the conditions on the table.
         this.#addConditions(relation.rule, into, "a policy");
@@ -322,13 +323,13 @@ class ShapeReader {
   }
 
   #noteRead(from: BoundFrom): void {
-    if (this.#read.has(from)) throw new NotMaintained("it reads an entry of WITH twice");
+    if (this.#read.has(from)) throw new NotMaintained("it reads a WITH entry twice");
     this.#read.add(from);
   }
 
   #readQuery(query: BoundSelect, columns: readonly BoundColumn[], into: SourceGroup): void {
     if (!isPlainSelect(query) || query.from === undefined) {
-      throw new NotMaintained("it reads a derived table with grouping, order or limit");
+      throw new NotMaintained("it reads a subquery in FROM with grouping, order or a limit");
     }
     this.#noteRead(query.from);
     this.read(query.from, into);
@@ -393,7 +394,7 @@ class ShapeReader {
   #plain(expression: BoundExpression, what: string): BoundExpression {
     if (hasSubquery(expression)) throw new NotMaintained(`${what} has a subquery`);
     const resolved = this.#resolved(expression);
-    if (readsOuter(resolved)) throw new NotMaintained(`${what} reads the query around it`);
+    if (readsOuter(resolved)) throw new NotMaintained(`${what} reads the outer query`);
     return resolved;
   }
 
@@ -477,7 +478,7 @@ class ShapeReader {
     const reads = (condition: BoundExpression): boolean =>
       [...columnIdsIn(condition)].some((id) => ids.has(id));
     if ([...last, ...conditions].some(reads)) {
-      throw new NotMaintained("a condition reads a subquery that may have several results");
+      throw new NotMaintained("a condition reads a subquery that may return several rows");
     }
     return inexact.length > 0;
   }
@@ -547,7 +548,7 @@ function equalitiesOf({
     const right = query.outputs[index]?.expression;
     const compare = evaluates[index];
     if (right === undefined || compare === undefined || !sameType(left.type, right.type)) {
-      throw new NotMaintained("it has IN with values of several types");
+      throw new NotMaintained("it has IN with values of different types");
     }
     // For NOT IN, the bound comparison tests for inequality, so it is negated.
     const isOpposite = form.kind === "all";

@@ -83,8 +83,8 @@ export class KeyedBlock {
     if (access === undefined) {
       throw new NotMaintained(
         keys.length === 0
-          ? "all rows form one group or partition"
-          : "no column finds the rows of one group or partition",
+          ? "all rows form a single group or partition"
+          : "no column can find the rows of a group or partition",
       );
     }
     this.#access = access;
@@ -97,7 +97,7 @@ export class KeyedBlock {
   /** Returns a line that says how the rows of a group are found, for EXPLAIN. */
   describe(): string[] {
     const found = this.#joins.nameOfAccess(this.#access);
-    return [`the rows of each changed group or partition are computed again: found by ${found}`];
+    return [`the rows of each changed group or partition are recomputed, found by ${found}`];
   }
 
   /**

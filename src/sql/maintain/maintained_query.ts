@@ -213,10 +213,14 @@ function requireSameRows(
   const isKept = groups !== undefined || select.limit !== undefined;
   const mayDiffer = isInexact || (block !== undefined && !isExactBlock(select));
   if (mayDiffer && isKept) {
-    throw new NotMaintained("its rows may be computed in several ways, and it has LIMIT or groups");
+    throw new NotMaintained(
+      "it has LIMIT or groups, and the same row may be produced in several ways",
+    );
   }
   if ((mayDiffer || block !== undefined) && !hasKey) {
-    throw new NotMaintained("its rows have no key, and may be computed in several ways");
+    throw new NotMaintained(
+      "its rows have no key, and the same row may be produced in several ways",
+    );
   }
 }
 

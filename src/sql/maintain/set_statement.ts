@@ -34,7 +34,7 @@ export function unionOf(
     blocks.next += 1;
     return change(node, block);
   }
-  if (!isSetNode(node)) throw new NotMaintained("a block of its set operation reads no table");
+  if (!isSetNode(node)) throw new NotMaintained("a branch of its set operation reads no table");
   const left = unionOf(node.left, change, blocks);
   const right = unionOf(node.right, change, blocks);
   return { type: "union all", _location: node._location, left, right };
@@ -54,7 +54,7 @@ export function nulls(types: readonly DataType[]): Expr[] {
     // If both sides are an untyped NULL, the column would become TEXT.
     if (type.kind === "unknown" || type.kind === "row") {
       throw new NotMaintained(
-        "a query of its set operation returns a value whose type has no name",
+        "a query in its set operation returns a value whose type has no name",
       );
     }
     return parseExpression(`CAST(NULL AS ${typeName(type)})`);
@@ -76,9 +76,9 @@ export function blocksIn(select: BoundSelect): readonly BoundSelect[] {
   const set = setIn(select);
   if (set === undefined) {
     const { from, limit, offset } = select;
-    if (from === undefined) throw new NotMaintained("a block of its set operation reads no table");
+    if (from === undefined) throw new NotMaintained("a branch of its set operation reads no table");
     const isLimited = limit !== undefined || offset !== undefined;
-    if (isLimited) throw new NotMaintained("a block of its set operation has LIMIT");
+    if (isLimited) throw new NotMaintained("a branch of its set operation has LIMIT");
     return [select];
   }
   return [...blocksIn(set.left), ...blocksIn(set.right)];
@@ -101,7 +101,7 @@ export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   }
   for (const side of [set.left, set.right]) {
     if (side.limit !== undefined || side.offset !== undefined) {
-      throw new NotMaintained("a block of its set operation has LIMIT");
+      throw new NotMaintained("a branch of its set operation has LIMIT");
     }
   }
   return { operator, isAll, left: treeOf(set.left, blocks), right: treeOf(set.right, blocks) };
@@ -121,7 +121,7 @@ function setIn({
       return expression.kind === "column" && expression.column === relation.columns[index];
     });
   if (!isWhole || select.where !== undefined || select.isAggregated) {
-    throw new NotMaintained("it has a set operation whose columns are converted or conditions");
+    throw new NotMaintained("it has a set operation whose columns are converted or filtered");
   }
   return relation;
 }

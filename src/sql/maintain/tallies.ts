@@ -57,7 +57,7 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
   if (!isSimple || isRepeated) throw new NotMaintained(`it has ${name} with DISTINCT or ORDER BY`);
   if (showsFirstForm(aggregate)) {
     throw new NotMaintained(
-      `it has ${name} of a type whose equal values may be shown in two forms`,
+      `it has ${name} of a type whose equal values may be displayed differently`,
     );
   }
   switch (name) {
@@ -66,7 +66,7 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
     case "sum":
     case "avg": {
       const state = form.create();
-      if (!canRemove(state)) throw new NotMaintained(`it has ${name} of a type that is not exact`);
+      if (!canRemove(state)) throw new NotMaintained(`it has ${name} of an inexact type`);
       return new SumTally(state);
     }
     case "min":

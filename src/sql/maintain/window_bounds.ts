@@ -28,7 +28,7 @@ export function windowOf(
   if (limit === undefined && offset === undefined) return undefined;
   if (limit === undefined) throw new NotMaintained("it has OFFSET without LIMIT");
   if (terms === undefined) {
-    throw new NotMaintained("its LIMIT has no order that distinguishes all rows");
+    throw new NotMaintained("it has LIMIT, but its order does not distinguish all rows");
   }
   windowRowsOf(select, context);
   return { terms, ...boundsOf(select, context) };

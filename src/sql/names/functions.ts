@@ -46,14 +46,14 @@ export function findFunction(
   if (entry === undefined) {
     throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${shown}`, {
       position,
-      hint: "SHOW FUNCTIONS lists the functions",
+      hint: "to list the functions, run SHOW FUNCTIONS",
     });
   }
   if (found.length === 1) return entry;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot choose a function: ${found.length} functions have the name ${shown}`,
-    { position, hint: `name its types: ${found.map((each) => each.name).join(" or ")}` },
+    `Cannot choose between functions: ${found.length} functions have the name ${shown}`,
+    { position, hint: `add the parameter types: ${found.map((each) => each.name).join(" or ")}` },
   );
 }
 
@@ -141,7 +141,8 @@ function refuseDomain(node: DataTypeDef): void {
   if (domain === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use domain ${domain.namespace}.${domain.name} in a function: its conditions would not be checked`,
+    `Cannot use domain ${domain.namespace}.${domain.name} in a function: the domain's ` +
+      "conditions would not be checked",
     { position: node._location.start, hint: `use the type ${typeName(domain.base)}` },
   );
 }

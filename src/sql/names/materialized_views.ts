@@ -57,7 +57,7 @@ export function requireMaterialized(
         position,
         hint:
           verb === "REFRESH"
-            ? "query the table as it is: its rows are always current"
+            ? "query the table directly: its rows are always current"
             : `use ${verb} TABLE`,
       },
     );

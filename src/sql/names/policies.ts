@@ -20,10 +20,11 @@ export function policyNamed(table: TableEntry, { name, _location }: Name): Polic
   const near = nearestName(name, known);
   throw new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot find policy "${name}" of ${table.namespace}.${table.name}`,
+    `Cannot find policy "${name}" on ${table.namespace}.${table.name}`,
     {
       position: _location.start,
-      hint: near === undefined ? "SHOW POLICIES lists the policies" : `did you mean "${near}"?`,
+      hint:
+        near === undefined ? "to list the policies, run SHOW POLICIES" : `did you mean "${near}"?`,
     },
   );
 }
@@ -64,7 +65,7 @@ export function refusePolicies(
   );
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} policies refer to it: ${names.join(", ")}`,
+    `Cannot ${what}: it is used by ${dependents.length} policies: ${names.join(", ")}`,
     { position, hint },
   );
 }

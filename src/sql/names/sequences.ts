@@ -64,7 +64,8 @@ export function sequenceNotFound(
   const near = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find sequence "${shown}"`, {
     ...(position === undefined ? {} : { position }),
-    hint: near === undefined ? "system.sequences lists the sequences" : `did you mean ${near}?`,
+    hint:
+      near === undefined ? "the sequences are listed in system.sequences" : `did you mean ${near}?`,
   });
 }
 
@@ -98,8 +99,9 @@ export function requireSequenceUse(
   const what = about.use === "take" ? "get values from" : "set";
   const who =
     ownedBy === undefined
-      ? "this requires role service or higher, or ownership of the namespace"
-      : `this requires the right to ${about.use === "take" ? "write to" : "alter"} the table of the sequence`;
+      ? "this requires the role service or higher, or ownership of the namespace"
+      : `this requires the right to ${about.use === "take" ? "write to" : "alter"} the table ` +
+        "that owns the sequence";
   throw new DatabaseError(
     "PERMISSION_DENIED",
     `Cannot ${what} sequence ${namespace}.${name}: ${who}`,

@@ -110,10 +110,10 @@ function usedAsTable(
   position: number,
 ): DatabaseError {
   const table = catalog.tableById(tableId);
-  const hint = "a partition has the definition of its table: write the statement for";
+  const hint = "a partition shares the definition of its table; run the statement on";
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use ${shown} as a table of its own: it is a partition`,
+    `Cannot use ${shown} as a separate table: it is a partition`,
     { position, hint: `${hint} ${table?.namespace}.${table?.name}` },
   );
 }
@@ -175,11 +175,13 @@ function anywhere(name: string, known: readonly string[]): string | undefined {
 
 /** Returns a hint that says in which namespace an unqualified name was looked up. */
 function whereNamesLead(namespace: string, name: string): string {
-  if (name === "dual") return "SELECT without FROM returns one row";
-  if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
+  if (name === "dual") return "To get a single row, use SELECT without FROM";
+  if (/^(pg_|sqlite_)/.test(name))
+    return "Tables and views are listed in information_schema.tables";
   return namespace === DEFAULT_NAMESPACE
-    ? "A name without a namespace refers to default, unless USE or the request sets another namespace"
-    : `A name without a namespace refers to ${namespace}, the current namespace`;
+    ? "Unqualified names refer to the namespace default, unless USE or the request sets a " +
+        "different one"
+    : `Unqualified names refer to ${namespace}, the current namespace`;
 }
 
 /**
@@ -198,7 +200,8 @@ export function noSystemView(
     position: node._location.start,
     hint:
       near === undefined
-        ? "SELECT table_schema, table_name FROM information_schema.tables lists all tables and views"
+        ? "to list all tables and views, run SELECT table_schema, table_name FROM " +
+          "information_schema.tables"
         : `did you mean ${near}?`,
   });
 }
@@ -212,7 +215,7 @@ export function requireHolder(catalog: Catalog, name: string, node: AstNode): vo
   if (isSystemNamespace(name)) {
     throw new DatabaseError(
       "RESERVED_NAME",
-      `Cannot create anything in namespace ${name}: the server reserves this namespace`,
+      `Cannot create anything in namespace ${name}: this namespace is reserved for the server`,
       { position: node._location.start },
     );
   }
@@ -229,7 +232,7 @@ export function findNamespace(
   if (namespace !== undefined) return namespace;
   throw new DatabaseError("NAMESPACE_NOT_FOUND", `Cannot find namespace ${name}`, {
     position: node._location.start,
-    hint: "SHOW NAMESPACES lists the namespaces that you may see",
+    hint: "to list the namespaces that you may see, run SHOW NAMESPACES",
   });
 }
 
@@ -243,7 +246,7 @@ export function findStorage(
   if (storage !== undefined) return storage;
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find storage "${storageId}"`, {
     position,
-    hint: "SHOW STORAGES lists the storages",
+    hint: "to list the storages, run SHOW STORAGES",
   });
 }
 

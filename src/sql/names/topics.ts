@@ -34,7 +34,7 @@ export function findTopic(
   if (alike === undefined) findNamespace(catalog, namespace, node);
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find topic "${shown}"`, {
     position: node._location.start,
-    hint: alike === undefined ? "SHOW TOPICS lists the topics" : `did you mean ${alike}?`,
+    hint: alike === undefined ? "to list the topics, run SHOW TOPICS" : `did you mean ${alike}?`,
   });
 }
 
@@ -77,7 +77,8 @@ export function refuseDeadLetterTopics(
     if (users.length === 0) continue;
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop topic ${shown}: it receives the dead letters of ${counted(users.length, "topic")}: ${users.join(", ")}`,
+      `Cannot drop topic ${shown}: it is the dead-letter topic of ` +
+        `${counted(users.length, "topic")}: ${users.join(", ")}`,
       {
         position,
         hint: "for each of these topics, run ALTER TOPIC … SET (MAX_DELIVERIES = 0, DEAD_LETTER = '')",
@@ -118,7 +119,8 @@ export function refuseWebhooksOf(
   const names = webhooks.map((webhook) => webhook.name).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop topic ${namespace}.${name}: its messages are delivered by ${counted(webhooks.length, "webhook")}: ${names}`,
+    `Cannot drop topic ${namespace}.${name}: its messages are delivered by ` +
+      `${counted(webhooks.length, "webhook")}: ${names}`,
     { position, hint: "drop the webhooks first" },
   );
 }

@@ -26,12 +26,12 @@ export function triggerNamed(table: TableEntry, { name, _location }: Name): Trig
   );
   throw new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot find trigger "${name}" of ${table.namespace}.${table.name}`,
+    `Cannot find trigger "${name}" on ${table.namespace}.${table.name}`,
     {
       position: _location.start,
       hint:
         near === undefined
-          ? "SELECT * FROM information_schema.triggers lists the triggers"
+          ? "to list the triggers, run SELECT * FROM information_schema.triggers"
           : `did you mean "${near}"?`,
     },
   );

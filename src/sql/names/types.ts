@@ -44,7 +44,7 @@ export function findType(
   const near = known.find((each) => each.endsWith(`.${name}`)) ?? nearestName(shown, known);
   throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find type "${shown}"`, {
     position: node._location.start,
-    hint: near === undefined ? "system.types lists the types" : `did you mean ${near}?`,
+    hint: near === undefined ? "the types are listed in system.types" : `did you mean ${near}?`,
   });
 }
 
@@ -208,7 +208,8 @@ export function requireKnownTypes(
     if (unknown.definedCollation !== undefined) continue;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot store an expression that refers to collation "${unknown.name}": it may only refer to built-in collations, and to those of the columns that it reads`,
+      `Cannot use collation "${unknown.name}" in a stored expression: only built-in collations ` +
+        "and those of the columns that the expression reads are allowed",
       { position },
     );
   }
@@ -216,7 +217,8 @@ export function requireKnownTypes(
     if (unknown.definedType !== undefined || !names.has(unknown.name)) continue;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot store an expression that refers to type "${unknown.name}": a DEFAULT may only refer to the type of its column, and a CHECK only to types of columns of the table`,
+      `Cannot use type "${unknown.name}" in a stored expression: a DEFAULT may refer only to ` +
+        "the type of its column, and a CHECK only to types of the table's columns",
       { position },
     );
   }

@@ -227,7 +227,7 @@ function columnsThen(
 function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): DatabaseError {
   return new DatabaseError(
     "TABLE_NOT_FOUND",
-    `Cannot read view ${namespace}.${name}: the table ${table}, which the view reads, no longer exists`,
+    `Cannot read view ${namespace}.${name}: it reads the table ${table}, which no longer exists`,
     { position: node._location.start },
   );
 }

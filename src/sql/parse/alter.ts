@@ -50,7 +50,7 @@ export function parseAlterTable(
   const changes = [parseAlteration(cursor)];
   while (cursor.accept(",")) {
     changes.push(parseAlteration(cursor));
-    requireListed(cursor, changes.length, "changes to one table");
+    requireListed(cursor, changes.length, "changes in a single ALTER TABLE");
   }
   const _location = cursor.since(start);
   return { type: "alter table", kind, table, ifExists, changes, _location };

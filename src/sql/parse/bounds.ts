@@ -33,7 +33,7 @@ export function countSource(cursor: Cursor): void {
   counts.sources += 1;
   counts.allSources += 1;
   if (counts.sources > SOURCES_MAX) {
-    throw tooMany(cursor, `more than ${SOURCES_MAX} tables in one FROM`, JOIN_HINT);
+    throw tooMany(cursor, `more than ${SOURCES_MAX} tables in a single FROM clause`, JOIN_HINT);
   }
   if (counts.allSources > STATEMENT_SOURCES_MAX) throw tooMany(cursor, MANY_SOURCES, JOIN_HINT);
 }
@@ -54,7 +54,7 @@ export function tooManyParts(place?: ErrorPlace): DatabaseError {
   return tooMany(
     place,
     `more than ${STATEMENT_PARTS_MAX} names, values and operators`,
-    "split the statement, or put its values into a table or into one IN list",
+    "split the statement, or move its values into a table or a single IN list",
   );
 }
 
@@ -66,7 +66,7 @@ export function countQuery(cursor: Cursor): void {
   throw tooMany(
     cursor,
     `more than ${STATEMENT_QUERIES_MAX} queries`,
-    "put the values into one list or one VALUES, or send several statements",
+    "move the values into a single list or VALUES clause, or split the statement into several",
   );
 }
 
@@ -85,18 +85,18 @@ export function requireStatements(cursor: Cursor, count: number): void {
   if (count <= STATEMENTS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the text: it contains more than ${STATEMENTS_MAX} statements`,
+    `Cannot run the request: it contains more than ${STATEMENTS_MAX} statements`,
     {
       position: cursor.start,
-      hint: "send them in several requests, or insert all rows with one INSERT",
+      hint: "split the request into several, or insert all rows with a single INSERT",
     },
   );
 }
 
 /** The end of an error message, after the words "it has". */
-export const MANY_SOURCES: string = `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`;
+export const MANY_SOURCES: string = `more than ${STATEMENT_SOURCES_MAX} tables in its FROM clauses`;
 
-const JOIN_HINT = "join fewer tables at a time, and store intermediate results in a table";
+const JOIN_HINT = "join fewer tables at a time, and store intermediate results in tables";
 
 type ErrorPlace = Pick<Cursor, "start" | "statementIndex">;
 

@@ -55,14 +55,17 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   const argNames: (string | undefined)[] = [];
   do {
     if (call.isVariadic === true)
-      cursor.fail("found an argument after the VARIADIC one, which must be the last", cursor.start);
+      cursor.fail(
+        "found an argument after the VARIADIC argument, which must be the last",
+        cursor.start,
+      );
     if (cursor.accept("variadic")) call.isVariadic = true;
     // `:=` is PostgreSQL's older spelling of `=>`.
     const isNamed = cursor.isName() && (cursor.isAhead(1, "=>") || cursor.isAhead(1, ":="));
     argNames.push(isNamed ? cursor.takeName().name : undefined);
     if (isNamed) cursor.expectOneOf("=>", ":=");
     args.push(parseArgument(cursor, call.function));
-    requireListed(cursor, args.length, "arguments in one call");
+    requireListed(cursor, args.length, "arguments in a single call");
   } while (cursor.accept(","));
   call.args = args;
   if (argNames.some((name) => name !== undefined)) call.argNames = argNames;
@@ -125,7 +128,7 @@ function expressions(cursor: Cursor): Expr[] {
   const list = [cursor.grammar.expression(cursor)];
   while (cursor.accept(",")) {
     list.push(cursor.grammar.expression(cursor));
-    requireListed(cursor, list.length, "expressions in one PARTITION BY");
+    requireListed(cursor, list.length, "expressions in a single PARTITION BY");
   }
   return list;
 }
@@ -140,10 +143,10 @@ function parseFrame(cursor: Cursor, mode: WindowFrame["mode"]): WindowFrame {
     : { type: "current row", _location: start._location };
   const at = start._location.start;
   if (start.type === "unbounded following") {
-    cursor.fail("a frame starts at UNBOUNDED FOLLOWING, but must start before its end", at);
+    cursor.fail("a frame cannot start at UNBOUNDED FOLLOWING", at);
   }
   if (end.type === "unbounded preceding") {
-    cursor.fail("a frame ends at UNBOUNDED PRECEDING, but must end after its start", at);
+    cursor.fail("a frame cannot end at UNBOUNDED PRECEDING", at);
   }
   const exclude = parseExclude(cursor);
   return { mode, start, end, exclude, _location: cursor.since(token) };
@@ -175,7 +178,7 @@ export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
   do {
     const token = cursor.token;
     const by = cursor.grammar.expression(cursor);
-    requireListed(cursor, sorts.length + 1, "expressions in one ORDER BY");
+    requireListed(cursor, sorts.length + 1, "expressions in a single ORDER BY");
     let order: OrderByStatement["order"];
     if (cursor.accept("asc")) order = "ASC";
     else if (cursor.accept("desc")) order = "DESC";

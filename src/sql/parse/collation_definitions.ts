@@ -31,7 +31,7 @@ function parseSettings(cursor: Cursor): OptionEntry[] {
   cursor.expect("(");
   do {
     const at = cursor.token;
-    const { name } = cursor.label("a setting of a collation");
+    const { name } = cursor.label("an option for the collation");
     cursor.expect("=");
     const value = parseOptionValue(cursor);
     entries.push({ name, value, _location: cursor.since(at) });

@@ -90,6 +90,7 @@ function refuseKind(cursor: Cursor): void {
   const kind = cursor.nameText(cursor.token).toUpperCase();
   cursor.refuse(
     `COMMENT ON ${kind}`,
-    "only tables, columns, views, indexes, sequences, types, functions, constraints and namespaces have comments",
+    "comments are supported only on tables, columns, views, indexes, sequences, types, " +
+      "functions, constraints and namespaces",
   );
 }

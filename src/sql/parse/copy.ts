@@ -23,7 +23,7 @@ import type { Cursor } from "./cursor.ts";
 import { emptySelect } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-const ENDPOINT = "use POST /v1/api/copy, which transfers the rows in the body";
+const ENDPOINT = "use POST /v1/api/copy, which transfers the rows in the request or response body";
 
 /** Parses `COPY …`, including any data that follow the statement in the SQL. */
 export function parseCopy(cursor: Cursor, start: number): InsertStatement | CopyToStatement {
@@ -37,7 +37,8 @@ export function parseCopy(cursor: Cursor, start: number): InsertStatement | Copy
     requireStream(cursor, "stdin");
     const at = cursor.token - 1;
     const options = parseCopyOptions(cursor, "from");
-    if (cursor.is("where")) cursor.refuse("WHERE in COPY", "copy all rows, then delete some");
+    if (cursor.is("where"))
+      cursor.refuse("WHERE in COPY", "copy all rows, then delete the ones that you do not need");
     const data = cursor.takeCopyData();
     const insert: CopySourceStatement = {
       type: "copy source",
@@ -89,7 +90,7 @@ function queryOfTable(table: QName, columns: readonly Name[] | undefined): Selec
 function requireStream(cursor: Cursor, stream: "stdin" | "stdout"): void {
   if (cursor.accept(stream)) return;
   const verb = stream === "stdin" ? "FROM" : "TO";
-  if (cursor.isString()) cursor.refuse(`COPY ${verb} a file of the server`, ENDPOINT);
+  if (cursor.isString()) cursor.refuse(`COPY ${verb} a file on the server`, ENDPOINT);
   if (cursor.kind === Token.word && cursor.nameText(cursor.token) === "program") {
     cursor.refuse(`COPY ${verb} PROGRAM`, ENDPOINT);
   }
@@ -120,7 +121,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
   const { name } = cursor.label("an option");
   const once = (key: keyof CopySettings): void => {
     if (written[key] === undefined) return;
-    cursor.fail(`found a second ${name.toUpperCase()}, expected each option once`, at);
+    cursor.fail(`found a second ${name.toUpperCase()}, but each option is allowed only once`, at);
   };
   // An equals sign is allowed before the value, as in the options of other statements.
   const value = (): string => {
@@ -225,7 +226,7 @@ function parseOldOptions(cursor: Cursor, written: WrittenSettings): void {
         break;
       }
       default:
-        cursor.fail(`found ${name.toUpperCase()}, expected an option of COPY`, at);
+        cursor.fail(`found ${name.toUpperCase()}, expected a COPY option`, at);
     }
   }
 }
@@ -256,14 +257,15 @@ function isTrue(cursor: Cursor): boolean {
 function headerOf(cursor: Cursor, direction: "from" | "to"): CopySettings["header"] {
   const isMatch = cursor.kind === Token.word && cursor.nameText(cursor.token) === "match";
   if (!isMatch) return isTrue(cursor) ? "line" : "none";
-  if (direction === "to") cursor.fail("found MATCH, which only COPY FROM supports", cursor.start);
+  if (direction === "to")
+    cursor.fail("found MATCH, which is supported only by COPY FROM", cursor.start);
   cursor.token += 1;
   return "match";
 }
 
 function requireUtf8(cursor: Cursor, name: string): void {
   if (/^utf-?8$/i.test(name) || /^(?:sql_ascii|us-?ascii)$/i.test(name)) return;
-  cursor.refuse(`the encoding "${name}"`, "send and read UTF-8");
+  cursor.refuse(`the encoding "${name}"`, "send and receive text as UTF-8");
 }
 
 function columnsOf(cursor: Cursor): CopyColumns {

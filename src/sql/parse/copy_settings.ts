@@ -46,19 +46,19 @@ const LINES_ONLY = ["delimiter", "nullText", "defaultText", "header"] as const;
 function faultOf(options: CopySettings, written: WrittenSettings): string | undefined {
   const { format } = options;
   if (format !== "csv" && CSV_ONLY.some((key) => written[key] !== undefined)) {
-    return `found an option of the csv format, but the format is ${format}`;
+    return `found an option for the csv format, but the format is ${format}`;
   }
   if (format === "csv" || format === "text") {
     return faultOfCharacters(options) ?? faultOfTexts(options);
   }
   if (LINES_ONLY.every((key) => written[key] === undefined)) return undefined;
-  return `found an option of the csv and text formats, but the format is ${format}`;
+  return `found an option for the csv and text formats, but the format is ${format}`;
 }
 
 function faultOfCharacters({ delimiter, escape, format, quote }: CopySettings): string | undefined {
   for (const [name, character] of Object.entries({ delimiter, quote, escape })) {
     if (isOneCharacter(character)) continue;
-    return `the ${name} is "${character}", but must be one ASCII character`;
+    return `the ${name} is "${character}", but must be a single ASCII character`;
   }
   if (format === "text" && /[\\.a-z0-9]/.test(delimiter)) {
     return `the delimiter is "${delimiter}", which has a special meaning in the text format`;

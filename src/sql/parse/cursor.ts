@@ -280,7 +280,7 @@ export class Cursor {
     const names = [this.name(what)];
     while (this.accept(",")) {
       names.push(this.name(what));
-      requireListed(this, names.length, "names in one list");
+      requireListed(this, names.length, "names in a single list");
     }
     return names;
   }
@@ -395,7 +395,10 @@ export class Cursor {
   enter(): number {
     this.#nesting += 1;
     if (this.#nesting > this.limits.nestingMax) {
-      this.fail(`the text nests deeper than ${this.limits.nestingMax}`, this.start);
+      this.fail(
+        `the statement is nested more than ${this.limits.nestingMax} levels deep`,
+        this.start,
+      );
     }
     const outer = this.depthMax;
     this.depthMax = 0;
@@ -419,7 +422,10 @@ export class Cursor {
     this.depth = depth;
     if (depth > this.depthMax) this.depthMax = depth;
     if (depth > EXPRESSION_DEPTH_MAX) {
-      this.fail(`an expression nests deeper than ${EXPRESSION_DEPTH_MAX} operations`, this.start);
+      this.fail(
+        `an expression contains more than ${EXPRESSION_DEPTH_MAX} nested operations`,
+        this.start,
+      );
     }
   }
 
@@ -444,7 +450,7 @@ export class Cursor {
       const error = unexpectedToken(this.#stop(), { thing: what });
       throw syntaxError(this.statementIndex, `found the reserved word ${word}, expected ${what}`, {
         position: this.start,
-        hint: error.hint ?? `to use it as a name, write it in double quotes: "${word}"`,
+        hint: error.hint ?? `to use it as a name, put it in double quotes: "${word}"`,
       });
     }
     this.unexpected(what);

@@ -163,7 +163,7 @@ function refuseTemporary(
   cursor: Cursor,
   { temporary }: Pick<CreateTableStatement, "temporary">,
 ): void {
-  if (temporary === true) cursor.refuse("partitions of a temporary table", "use an ordinary table");
+  if (temporary === true) cursor.refuse("partitions of a temporary table", "use a permanent table");
 }
 
 /** Rejects forms of CREATE TABLE that lack a parenthesised column list. */
@@ -178,7 +178,7 @@ function refuseTableForms(cursor: Cursor): void {
   if (cursor.is("(") && cursor.isAhead(1, ")")) {
     cursor.refuse(
       "a table without columns",
-      "declare at least one column: CREATE TABLE name (id BIGINT PRIMARY KEY)",
+      "define at least one column, as in CREATE TABLE name (id BIGINT PRIMARY KEY)",
     );
   }
 }
@@ -236,7 +236,7 @@ function parseLike(cursor: Cursor, after: number): TableLike {
     const word = cursor.acceptOneOf("including", "excluding");
     if (word === undefined) break;
     parts.push({ including: word === "including", part: cursor.expectOneOf(...LIKED_PARTS) });
-    requireListed(cursor, parts.length, "parts of one LIKE");
+    requireListed(cursor, parts.length, "parts of a single LIKE clause");
   }
   return { type: "like", table, after, parts, _location: cursor.since(start) };
 }
@@ -258,18 +258,15 @@ const LIKED_PARTS: readonly LikedPart[] = [
 export function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "as":
-      return cursor.refuse(
-        "definitions of columns before AS",
-        "write only the names of the columns",
-      );
+      return cursor.refuse("column definitions before AS", "list only the column names");
     case "inherits":
-      return cursor.refuse("INHERITS", "repeat the columns in both tables");
+      return cursor.refuse("INHERITS", "define the same columns in both tables");
     case "using":
-      return cursor.refuse("USING of a table access method");
+      return cursor.refuse("USING with a table access method");
     case "tablespace":
-      return cursor.refuse("TABLESPACE", "the option STORAGE_ID selects a storage");
+      return cursor.refuse("TABLESPACE", "use the table option STORAGE_ID to choose a storage");
     case "on":
-      return cursor.refuse("ON COMMIT of a permanent table", "write CREATE TEMPORARY TABLE");
+      return cursor.refuse("ON COMMIT for a permanent table", "write CREATE TEMPORARY TABLE");
   }
 }
 
@@ -339,7 +336,8 @@ function acceptKeyTiming(cursor: Cursor): void {
     cursor.expect("deferred");
     cursor.refuse(
       "INITIALLY DEFERRED of a key",
-      "omit it: keys are compared at the end of each statement, once all of its rows are known",
+      "remove it: keys are always checked at the end of the statement, when all of its rows " +
+        "are known",
       start,
     );
   }

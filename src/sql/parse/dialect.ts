@@ -143,8 +143,11 @@ function openingOf(cursor: Cursor, name: string): number | undefined {
 }
 
 const INSTEAD_OF_SET: ReadonlyMap<string, string> = new Map([
-  ["role", "EXECUTE AS USER 'name' (…) runs a statement as another user"],
-  ["transaction", "BEGIN ISOLATION LEVEL SNAPSHOT; transactions have snapshot isolation"],
+  ["role", "to run a statement as a different user, write EXECUTE AS USER 'name' (…)"],
+  [
+    "transaction",
+    "write BEGIN ISOLATION LEVEL SNAPSHOT; transactions always have snapshot isolation",
+  ],
 ]);
 
 /** Parses `SET CONSTRAINTS ALL | k, … DEFERRED | IMMEDIATE`. */
@@ -313,20 +316,21 @@ function parseSubscribedTable(cursor: Cursor): ReturnType<typeof parseQuery> {
 export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatement {
   cursor.expectAll("execute", "as");
   cursor.accept("user");
-  if (!cursor.isString() && !cursor.isName()) malformed(cursor, "found no user id");
+  if (!cursor.isString() && !cursor.isName()) malformed(cursor, "the user id is missing");
   const user = parseUserName(cursor);
-  if (!cursor.is("(")) malformed(cursor, "found no parenthesis after the user id");
+  if (!cursor.is("(")) malformed(cursor, "the parenthesis after the user id is missing");
   const outer = cursor.enter();
   cursor.expect("(");
-  if (cursor.is(")") || cursor.is(";")) malformed(cursor, "found no statement inside");
+  if (cursor.is(")") || cursor.is(";"))
+    malformed(cursor, "there is no statement in the parentheses");
   if (cursor.is("execute") && cursor.isAhead(1, "as")) malformed(cursor, "found EXECUTE AS inside");
   const statement = cursor.grammar.statement(cursor);
-  if (cursor.is(";")) malformed(cursor, 'found ";" inside the parentheses');
+  if (cursor.is(";")) malformed(cursor, 'there is a ";" in the parentheses');
   if (cursor.kind === Token.end) malformed(cursor, "the parenthesis is not closed");
   cursor.expect(")");
   cursor.leave(outer);
   if (cursor.kind !== Token.end && !cursor.is(";")) {
-    malformed(cursor, "found more text after the parentheses");
+    malformed(cursor, "there is more text after the closing parenthesis");
   }
   return { type: "execute as", user, statement, _location: cursor.since(start) };
 }
@@ -334,7 +338,7 @@ export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatemen
 function malformed(cursor: Cursor, what: string): never {
   throw new DatabaseError(
     "INVALID_INPUT",
-    `Cannot parse the statement: ${what}, expected EXECUTE AS USER 'id' ( one statement )`,
+    `Cannot parse the statement: ${what}, expected EXECUTE AS USER 'id' (a single statement)`,
     { position: cursor.start, statementIndex: cursor.statementIndex },
   );
 }
@@ -382,7 +386,10 @@ function requireExplained(cursor: Cursor, statement: Statement): void {
     cursor.refuse("EXPLAIN of SELECT INTO", "explain the SELECT without INTO");
   }
   if (!isQueryNode(statement) || copySourceNode(statement) !== undefined) {
-    cursor.refuse("EXPLAIN of this statement", "only a query or a change can be explained");
+    cursor.refuse(
+      "EXPLAIN with this statement",
+      "only queries and changes to rows can be explained",
+    );
   }
 }
 

@@ -35,30 +35,34 @@ const ORDER =
 const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [
     /(?=▸)(?<=user \S+ )▸ @/,
-    "users have no host: a user id with special characters needs quotes, 'bob@host'",
+    "users have no host; a user id with special characters must be in quotes: 'bob@host'",
   ],
-  [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
+  [
+    /(?=▸)(?<=^set )▸ @/,
+    "SQL variables are not supported: write the value, or pass it as a parameter, $1",
+  ],
   [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
   [
     /(?=▸)(?<=table )▸ #/,
-    "write CREATE TEMPORARY TABLE in a transaction; the table ends with the transaction",
+    "write CREATE TEMPORARY TABLE in a transaction; the table is dropped when the transaction ends",
   ],
   // Parameters.
   [
     /(?=▸)(?<!\b(limit|offset|and|or|where|between|like|in|not|values|on|when|then|else|set|by) )(?<=\w )▸ : \w/,
-    "write doc ->> 'city' for a JSON field, or value::type for a cast",
+    "to read a JSON field, write doc ->> 'city'; to cast a value, write value::type",
   ],
   [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETER_ADVICE],
-  [/@ \w+ ▸ :=/, "a statement has no variables: write the value, or send it as $1"],
+  [/@ \w+ ▸ :=/, "SQL variables are not supported: write the value, or pass it as a parameter, $1"],
   // Advice on quoting names and strings.
-  [/▸ \[ \w+ \]/, 'write names that need quotes in double quotes: "name"'],
+  [/▸ \[ \w+ \]/, 'put names that need quotes in double quotes: "name"'],
   [
     /(?=▸)(?<=(from|join|into|update|table) \S+ \. \S+ )▸ \. /,
     "a table name has at most two parts: namespace.table",
   ],
   [
     /(?=▸)(?<=\w )▸ - \w/,
-    'a name with characters other than letters, digits and "_" needs double quotes: "a-b"',
+    'put a name that contains characters other than letters, digits and "_" in double quotes: ' +
+      '"a-b"',
   ],
   [/if (?=▸ (not )?exist )/, "write IF EXISTS, or IF NOT EXISTS"],
   [
@@ -67,16 +71,16 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=if ▸)(?<=^create view )if ▸/, "write CREATE OR REPLACE VIEW"],
   // Advice on operators.
-  [/(?=▸)(?<== )▸ =/, "write a single = to compare: price = 10"],
+  [/(?=▸)(?<== )▸ =/, "to compare values, write a single =, as in price = 10"],
   [/= ▸ </, "write price <= 10"],
   [/= ▸ >/, "write price >= 10"],
   [/▸ => /, "write price >= 10"],
-  [/&& .*▸ (=|!=|<|>)/, "&& tests whether arrays overlap: combine conditions with AND"],
-  [/\|\| .*▸ (=|!=|<|>)/, "|| concatenates strings: combine conditions with OR"],
+  [/&& .*▸ (=|!=|<|>)/, "&& tests whether arrays overlap; to combine conditions, use AND"],
+  [/\|\| .*▸ (=|!=|<|>)/, "|| concatenates strings; to combine conditions, use OR"],
   [/(?=▸)(?<=\* )▸ \*/, "write power(width, 2), or width ^ 2"],
-  [/▸ (regexp|rlike|match)\b/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
+  [/▸ (regexp|rlike|match)\b/, "write name ~ 'pattern', or to ignore case, name ~* 'pattern'"],
   [/match (?=\( .*▸ against)/, "write body LIKE '%word%', or body ~* 'word'"],
-  [/\b(regexp|rlike) ▸ '…'/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
+  [/\b(regexp|rlike) ▸ '…'/, "write name ~ 'pattern', or to ignore case, name ~* 'pattern'"],
   [
     /\bglob ▸ '…'/,
     "write name LIKE 'pattern%', where % matches any string and _ matches any character",
@@ -92,18 +96,18 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /interval ▸ \S+ (microsecond|second|minute|hour|day|week|month|quarter|year)/,
     "write the amount and its unit in quotes: INTERVAL '1 day'",
   ],
-  [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "omit the parentheses"],
+  [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "remove the parentheses"],
   [/▸ not null/, "write name IS NOT NULL"],
   [
     /(?=▸)(?<=\bis (not )?)▸ /,
-    "IS tests for NULL, TRUE, FALSE or UNKNOWN: compare values with = or !=",
+    "IS tests only for NULL, TRUE, FALSE or UNKNOWN; to compare values, use = or !=",
   ],
-  [/\b(mod|div) ▸ \d/, "write % for the remainder, or / between integers for the quotient"],
+  [/\b(mod|div) ▸ \d/, "for the remainder, write %; for the quotient of integers, write /"],
   [/(?=▸)(?<=like )▸ %/, "write a pattern in single quotes: LIKE '%text%'"],
   [/(?=▸)(?<=\bin )▸ /, "write a list in parentheses: id IN (1, 2)"],
   [/(?=▸)(?<=between \S+ )▸ ,/, "write price BETWEEN low AND high"],
   [/(try_cast|safe_cast) (?=\( .*▸ as)/, "write CAST(code AS INT)"],
-  [/(?=▸)(?<=\/ )▸ \//, "write a single /: the quotient of integers is an integer"],
+  [/(?=▸)(?<=\/ )▸ \//, "write a single /: dividing integers returns an integer"],
   [/▸ separator\b/, "write string_agg(name, ', ' ORDER BY name)"],
   [/(?=▸)(?<=exists )▸ (select|with|values)/, "write a query in parentheses"],
   [/(?=▸)(?<=cast \( \S+ )▸ /, "write CAST(code AS INT)"],
@@ -116,11 +120,14 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=limit \S+ )▸ , /, "write LIMIT count OFFSET start instead of LIMIT start, count"],
   [/(?=▸)(?<=limit \d+ )▸ \d/, "write LIMIT count OFFSET start"],
   [/(?=▸)(?<=select (distinct )?)▸ unique/, "write SELECT DISTINCT"],
-  [/▸ distinct/, "write DISTINCT once, after SELECT: it applies to the whole row"],
-  [/lock ▸ in share mode/, "omit it: of two transactions in conflict, the second to commit fails"],
+  [/▸ distinct/, "write DISTINCT once, after SELECT: it applies to whole rows"],
+  [
+    /lock ▸ in share mode/,
+    "remove it: if two transactions conflict, the second one to commit fails",
+  ],
   [
     /▸ with \( (nolock|readpast|updlock|rowlock|holdlock|tablock)/,
-    "omit it: reads never wait for writers",
+    "remove it: reads never wait for writers",
   ],
   [/▸ (minus) select/, "write EXCEPT"],
   [/minus ▸ select/, "write EXCEPT"],
@@ -131,13 +138,14 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=(left|right|full) )▸ (?!j\w+ |outer)/, "write LEFT JOIN, RIGHT JOIN or FULL JOIN"],
   [
     /(?=▸)(?<=join .*)▸ ($|;|where|group|order|limit)/,
-    "every join except CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING (user_id)",
+    "every join except CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING " +
+      "(user_id)",
   ],
-  [/(use|force|ignore) ▸ index/, "omit it: the server chooses the index"],
+  [/(use|force|ignore) ▸ index/, "remove it: the server chooses the index"],
   [/\( (?=\+ ▸ \))/, "write LEFT JOIN … ON instead of (+)"],
   [/pivot ▸ \(/, "write an aggregate for each column: sum(price) FILTER (WHERE kind = 'book')"],
-  [/(?=\w+ ▸)(?<=^select (?!.*\bfrom\b).*)\w+ ▸ \. \w/, "FROM is missing before the table"],
-  [/(?=▸)(?<=^select \* )▸ \w/, "FROM is missing before the table"],
+  [/(?=\w+ ▸)(?<=^select (?!.*\bfrom\b).*)\w+ ▸ \. \w/, "there is no FROM before the table"],
+  [/(?=▸)(?<=^select \* )▸ \w/, "there is no FROM before the table"],
   [/(?=▸)(?<=\b(order by|limit|offset|group by|having)\b.*)▸ (where|from)\b/, ORDER],
   [/(?=▸)(?<=\b(order by|limit|offset|having)\b.*)▸ group by/, ORDER],
   [/(?=▸)(?<=\b(limit|offset)\b.*)▸ (order by|having|group by)/, ORDER],
@@ -146,7 +154,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=order )▸ /, "write ORDER BY"],
   [/(?=▸)(?<!^create .*)▸ group (?!by)/, "write GROUP BY"],
   [/(?=▸)(?<=case \S.*)▸ then/, "write CASE WHEN condition THEN value END"],
-  [/(?=▸)(?<=case when .* then .*)▸ (from|,|\)|;|$)/, "a CASE ends with END"],
+  [/(?=▸)(?<=case when .* then .*)▸ (from|,|\)|;|$)/, "CASE must end with END"],
   // Advice on INSERT, UPDATE and DELETE.
   [/▸ (ignore|or ignore)\b/, `${ON_CONFLICT} NOTHING`],
   [/▸ or (replace|rollback|abort|fail)\b/, `${ON_CONFLICT} UPDATE SET name = EXCLUDED.name`],
@@ -154,13 +162,13 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^insert into .*)▸ set\b/, "write INSERT INTO t (id, name) VALUES (1, 'Ada')"],
   [/(?=▸)(?<=^insert )▸ (?!int)/, "write INSERT INTO"],
   [/(?=▸)(?<=^insert .* )▸ value\b/, "write VALUES"],
-  [/(?=▸)(?<=^insert .*\) )▸ \(/, "write VALUES before the values: VALUES (1, 'Ada')"],
+  [/(?=▸)(?<=^insert .*\) )▸ \(/, "write VALUES before the first row: VALUES (1, 'Ada')"],
   [/▸ values (?!\()/, "write each row in parentheses: VALUES (1, 'Ada')"],
   [/▸ output\b/, "write RETURNING at the end of the statement"],
-  [/(?=▸)(?<=returning .*)▸ into\b/, "omit INTO: the response contains the rows of RETURNING"],
+  [/(?=▸)(?<=returning .*)▸ into\b/, "remove INTO: RETURNING puts the rows into the response"],
   [
     /(?=▸)(?<=^(update|delete) .*)▸ (limit|order)\b/,
-    "choose the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
+    "select the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
   ],
   [
     /(?=▸)(?<=^update .*)▸ (inner |left )?join/,
@@ -177,15 +185,19 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   // Advice on definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
-    "omit it: integers are signed, and BIGINT can store an unsigned INT",
+    "remove it: all integers are signed; use BIGINT for values that need an unsigned INT",
   ],
   [/▸ (autoincrement|identity)\b/, GENERATED],
   [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (state IN ('open', 'closed'))"],
-  [/(?=▸)(?<=\( )▸ max \)/, "write TEXT, which has no length"],
-  [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "omit it: text is UTF-8"],
-  [/▸ comment '…'/, "COMMENT ON COLUMN table.column IS '…' follows the CREATE TABLE"],
+  [/(?=▸)(?<=\( )▸ max \)/, "write TEXT, which has no length limit"],
+  [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "remove it: text is always UTF-8"],
+  [/▸ comment '…'/, "after CREATE TABLE, run COMMENT ON COLUMN table.column IS '…'"],
   [/▸ on (update|delete)/, "set the column in the UPDATE itself: SET changed = now()"],
-  [/▸ (after|first)\b/, "omit it: new columns come last, and SELECT can return any order"],
+  [
+    /▸ (after|first)\b/,
+    "remove it: new columns are always added at the end, and SELECT can return columns in any " +
+      "order",
+  ],
   [
     /(?=▸)(?<=create .*\) )▸ (engine|default|charset|auto_increment|collate|row_format|comment|strict|without)\b/,
     NO_CLAUSE,
@@ -197,11 +209,11 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [
     /(?=\w+ ▸)(?<=^create .*[(,] )\w+ ▸ (primary|,|\)|not|default|unique)/,
-    "write a type after the name of a column: id BIGINT",
+    "write a type after the column name: id BIGINT",
   ],
   [/(?=▸)(?<=^create .*primary )▸ (?!key)/, "write PRIMARY KEY"],
   [/(?=▸)(?<=^create .* )▸ key\b/, "write PRIMARY KEY"],
-  [/▸ nullable\b/, "omit it: a column accepts NULL unless it is NOT NULL"],
+  [/▸ nullable\b/, "remove it: columns allow NULL unless they are NOT NULL"],
   [/▸ required\b/, "write NOT NULL"],
   [/(?=▸)(?<=^create .*)▸ (clustered|nonclustered)/, NO_CLAUSE],
   [
@@ -223,7 +235,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<=^alter table .* add )▸ \(/,
     "write ADD COLUMN for each column: ADD COLUMN width INT, ADD COLUMN height INT",
   ],
-  [/(?=▸)(?<=create .*[(,] )▸ '…'/, 'write a name in double quotes, or without quotes: "name"'],
+  [/(?=▸)(?<=create .*[(,] )▸ '…'/, 'write names in double quotes, or without quotes: "name"'],
   [/(?=▸)(?<=^alter table .* modify .*)▸ default/, "write ALTER COLUMN price SET DEFAULT 1"],
   [
     /(?=▸)(?<=^alter table .* rename (column )?\w+ )▸ \w/,
@@ -233,12 +245,15 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/▸ identified\b/, "write PASSWORD '…'"],
   [
     /(?=▸)(?<=^create user .*)▸ (superuser|nosuperuser|login|nologin|createdb|admin)/,
-    "write ROLE with one of user, service, dba and system",
+    "write ROLE followed by user, service, dba or system",
   ],
   [/(?=▸)(?<=^create user \S+ )▸ $/, "write CREATE USER name WITH PASSWORD '…'"],
   [/(?=▸)(?<=^alter user \S+ )▸ (with )?password/, "write ALTER USER name SET PASSWORD '…'"],
-  [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id cannot change: create a user with the new id"],
-  [/(?=▸)(?<=(password|email) )▸ =/, "omit the ="],
+  [
+    /(?=▸)(?<=^alter user \S+ )▸ rename/,
+    "a user id cannot be changed; create a user with the new id",
+  ],
+  [/(?=▸)(?<=(password|email) )▸ =/, "remove the ="],
   // Advice on SHOW, SET, USE and shell commands.
   [
     /(?=▸)(?<=^show tables (.* )?)▸ like/,
@@ -248,29 +263,34 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=database ▸)(?<=^use )database ▸ \w/, "write USE name"],
   [
     /(?=▸)(?<=^set (search_path|schema) .*)▸ ,/,
-    "only one namespace is current: write namespace.table for others",
+    "there can be only one current namespace; for tables in other namespaces, write " +
+      "namespace.table",
   ],
-  [/(?=▸)(?<=^set names )▸ /, "omit it: text is UTF-8"],
-  [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
+  [/(?=▸)(?<=^set names )▸ /, "remove it: text is always UTF-8"],
+  [
+    /(?=▸)(?<=^set )▸ @/,
+    "SQL variables are not supported: write the value, or pass it as a parameter, $1",
+  ],
   [
     /(?=▸)(?<=^explain )▸ (plan for|query plan|format|extended)/,
     "write EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON) SELECT …",
   ],
   [
     /(?=▸)(?<=^explain \(.*)▸ (buffers|costs|timing|settings|wal|summary)/,
-    "omit it: ANALYZE shows times and rows",
+    "remove it: EXPLAIN ANALYZE already shows times and rows",
   ],
   [
     /(?=▸)(?<=^desc(ribe)? )▸ (select|with|insert|update|delete)/,
-    "EXPLAIN shows how a statement runs",
+    "to see how a statement runs, use EXPLAIN",
   ],
   [
     /(?=▸)(?<=^)▸ \. \w/,
-    "this is a shell command: SHOW TABLES lists tables, DESCRIBE t shows the columns of a table",
+    "this is a shell command; to list tables, run SHOW TABLES; to see the columns of a table, " +
+      "run DESCRIBE t",
   ],
   [/(?=▸)(?<=^begin )▸ tran\b/, "write BEGIN"],
   [/(?=▸)(?<=^set \w+ )▸ (\d|'…')/, "write SET name = value"],
-  [/(?=▸)(?<=^explain )▸ \w+ (\. \w|$)/, "DESCRIBE t shows the columns of a table"],
+  [/(?=▸)(?<=^explain )▸ \w+ (\. \w|$)/, "to see the columns of a table, run DESCRIBE t"],
   // Advice on symbols and lists.
   [/▸ (#|\/ \/)/, COMMENTS],
   [/▸ \/\//, COMMENTS],

@@ -111,7 +111,7 @@ function parseConflictTarget(cursor: Cursor): OnConflictAction["on"] {
   const exprs: Expr[] = [];
   do {
     exprs.push(cursor.grammar.expression(cursor));
-    requireListed(cursor, exprs.length, "parts of a key");
+    requireListed(cursor, exprs.length, "parts of a single key");
   } while (cursor.accept(","));
   cursor.expect(")");
   const where = cursor.accept("where") ? cursor.grammar.expression(cursor) : undefined;
@@ -130,7 +130,7 @@ export function parseSets(cursor: Cursor): SetStatement[] {
       const value = cursor.grammar.expression(cursor);
       sets.push({ type: "set", column, value, _location: cursor.since(start) });
     }
-    requireListed(cursor, sets.length, "columns in one SET");
+    requireListed(cursor, sets.length, "columns in a single SET");
   } while (cursor.accept(","));
   return sets;
 }
@@ -176,7 +176,8 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   }
   if (expressions.length !== columns.length) {
     cursor.fail(
-      `found ${expressions.length} values for ${columns.length} columns, expected the same number`,
+      `found ${expressions.length} values for ${columns.length} columns, but there must be as ` +
+        "many values as columns",
       at,
     );
   }
@@ -229,7 +230,7 @@ export function parseTruncate(cursor: Cursor, start: number): TruncateStatement 
   const tables: QName[] = [];
   do {
     tables.push(parseTableName(cursor));
-    requireListed(cursor, tables.length, "tables of one TRUNCATE");
+    requireListed(cursor, tables.length, "tables in a single TRUNCATE");
   } while (cursor.accept(","));
   const identity = cursor.acceptOneOf("restart", "continue");
   if (identity !== undefined) cursor.expect("identity");
@@ -261,7 +262,7 @@ function isArgument(kind: number): boolean {
 function refuseFunction(cursor: Cursor, { name, _location }: QNameAliased): never {
   throw new DatabaseError(
     "READ_ONLY_OBJECT",
-    `Cannot write to ${name}(…): it is a table function`,
+    `Cannot write to ${name}(…): it is a function, not a table`,
     {
       position: _location.start,
       statementIndex: cursor.statementIndex,

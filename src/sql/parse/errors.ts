@@ -171,7 +171,7 @@ function shown(word: string): string {
 function tokenShown(tokens: LexedTokens, token: number): string {
   switch (tokens.kinds[token]) {
     case Token.end:
-      return "the end of the text";
+      return "the end of the SQL";
     case Token.string:
     case Token.encodedString:
       return "a string";

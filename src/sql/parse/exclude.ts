@@ -22,7 +22,7 @@ export function parseExclude(
   const parts: ExcludedPart[] = [];
   do {
     parts.push(parsePart(cursor));
-    requireListed(cursor, parts.length, "parts of EXCLUDE");
+    requireListed(cursor, parts.length, "parts of a single EXCLUDE constraint");
   } while (cursor.accept(","));
   cursor.expect(")");
   let where: ConstraintExclude["where"];
@@ -49,7 +49,7 @@ function parsePart(cursor: Cursor): ExcludedPart {
   }
   cursor.refuse(
     `EXCLUDE with the operator ${cursor.word}`,
-    "compare values WITH = and one range WITH &&",
+    "compare values WITH = and a single range WITH &&",
     at,
   );
 }

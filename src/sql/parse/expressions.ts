@@ -239,7 +239,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
     // as AND or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
-      "comparisons cannot be chained: found a second one, expected a single one or parentheses",
+      "comparisons cannot be chained; use parentheses, or combine them with AND",
       cursor.tokens.starts[advice?.token ?? cursor.token] ?? cursor.start,
       advice?.hint ?? "write a < b AND b < c",
     );
@@ -255,7 +255,7 @@ function parseQuantified(cursor: Cursor): Expr {
   const [only] = content.expressions;
   if (only === undefined || content.expressions.length > 1) {
     cursor.fail(
-      `${name.name.toUpperCase()} accepts only one query or array, not a list`,
+      `${name.name.toUpperCase()} accepts a single query or array, not a list`,
       cursor.since(start).start,
       "write = ANY (ARRAY[…]), or IN (…)",
     );
@@ -269,7 +269,7 @@ function parsePredicate(cursor: Cursor, start: number, left: Expr): Expr {
   const made = parsePredicateBody(cursor, { start, left, isNot });
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.predicate) {
-    cursor.fail("BETWEEN, IN and LIKE cannot be chained: expected parentheses", cursor.start);
+    cursor.fail("BETWEEN, IN and LIKE cannot be chained; use parentheses", cursor.start);
   }
   return made;
 }
@@ -318,7 +318,7 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   if (isQuantified && word === "similar") {
     cursor.refuse(
       "SIMILAR TO with ANY, SOME or ALL",
-      "write one SIMILAR TO for each pattern, joined by OR or AND",
+      "write SIMILAR TO once for each pattern, and combine the conditions with OR or AND",
     );
   }
   const name = word === "similar" ? "SIMILAR TO" : word === "like" ? "LIKE" : "ILIKE";

@@ -66,7 +66,8 @@ function parseAction(cursor: Cursor): ReferenceAction {
       return "cascade";
     case "set": {
       const action = cursor.expectOneOf("null", "default");
-      if (cursor.is("(")) cursor.refuse("SET NULL of some columns", "omit the list of columns");
+      if (cursor.is("("))
+        cursor.refuse("SET NULL with a list of columns", "remove the list of columns");
       return action === "null" ? "set null" : "set default";
     }
   }
@@ -88,7 +89,7 @@ export function parseTiming(
       initially = cursor.expectOneOf("deferred", "immediate");
     } else return { deferrable: deferrable ?? initially === "deferred", initially, notValid };
     if (deferrable === false && initially === "deferred") {
-      cursor.fail("found INITIALLY DEFERRED, expected a constraint that is DEFERRABLE", start);
+      cursor.fail("found INITIALLY DEFERRED, but the constraint is not DEFERRABLE", start);
     }
   }
 }

@@ -164,7 +164,7 @@ function parseTable(cursor: Cursor): FromTable {
   const alias = parseAlias(cursor);
   const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
   if (cursor.is("tablesample"))
-    cursor.refuse("TABLESAMPLE", "write WHERE random() < 0.01 to select about 1 % of the rows");
+    cursor.refuse("TABLESAMPLE", "to select about 1 % of the rows, write WHERE random() < 0.01");
   const _location = cursor.since(start);
   return {
     type: "table",
@@ -387,7 +387,7 @@ function parseColumnDefinitions(cursor: Cursor): ColumnDefinition[] {
     const name = cursor.name("a column");
     const dataType = parseCollatedType(cursor);
     definitions.push({ name, dataType, _location: cursor.since(start) });
-    requireListed(cursor, definitions.length, "columns of one function");
+    requireListed(cursor, definitions.length, "columns in a single column definition list");
   } while (cursor.accept(","));
   cursor.expect(")");
   return definitions;

@@ -28,7 +28,9 @@ import { acceptOwner } from "./ownership.ts";
 import { Token, tokenize } from "./text/lexer.ts";
 
 const FUNCTION = "a function";
-const ONE_QUERY = "a function is one query: run changes and several statements from the client";
+const ONE_QUERY =
+  "the body of a function in LANGUAGE sql must be a single query; run changes and further " +
+  "statements from the client";
 
 type Body = Pick<CreateFunctionStatement, "program" | "query" | "source">;
 
@@ -85,7 +87,7 @@ function parseParameters(cursor: Cursor): FunctionParameterNode[] {
   if (cursor.accept(")")) return parameters;
   do {
     parameters.push(parseParameter(cursor));
-    requireListed(cursor, parameters.length, "parameters of one function");
+    requireListed(cursor, parameters.length, "parameters of a single function");
   } while (cursor.accept(","));
   cursor.expect(")");
   return parameters;
@@ -171,7 +173,7 @@ function parseColumns(cursor: Cursor): FunctionParameterNode[] {
     const name = cursor.label("a column");
     const dataType = parseType(cursor);
     columns.push({ mode: "table", name, dataType, _location: cursor.since(start) });
-    requireListed(cursor, columns.length, "columns of one function");
+    requireListed(cursor, columns.length, "columns of a single function");
   } while (cursor.accept(","));
   cursor.expect(")");
   return columns;
@@ -241,7 +243,7 @@ function parseLanguage(cursor: Cursor): Clauses["language"] {
   if (language === "sql" || language === "plpgsql") return language;
   return cursor.refuse(
     `CREATE FUNCTION with LANGUAGE ${language}`,
-    "the languages of functions are sql and plpgsql",
+    "the available languages are sql and plpgsql",
     start,
   );
 }
@@ -257,7 +259,11 @@ function bodyIn(
 ): Body {
   const isProgram = isProcedure === true || language === "plpgsql";
   if (!("text" in written)) {
-    if (isProgram) cursor.refuse("a program without AS", "write the body as a string after AS");
+    if (isProgram)
+      cursor.refuse(
+        "a function body without AS in this language",
+        "write the body as a string after AS",
+      );
     return written;
   }
   return isProgram ? { program: language, source: written.text } : parseText(cursor, written);
@@ -269,7 +275,8 @@ function acceptAdvice(cursor: Cursor): boolean {
     if (cursor.is("definer")) {
       cursor.refuse(
         "SECURITY DEFINER",
-        "a function runs with the rights of its caller; it may read a view WITH (security_invoker = false)",
+        "a function runs with its caller's rights; to give it more, let it read a view WITH " +
+          "(security_invoker = false)",
       );
     }
     cursor.expect("invoker");
@@ -282,11 +289,12 @@ function acceptAdvice(cursor: Cursor): boolean {
   if (cursor.is("leakproof"))
     cursor.refuse(
       "LEAKPROOF",
-      "omit it: the server never evaluates a condition in an order that could leak rows",
+      "remove it: the server never evaluates conditions in an order that could leak rows",
     );
-  if (cursor.is("window")) cursor.refuse("a window function in SQL", "omit WINDOW");
+  if (cursor.is("window")) cursor.refuse("a user-defined window function", "omit WINDOW");
   if (cursor.is("support")) cursor.refuse("SUPPORT of a function", "omit it");
-  if (cursor.is("set")) cursor.refuse("SET of a function", "set the value before the call");
+  if (cursor.is("set"))
+    cursor.refuse("SET of a function", "set the value before the function is called");
   if (cursor.accept("parallel")) {
     cursor.label("SAFE, RESTRICTED or UNSAFE");
     return true;
@@ -303,7 +311,7 @@ function acceptAdvice(cursor: Cursor): boolean {
 function acceptText(cursor: Cursor): BodyText {
   const { token } = cursor;
   const text = cursor.string("a query in quotes");
-  if (cursor.is(",")) cursor.refuse("a function of an object file", ONE_QUERY);
+  if (cursor.is(",")) cursor.refuse("a function in an object file", ONE_QUERY);
   return { text, token };
 }
 
@@ -320,12 +328,12 @@ function parseText(cursor: Cursor, { text: source, token: at }: BodyText): Body 
     slots: undefined,
     expectations: undefined,
   });
-  if (body.kind === Token.end) cursor.refuse("a function without a query", ONE_QUERY, start);
+  if (body.kind === Token.end) cursor.refuse("a function without a body", ONE_QUERY, start);
   const statement = parsedBody(body, cursor, at);
   const end = body.end;
   while (body.accept(";")) continue;
   if (body.kind !== Token.end) {
-    cursor.refuse("a function of several statements", ONE_QUERY, start);
+    cursor.refuse("a function with several statements", ONE_QUERY, start);
   }
   const query = relocated(queryOf(cursor, statement), {
     start: start ?? 0,
@@ -371,14 +379,14 @@ function parseAtomic(cursor: Cursor): Body {
   const statement = cursor.grammar.statement(cursor);
   const source = cursor.text.slice(start, cursor.end);
   cursor.expect(";");
-  if (!cursor.is("end")) cursor.refuse("a function of several statements", ONE_QUERY);
+  if (!cursor.is("end")) cursor.refuse("a function with several statements", ONE_QUERY);
   cursor.expect("end");
   return { query: queryOf(cursor, statement), source };
 }
 
 function queryOf(cursor: Cursor, statement: Statement): SelectStatement {
   if (isSelectNode(statement) && !changesRows(statement)) return statement;
-  return cursor.refuse("a function that is not a query", ONE_QUERY, cursor.start);
+  return cursor.refuse("a function whose body is not a query", ONE_QUERY, cursor.start);
 }
 
 type FunctionKind = FunctionName["kind"];

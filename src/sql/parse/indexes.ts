@@ -41,7 +41,7 @@ export function parseCreateIndex(
   const columns: IndexedColumn[] = [];
   do {
     columns.push(method === "gin" ? parseInvertedColumn(cursor) : parseIndexedColumn(cursor));
-    requireListed(cursor, columns.length, "columns of an index");
+    requireListed(cursor, columns.length, "columns of a single index");
   } while (cursor.accept(","));
   cursor.expect(")");
   const clauses = acceptClauses(cursor);
@@ -92,8 +92,8 @@ function parseMethod(cursor: Cursor): "gin" | undefined {
   if (method.name === "btree") return undefined;
   if (method.name === "gin") return "gin";
   cursor.refuse(
-    `USING ${method.name} of an index`,
-    "write USING btree, or USING gin for words, trigrams, JSONB and arrays",
+    `an index USING ${method.name}`,
+    "write USING btree, or for words, trigrams, JSONB and arrays, USING gin",
     method._location.start,
   );
 }
@@ -121,8 +121,7 @@ function acceptParameters(cursor: Cursor): void {
   const { start } = cursor;
   cursor.expect("with");
   const other = parseOptions(cursor).find(({ name }) => !INDEX_PARAMETER.test(name));
-  if (other !== undefined)
-    cursor.refuse(`the parameter ${other.name} of an index`, undefined, start);
+  if (other !== undefined) cursor.refuse(`the index parameter ${other.name}`, undefined, start);
 }
 
 /** Parses the clauses between an index's columns and its condition. */
@@ -130,7 +129,7 @@ function acceptClauses(cursor: Cursor): Pick<CreateIndexStatement, "equalNulls" 
   const clauses = { ...acceptIncluded(cursor), ...acceptNulls(cursor) };
   if (cursor.is("with")) acceptParameters(cursor);
   if (cursor.is("tablespace")) {
-    cursor.refuse("TABLESPACE", "omit it: an index is stored with the segments of its table");
+    cursor.refuse("TABLESPACE", "remove it: an index is stored together with its table");
   }
   return clauses;
 }

@@ -44,7 +44,7 @@ export function parseRefresh(cursor: Cursor, start: number): RefreshStatement {
   const at = cursor.start;
   const withData = cursor.is("with") ? acceptData(cursor) : undefined;
   if (concurrently === true && withData === false) {
-    throw new DatabaseError("INVALID_SQL", "Cannot use CONCURRENTLY together with WITH NO DATA", {
+    throw new DatabaseError("INVALID_SQL", "Cannot combine CONCURRENTLY with WITH NO DATA", {
       position: at,
       hint: "omit CONCURRENTLY",
     });

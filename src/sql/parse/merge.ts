@@ -18,7 +18,7 @@ export function parseMerge(cursor: Cursor): MergeStatement {
   const clauses: MergeClause[] = [];
   do {
     clauses.push(parseClause(cursor));
-    requireListed(cursor, clauses.length, "clauses of one MERGE");
+    requireListed(cursor, clauses.length, "clauses of a single MERGE");
   } while (cursor.is("when"));
   const returning = parseReturning(cursor);
   return { type: "merge", into, source, on, clauses, returning, _location: cursor.since(start) };
@@ -30,10 +30,7 @@ function parseClause(cursor: Cursor): MergeClause {
   const isMatched = !cursor.accept("not");
   cursor.expect("matched");
   if (cursor.is("by")) {
-    cursor.refuse(
-      "WHEN NOT MATCHED BY",
-      "change the rows that have no match in a separate statement",
-    );
+    cursor.refuse("WHEN NOT MATCHED BY", "change the unmatched rows in a separate statement");
   }
   const condition = cursor.accept("and") ? cursor.grammar.expression(cursor) : undefined;
   cursor.expect("then");
@@ -75,7 +72,7 @@ function parseValues(cursor: Cursor): readonly Expr[] {
     const rows = literalValuesToRows({ type: "literal values", ...list, _location }).values;
     const [row] = rows;
     if (row === undefined || rows.length > 1)
-      cursor.fail("found several rows of VALUES, but MERGE inserts one row at a time", at);
+      cursor.fail("found several rows in VALUES, but MERGE inserts one row at a time", at);
     return row;
   }
   cursor.expect("values");

@@ -16,7 +16,7 @@ export function acceptOperatorClass(cursor: Cursor): void {
   if (!name.endsWith("_ops")) return;
   if (!OPERATOR_CLASS.test(name)) {
     const hint = INVERTED_CLASS.test(name) ? "USING gin" : "USING btree";
-    cursor.refuse(`the operator class ${name} of a sorted index`, hint);
+    cursor.refuse(`the operator class ${name} with a btree index`, hint);
   }
   cursor.token += 1;
 }

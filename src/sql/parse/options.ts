@@ -55,7 +55,7 @@ export function parsePlainLiteral(cursor: Cursor): ExprLiteral {
     case "null":
       return node;
     default:
-      return cursor.fail("found an expression, expected a plain value", start);
+      return cursor.fail("found an expression, but a plain value is expected", start);
   }
 }
 

@@ -31,7 +31,7 @@ export function parseCreateExtension(cursor: Cursor, start: number): CreateExten
   cursor.accept("with");
   if (cursor.accept("schema")) cursor.label("a schema");
   if (cursor.nameText(cursor.token) === "version") {
-    cursor.refuse("VERSION of an extension", "omit the version: the functions are built in");
+    cursor.refuse("the VERSION of an extension", "remove the version: the functions are built in");
   }
   cursor.accept("cascade");
   return { type: "create extension", name, ifNotExists, _location: cursor.since(start) };

@@ -71,9 +71,13 @@ export function parseRequest(
     const cursor = newCursor(tokens, limits, undefined, expectations);
     const statements = parseAll(cursor);
     if (statements.length === 0) {
-      throw new DatabaseError("EMPTY_SQL", "Cannot run the text: it contains no statement", {
-        position: 0,
-      });
+      throw new DatabaseError(
+        "EMPTY_SQL",
+        "Cannot run the request: its SQL contains no statement",
+        {
+          position: 0,
+        },
+      );
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
@@ -157,7 +161,7 @@ function checkSize(text: string, limits: ParseLimits): void {
   if (bytes <= limits.sqlBytesMax) return;
   throw new DatabaseError(
     "INVALID_SQL",
-    `Cannot parse the text: it has ${bytes} bytes, but must have at most ${limits.sqlBytesMax}`,
+    `Cannot parse the SQL: it has ${bytes} bytes, but the maximum is ${limits.sqlBytesMax}`,
     { position: 0 },
   );
 }

@@ -26,7 +26,7 @@ export function acceptPartitionBy(cursor: Cursor): PartitionBy | undefined {
     const collation = acceptCollation(cursor);
     keys.push(collation === undefined ? { part } : { part, collation });
     acceptOperatorClass(cursor);
-    requireListed(cursor, keys.length, "keys of PARTITION BY");
+    requireListed(cursor, keys.length, "keys in a single PARTITION BY");
   } while (cursor.accept(","));
   cursor.expect(")");
   return { strategy, keys, _location: cursor.since(start) };
@@ -37,8 +37,8 @@ export function parsePartitionOf(cursor: Cursor): PartitionOf {
   const parent = cursor.qname("a table");
   if (cursor.is("(")) {
     cursor.refuse(
-      "columns and constraints of a single partition",
-      "declare them for the partitioned table",
+      "columns and constraints for a single partition",
+      "define them on the partitioned table",
     );
   }
   return { parent, bounds: parseBounds(cursor) };
@@ -75,7 +75,7 @@ function parseList<T>(cursor: Cursor, parse: (cursor: Cursor) => T): T[] {
   const list: T[] = [];
   do {
     list.push(parse(cursor));
-    requireListed(cursor, list.length, "values of a partition");
+    requireListed(cursor, list.length, "values of a single partition");
   } while (cursor.accept(","));
   cursor.expect(")");
   return list;

@@ -29,7 +29,8 @@ export function acceptOnCommit(
   if (cursor.nameText(cursor.token) === "preserve") {
     cursor.refuse(
       "ON COMMIT PRESERVE ROWS",
-      "omit it: a temporary table ends with its transaction, because requests have no session",
+      "remove it: a temporary table is dropped when its transaction ends, because requests " +
+        "have no session",
     );
   }
   cursor.expectAll("delete", "rows");

@@ -36,7 +36,7 @@ export function parsePrepare(cursor: Cursor, start: number): PrepareStatement {
   if (!isQueryNode(statement)) {
     cursor.refuse(
       `PREPARE of ${statement.type.toUpperCase()}`,
-      "only a query, INSERT, UPDATE, DELETE or MERGE can be prepared",
+      "only queries, INSERT, UPDATE, DELETE and MERGE can be prepared",
       at,
     );
   }
@@ -70,8 +70,8 @@ function parseConstant(cursor: Cursor): Expr {
   const value = cursor.grammar.expression(cursor);
   if (isConstant(value)) return value;
   return cursor.refuse(
-    "an expression as a value of EXECUTE",
-    "use a constant, or write the expression in the prepared statement",
+    "an expression as an argument of EXECUTE",
+    "use a constant, or move the expression into the prepared statement",
     at,
   );
 }

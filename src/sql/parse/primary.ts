@@ -65,7 +65,10 @@ function parsePostfix(
     } else {
       if (cursor.is(".") && operand.type === "call") {
         const { name } = operand.function;
-        cursor.fail(`a call before a dot needs parentheses: (${name}(…)).column`, cursor.start);
+        cursor.fail(
+          `a function call before a dot must be in parentheses: (${name}(…)).column`,
+          cursor.start,
+        );
       }
       return operand;
     }
@@ -248,7 +251,7 @@ function parseForm(cursor: Cursor): Expr | undefined {
       if (!cursor.isAhead(1, "(")) return undefined;
       return cursor.refuse(
         `${cursor.word.toUpperCase()} without an operator before it`,
-        "write it to the right of an operator, as in id = ANY (…)",
+        "write it after an operator, as in id = ANY (…)",
       );
     default:
       return undefined;
@@ -431,7 +434,7 @@ function parseCase(cursor: Cursor): ExprCase {
     cursor.expect("then");
     const result = cursor.grammar.expression(cursor);
     whens.push({ when, value: result, _location: cursor.since(token) });
-    requireListed(cursor, whens.length, "WHEN in one CASE");
+    requireListed(cursor, whens.length, "WHEN clauses in a single CASE");
   } while (cursor.is("when"));
   const otherwise = cursor.accept("else") ? cursor.grammar.expression(cursor) : undefined;
   cursor.expect("end");

@@ -3,17 +3,19 @@ import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
 const RIGHTS =
-  "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; pg_dump --no-privileges omits it";
+  "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; to dump " +
+  "without GRANT, use pg_dump --no-privileges";
 const INDEX_HINT = "write CREATE INDEX name ON table_name (column_name)";
-const LIVE = "live queries deliver changes as they are committed";
+const LIVE = "to receive changes as they are committed, use live queries";
 
 const OWN_ROWS =
-  "set ACCESS_LEVEL = 'RESTRICTED' for a SHARED table, and permit rows with CREATE POLICY";
-const COPYING = "COPY t FROM STDIN reads rows, and COPY t TO STDOUT writes them: POST /v1/api/copy";
+  "set ACCESS_LEVEL = 'RESTRICTED' on a SHARED table, and allow access to rows with CREATE POLICY";
+const COPYING = "send COPY t FROM STDIN or COPY t TO STDOUT to POST /v1/api/copy";
 const ON_CONFLICT =
   "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name";
-const NO_PROGRAMS = "write DO $$ BEGIN … END $$, or a function with LANGUAGE plpgsql";
-const NO_DIRECTORY = "one directory is one database: divide it with CREATE NAMESPACE";
+const NO_PROGRAMS = "write DO $$ BEGIN … END $$, or create a function with LANGUAGE plpgsql";
+const NO_DIRECTORY =
+  "a data directory contains a single database; to divide it, use CREATE NAMESPACE";
 
 type Refused = readonly [construct: string, hint?: string];
 
@@ -22,48 +24,52 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["bulk", ["BULK INSERT", COPYING]],
   ["replace", ["REPLACE INTO", ON_CONFLICT]],
   ["upsert", ["UPSERT", ON_CONFLICT]],
-  ["optimize", ["OPTIMIZE TABLE", "STORAGE COMPACT TABLE merges segments"]],
+  ["optimize", ["OPTIMIZE TABLE", "to merge segments, use STORAGE COMPACT TABLE"]],
   ["repair", ["REPAIR TABLE", "stop the server and run tidemark repair"]],
   ["check", ["CHECK TABLE", "stop the server and run tidemark verify"]],
-  ["unlock", ["UNLOCK TABLES", "there are no locks to release"]],
+  ["unlock", ["UNLOCK TABLES", "there are no table locks"]],
   ["rename", ["RENAME TABLE", "write ALTER TABLE old_name RENAME TO new_name"]],
   [
     "pragma",
-    ["PRAGMA", "DESCRIBE t shows the columns of a table, and SHOW ALL shows the settings"],
+    ["PRAGMA", "to see the columns of a table, use DESCRIBE t; to see the settings, use SHOW ALL"],
   ],
   ["attach", ["ATTACH", NO_DIRECTORY]],
   ["detach", ["DETACH", NO_DIRECTORY]],
   ["exec", ["EXEC of a procedure", NO_PROGRAMS]],
   ["if", ["IF", NO_PROGRAMS]],
   ["while", ["WHILE", NO_PROGRAMS]],
-  ["print", ["PRINT", "SELECT 'text' returns the text"]],
+  ["print", ["PRINT", "to return a text, write SELECT 'text'"]],
   ["deny", ["DENY", RIGHTS]],
   ["go", ["GO", "separate statements with ;"]],
-  ["quit", ["quit", "this is a shell command: close the connection"]],
-  ["exit", ["exit", "this is a shell command: close the connection"]],
-  ["help", ["HELP", "SHOW TABLES lists tables, and DESCRIBE t shows the columns of a table"]],
+  ["quit", ["quit", "this is a shell command; to leave, close the connection"]],
+  ["exit", ["exit", "this is a shell command; to leave, close the connection"]],
+  [
+    "help",
+    ["HELP", "to list tables, use SHOW TABLES; to see the columns of a table, use DESCRIBE t"],
+  ],
   ["grant", ["GRANT", RIGHTS]],
   ["revoke", ["REVOKE", RIGHTS]],
   ["listen", ["LISTEN", LIVE]],
   ["unlisten", ["UNLISTEN", LIVE]],
-  ["notify", ["NOTIFY", "write a row to a STREAM table and subscribe to it"]],
-  ["vacuum", ["VACUUM", "STORAGE COMPACT TABLE merges segments"]],
+  ["notify", ["NOTIFY", "write a row to a STREAM table to which the receivers subscribe"]],
+  ["vacuum", ["VACUUM", "to merge segments, use STORAGE COMPACT TABLE"]],
   ["analyze", ["ANALYZE", "statistics are maintained automatically"]],
   ["analyse", ["ANALYSE", "statistics are maintained automatically"]],
   [
     "reindex",
     ["REINDEX", "indexes are always up to date; to rebuild one, use DROP INDEX and CREATE INDEX"],
   ],
-  ["cluster", ["CLUSTER", "STORAGE COMPACT TABLE merges segments"]],
+  ["cluster", ["CLUSTER", "to merge segments, use STORAGE COMPACT TABLE"]],
   [
     "lock",
     [
       "LOCK TABLE",
-      "the first transaction to commit wins; the other client may send its transaction again",
+      "table locks are not needed: if two transactions conflict, the first to commit wins, and " +
+        "the other can be repeated",
     ],
   ],
   ["load", ["LOAD", COPYING]],
-  ["checkpoint", ["CHECKPOINT", "STORAGE FLUSH ALL writes segments"]],
+  ["checkpoint", ["CHECKPOINT", "to write segments to disk, use STORAGE FLUSH ALL"]],
   ["import", ["IMPORT FOREIGN SCHEMA"]],
   ["security", ["SECURITY LABEL"]],
   ["reassign", ["REASSIGN OWNED", "write ALTER NAMESPACE … OWNER TO for each namespace"]],
@@ -86,16 +92,13 @@ const HINTS_OF_DROP = new Map<string, string>([
  * CREATE, ALTER or DROP.
  */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
-  ["temp", ["TEMP for objects other than tables", "write CREATE TEMP TABLE"]],
-  ["temporary", ["TEMPORARY for objects other than tables", "write CREATE TEMPORARY TABLE"]],
-  ["global", ["GLOBAL TEMPORARY for objects other than tables", "write CREATE TEMPORARY TABLE"]],
-  ["local", ["LOCAL TEMPORARY for objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  ["temp", ["TEMP with objects other than tables", "write CREATE TEMP TABLE"]],
+  ["temporary", ["TEMPORARY with objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  ["global", ["GLOBAL TEMPORARY with objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  ["local", ["LOCAL TEMPORARY with objects other than tables", "write CREATE TEMPORARY TABLE"]],
   [
     "unlogged",
-    [
-      "UNLOGGED for objects other than tables",
-      "write CREATE SEQUENCE, since all sequences are logged",
-    ],
+    ["UNLOGGED with objects other than tables", "write CREATE SEQUENCE; all sequences are logged"],
   ],
   ["foreign", ["FOREIGN objects"]],
   ["external", ["EXTERNAL TABLE"]],
@@ -109,7 +112,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["transform", ["TRANSFORM"]],
   ["event", ["EVENT TRIGGER", LIVE]],
   ["rule", ["RULE", LIVE]],
-  ["extension", ["EXTENSION", "omit it: functions are built in"]],
+  ["extension", ["EXTENSION", "remove it: the functions are built in"]],
   ["role", ["ROLE", RIGHTS]],
   ["group", ["GROUP", RIGHTS]],
   ["owned", ["OWNED"]],
@@ -117,8 +120,8 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["tablespace", ["TABLESPACE", "CREATE STORAGE"]],
   ["operator", ["OPERATOR"]],
   ["cast", ["CAST"]],
-  ["conversion", ["CONVERSION", "text is UTF-8"]],
-  ["text", ["TEXT SEARCH", "the only configurations are simple and english"]],
+  ["conversion", ["CONVERSION", "text is always UTF-8"]],
+  ["text", ["TEXT SEARCH", "the only text search configurations are simple and english"]],
   ["language", ["LANGUAGE"]],
   ["server", ["SERVER"]],
   ["publication", ["PUBLICATION", LIVE]],
@@ -126,7 +129,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["statistics", ["STATISTICS", "statistics are maintained automatically"]],
   ["access", ["ACCESS METHOD"]],
   ["login", ["LOGIN", "write CREATE USER name WITH PASSWORD '…' ROLE user"]],
-  ["system", ["SYSTEM", "settings are keys of the configuration; SHOW ALL lists them"]],
+  ["system", ["SYSTEM", "settings are keys in the configuration; to list them, use SHOW ALL"]],
   ["default", ["DEFAULT PRIVILEGES", RIGHTS]],
 ]);
 
@@ -154,31 +157,39 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["no force", "NO FORCE ROW LEVEL SECURITY", OWN_ROWS],
   ["enable rule", "ENABLE RULE", LIVE],
   ["disable rule", "DISABLE RULE", LIVE],
-  ["owner", "OWNER TO beside another change", "write OWNER TO as a separate statement"],
+  ["owner", "OWNER TO combined with another change", "write OWNER TO in a separate ALTER TABLE"],
   [
     "change",
     "CHANGE of a column",
-    "write RENAME COLUMN a TO b, and then ALTER COLUMN b TYPE new_type",
+    "first use RENAME COLUMN a TO b, then ALTER COLUMN b TYPE new_type",
   ],
-  ["attach", "ATTACH PARTITION beside another change", "write it as a separate statement"],
-  ["detach", "DETACH PARTITION beside another change", "write it as a separate statement"],
-  ["inherit", "INHERIT", "repeat the columns in both tables"],
-  ["replica", "REPLICA IDENTITY", "changes contain old_values without this option"],
-  ["cluster", "CLUSTER ON", "rows are stored by their primary key"],
-  ["engine", "ENGINE", "there is one storage engine"],
-  ["convert", "CONVERT TO CHARACTER SET", "text is UTF-8"],
+  [
+    "attach",
+    "ATTACH PARTITION combined with another change",
+    "write ATTACH PARTITION in a separate ALTER TABLE",
+  ],
+  [
+    "detach",
+    "DETACH PARTITION combined with another change",
+    "write DETACH PARTITION in a separate ALTER TABLE",
+  ],
+  ["inherit", "INHERIT", "define the same columns in both tables"],
+  ["replica", "REPLICA IDENTITY", "changes always contain old_values, without this option"],
+  ["cluster", "CLUSTER ON", "rows are always stored in the order of their primary key"],
+  ["engine", "ENGINE", "there is only one storage engine"],
+  ["convert", "CONVERT TO CHARACTER SET", "text is always UTF-8"],
   ["comment", "COMMENT of a table", "write COMMENT ON TABLE name IS '…'"],
   ["auto_increment", "AUTO_INCREMENT of a table", "write ALTER SEQUENCE … RESTART WITH n"],
-  ["drop primary", "DROP PRIMARY KEY", "create a table with the new key and copy the rows"],
+  ["drop primary", "DROP PRIMARY KEY", "create a table with the new key, and copy the rows"],
   ["drop index", "DROP INDEX of a table", "write DROP INDEX name"],
   ["drop key", "DROP KEY", "write DROP INDEX name"],
   ["drop foreign", "DROP FOREIGN KEY"],
   ["add index", "ADD INDEX", INDEX_HINT],
   ["add key", "ADD KEY", INDEX_HINT],
   ["add fulltext", "ADD FULLTEXT", INDEX_HINT],
-  ["set tablespace", "SET TABLESPACE", "the option STORAGE_ID selects a storage"],
-  ["set logged", "SET LOGGED", "every table is logged"],
-  ["set unlogged", "SET UNLOGGED", "every table is logged"],
+  ["set tablespace", "SET TABLESPACE", "use the table option STORAGE_ID to choose a storage"],
+  ["set logged", "SET LOGGED", "all tables are logged"],
+  ["set unlogged", "SET UNLOGGED", "all tables are logged"],
   ["set without", "SET WITHOUT"],
 ];
 
@@ -189,7 +200,7 @@ export function refuseAlteration(cursor: Cursor): void {
 
 /** Unsupported clauses of `ALTER INDEX i`, by their first words. */
 const INDEX_ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
-  ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
+  ["attach", "ATTACH PARTITION", "a partition always uses the indexes of its table"],
   ["set", "ALTER INDEX … SET", "indexes have no options"],
   ["reset", "ALTER INDEX … RESET", "indexes have no options"],
   ["alter", "ALTER INDEX … ALTER COLUMN", "statistics are maintained automatically"],
@@ -205,31 +216,40 @@ const SHOWN: readonly (readonly [words: string, construct: string, hint?: string
   [
     "create",
     "SHOW CREATE TABLE",
-    "DESCRIBE t shows the columns of a table, and SHOW TABLES shows its options",
+    "to see the columns of a table, use DESCRIBE t; to see its options, use SHOW TABLES",
   ],
-  ["databases", "SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
-  ["full", "SHOW FULL", "SHOW TABLES and SHOW COLUMNS FROM t show everything"],
+  ["databases", "SHOW DATABASES", "to list the namespaces, use SHOW NAMESPACES"],
+  ["full", "SHOW FULL", "SHOW TABLES and SHOW COLUMNS FROM t already show everything"],
   ["fields", "SHOW FIELDS", "write SHOW COLUMNS FROM t"],
-  ["index", "SHOW INDEX", "SELECT * FROM system.indexes lists the indexes"],
-  ["indexes", "SHOW INDEXES", "SELECT * FROM system.indexes lists the indexes"],
-  ["keys", "SHOW KEYS", "SELECT * FROM system.indexes lists the indexes"],
+  ["index", "SHOW INDEX", "to list the indexes, run SELECT * FROM system.indexes"],
+  ["indexes", "SHOW INDEXES", "to list the indexes, run SELECT * FROM system.indexes"],
+  ["keys", "SHOW KEYS", "to list the indexes, run SELECT * FROM system.indexes"],
   ["table status", "SHOW TABLE STATUS", "write SHOW STATS FOR TABLE t"],
-  ["users", "SHOW USERS", "SELECT * FROM system.users lists the users"],
-  ["roles", "SHOW ROLES", "SELECT * FROM system.users lists users with their roles"],
+  ["users", "SHOW USERS", "to list the users, run SELECT * FROM system.users"],
+  ["roles", "SHOW ROLES", "to list the users with their roles, run SELECT * FROM system.users"],
   [
     "grants",
     "SHOW GRANTS",
-    "SELECT CURRENT_ROLE returns the role; SHOW TABLES shows the access level of a table",
+    "to see your role, run SELECT CURRENT_ROLE; to see the access level of a table, use SHOW " +
+      "TABLES",
   ],
-  ["views", "SHOW VIEWS", "SHOW TABLES also lists views"],
-  ["processlist", "SHOW PROCESSLIST", "SELECT * FROM system.queries lists running statements"],
-  ["queries", "SHOW QUERIES", "SELECT * FROM system.queries lists running statements"],
-  ["variables", "SHOW VARIABLES", "SHOW ALL lists the settings"],
-  ["status", "SHOW STATUS", "SELECT * FROM system.stats describes the server"],
-  ["triggers", "SHOW TRIGGERS", "SELECT * FROM information_schema.triggers lists them"],
-  ["warnings", "SHOW WARNINGS", "the response contains errors and notices"],
-  ["errors", "SHOW ERRORS", "the response contains errors and notices"],
-  ["engines", "SHOW ENGINES", "there is one storage engine"],
+  ["views", "SHOW VIEWS", "use SHOW TABLES, which also lists views"],
+  [
+    "processlist",
+    "SHOW PROCESSLIST",
+    "to list running statements, run SELECT * FROM system.queries",
+  ],
+  ["queries", "SHOW QUERIES", "to list running statements, run SELECT * FROM system.queries"],
+  ["variables", "SHOW VARIABLES", "to list the settings, use SHOW ALL"],
+  ["status", "SHOW STATUS", "to see the state of the server, run SELECT * FROM system.stats"],
+  [
+    "triggers",
+    "SHOW TRIGGERS",
+    "to list the triggers, run SELECT * FROM information_schema.triggers",
+  ],
+  ["warnings", "SHOW WARNINGS", "errors and notices are part of the response"],
+  ["errors", "SHOW ERRORS", "errors and notices are part of the response"],
+  ["engines", "SHOW ENGINES", "there is only one storage engine"],
 ];
 
 /** Rejects a form of SHOW that only other systems support. */

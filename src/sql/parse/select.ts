@@ -103,11 +103,12 @@ export function parseLockable(cursor: Cursor, start: number): Statement {
     [query.groupBy, query.having, query.windows].every((part) => part === undefined);
   if (!isPlain) {
     cursor.fail(
-      "FOR UPDATE, FOR SHARE and similar clauses are only allowed in a SELECT without DISTINCT, GROUP BY and UNION",
+      "FOR UPDATE, FOR SHARE and similar clauses are allowed only in a SELECT without " +
+        "DISTINCT, GROUP BY and UNION",
       clause,
     );
   }
-  if (cursor.is("for")) cursor.refuse("a second locking clause", "name all tables in one OF");
+  if (cursor.is("for")) cursor.refuse("a second locking clause", "list all tables in a single OF");
   return { type: "select for", query, strength, of, wait, _location: cursor.since(start) };
 }
 
@@ -131,7 +132,7 @@ function parseStrength(cursor: Cursor): LockStrength {
 function refuseLocking(cursor: Cursor): void {
   const found = LOCKING_CLAUSES.find(([word]) => cursor.isAhead(1, word));
   if (found === undefined) return;
-  cursor.refuse(`${found[1]} here`, "only the outermost SELECT of a statement locks rows");
+  cursor.refuse(`${found[1]} here`, "only the outermost SELECT in a statement can lock rows");
 }
 
 const LOCKING_CLAUSES = [
@@ -152,11 +153,11 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
   if (orderBy === undefined && limit === undefined) return query;
   const target = tailOwner(query);
   if (orderBy !== undefined) {
-    if (target.orderBy !== undefined) cursor.fail("a query has two ORDER BY clauses", at);
+    if (target.orderBy !== undefined) cursor.fail("the query has two ORDER BY clauses", at);
     target.orderBy = orderBy;
   }
   if (limit !== undefined) {
-    if (target.limit !== undefined) cursor.fail("a query has two LIMIT clauses", at);
+    if (target.limit !== undefined) cursor.fail("the query has two LIMIT clauses", at);
     target.limit = limit;
   }
   if (target === query) target._location = cursor.since(start);
@@ -186,7 +187,10 @@ function parseLimit(cursor: Cursor): LimitStatement | undefined {
     const word = cursor.acceptOneOf("limit", "offset", "fetch");
     if (word === undefined) break;
     if (word === "offset" ? hasOffset : hasLimit) {
-      cursor.fail(`found a second ${word.toUpperCase()}, expected one row limit`, at);
+      cursor.fail(
+        `found a second ${word.toUpperCase()}, but the number of rows can be limited only once`,
+        at,
+      );
     }
     if (word === "offset") {
       hasOffset = true;
@@ -326,7 +330,7 @@ function parseValues(cursor: Cursor): ValuesStatement {
     const row = [cursor.grammar.expression(cursor)];
     while (cursor.accept(",")) {
       row.push(cursor.grammar.expression(cursor));
-      requireListed(cursor, row.length, "values in one row");
+      requireListed(cursor, row.length, "values in a single row");
     }
     cursor.expect(")");
     values.push(row);

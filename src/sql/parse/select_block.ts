@@ -55,7 +55,7 @@ export function parseSelect(cursor: Cursor): SelectFromStatement {
   if (cursor.accept("having")) node.having = cursor.grammar.expression(cursor);
   if (cursor.accept("window")) node.windows = parseWindows(cursor);
   if (cursor.is("qualify")) {
-    cursor.refuse("QUALIFY", "filter the window function's result in an outer query");
+    cursor.refuse("QUALIFY", "filter the result of the window function in an outer query");
   }
   node._location = cursor.since(start);
   return node;
@@ -77,7 +77,7 @@ function parseDistinct(cursor: Cursor): SelectFromStatement["distinct"] {
   const expressions = [cursor.grammar.expression(cursor)];
   while (cursor.accept(",")) {
     expressions.push(cursor.grammar.expression(cursor));
-    requireListed(cursor, expressions.length, "expressions in one DISTINCT ON");
+    requireListed(cursor, expressions.length, "expressions in a single DISTINCT ON");
   }
   cursor.expect(")");
   return expressions;
@@ -102,7 +102,7 @@ export function parseItems(cursor: Cursor): SelectedColumn[] {
   const items = [parseItem(cursor)];
   while (cursor.accept(",")) {
     items.push(parseItem(cursor));
-    requireListed(cursor, items.length, "outputs in one list");
+    requireListed(cursor, items.length, "expressions in a single list");
   }
   return items;
 }
@@ -128,7 +128,7 @@ function parseGroupItems(cursor: Cursor): GroupItem[] {
   const items = [parseGroupItem(cursor)];
   while (cursor.accept(",")) {
     items.push(parseGroupItem(cursor));
-    requireListed(cursor, items.length, "items in one GROUP BY");
+    requireListed(cursor, items.length, "items in a single GROUP BY");
   }
   return items;
 }
@@ -169,7 +169,7 @@ function parseWindows(cursor: Cursor): WindowDefinition[] {
     const name = cursor.name("a window");
     cursor.expect("as");
     windows.push({ name, window: parseWindow(cursor), _location: cursor.since(start) });
-    requireListed(cursor, windows.length, "windows in one WINDOW");
+    requireListed(cursor, windows.length, "windows in a single WINDOW clause");
   } while (cursor.accept(","));
   return windows;
 }

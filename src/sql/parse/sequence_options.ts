@@ -13,7 +13,10 @@ export function parseSequenceOptions(cursor: Cursor): SequenceOption[] {
     const option = parseOption(cursor);
     if (option === undefined) return options;
     if (options.some(({ type }) => type === option.type)) {
-      cursor.fail(`found a second ${option.type.toUpperCase()}, expected each option once`, at);
+      cursor.fail(
+        `found a second ${option.type.toUpperCase()}, but each option is allowed only once`,
+        at,
+      );
     }
     options.push(option);
   }

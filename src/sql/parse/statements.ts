@@ -198,7 +198,7 @@ function parseReplace(cursor: Cursor, start: number): Statement {
   if (cursor.is("materialized")) {
     cursor.refuse(
       "CREATE OR REPLACE MATERIALIZED VIEW",
-      "use DROP MATERIALIZED VIEW, and create it",
+      "use DROP MATERIALIZED VIEW, then CREATE MATERIALIZED VIEW",
     );
   }
   const program = acceptProgram(cursor, start, true);

@@ -36,7 +36,7 @@ function parseSetting(cursor: Cursor, before: readonly StorageSetting[]): Storag
   const at = cursor.start;
   const { name } = cursor.label("a setting");
   if (before.some((setting) => setting.name === name)) {
-    cursor.fail(`found a second ${name.toUpperCase()}, expected each setting once`, at);
+    cursor.fail(`found a second ${name.toUpperCase()}, but each option is allowed only once`, at);
   }
   const value = parseWord(cursor, "a string").name;
   return { name, value, _location: cursor.since(start) };

@@ -81,7 +81,7 @@ function acceptOnce<Word extends "expires" | "scopes" | "uses">(
   const at = cursor.start;
   const word = cursor.acceptOneOf(...words);
   if (word !== undefined && seen.has(word)) {
-    cursor.fail(`found a second ${word.toUpperCase()}, expected only one`, at);
+    cursor.fail(`found a second ${word.toUpperCase()}, but only one is allowed`, at);
   }
   if (word !== undefined) seen.add(word);
   return word;

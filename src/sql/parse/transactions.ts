@@ -79,11 +79,11 @@ function parseModes(cursor: Cursor): Modes {
     const at = cursor.start;
     if (cursor.acceptAll("isolation", "level")) {
       if (made.isolationLevel !== undefined)
-        cursor.fail("found a second isolation level, expected only one", at);
+        cursor.fail("found a second isolation level, but only one is allowed", at);
       made.isolationLevel = parseIsolation(cursor);
     } else if (cursor.accept("read")) {
       if (made.writeable !== undefined)
-        cursor.fail("found a second READ mode, expected only one", at);
+        cursor.fail("found a second READ mode, but only one is allowed", at);
       made.writeable = cursor.expectOneOf("only", "write") === "only" ? "read only" : "read write";
     } else if (!acceptDeferrable(cursor)) {
       break;
@@ -107,7 +107,7 @@ function acceptDeferrable(cursor: Cursor): boolean {
 
 function parseIsolation(cursor: Cursor): NonNullable<BeginStatement["isolationLevel"]> {
   if (cursor.is("serializable")) {
-    cursor.refuse("ISOLATION LEVEL SERIALIZABLE", "transactions have snapshot isolation");
+    cursor.refuse("ISOLATION LEVEL SERIALIZABLE", "transactions always have snapshot isolation");
   }
   const word = cursor.expectOneOf("snapshot", "read", "repeatable");
   if (word === "snapshot") return "snapshot";

@@ -95,7 +95,7 @@ function parseReferencing(cursor: Cursor): TransitionClause {
     const { start } = cursor;
     const isOld = cursor.expectOneOf("old", "new") === "old";
     if (cursor.is("row")) {
-      cursor.refuse("REFERENCING … ROW", "the rows of a row-level trigger are named OLD and NEW");
+      cursor.refuse("REFERENCING … ROW", "a row-level trigger reads its rows as OLD and NEW");
     }
     cursor.expect("table");
     cursor.accept("as");
@@ -128,7 +128,7 @@ function parseArguments(cursor: Cursor): string[] {
   if (cursor.accept(")")) return given;
   do {
     given.push(parseArgument(cursor));
-    requireListed(cursor, given.length, "arguments of one trigger");
+    requireListed(cursor, given.length, "arguments of a single trigger");
   } while (cursor.accept(","));
   cursor.expect(")");
   return given;
@@ -173,7 +173,7 @@ export function parseTriggerSwitch(
   word: "enable" | "disable",
 ): TableAlterationTriggers {
   if (word === "enable" && cursor.is("replica")) {
-    cursor.refuse("ENABLE REPLICA TRIGGER", "a server has no replicas; write DISABLE TRIGGER");
+    cursor.refuse("ENABLE REPLICA TRIGGER", "the server has no replicas; use DISABLE TRIGGER");
   }
   // ENABLE and ENABLE ALWAYS differ only on a replica.
   if (word === "enable") cursor.accept("always");

@@ -105,7 +105,7 @@ function parseTypeChange(cursor: Cursor): TypeChange {
   const isOfField =
     cursor.kindAhead(1) === Token.word && cursor.nameText(cursor.token + 1) === "attribute";
   if (isOfField || cursor.is("alter") || cursor.is("drop")) {
-    cursor.refuse("ALTER TYPE of the fields of a row type", "create a new type");
+    cursor.refuse("ALTER TYPE with the fields of a row type", "create a new type");
   }
   if (cursor.expectOneOf("add", "rename") === "add") {
     cursor.expect("value");
@@ -154,7 +154,10 @@ function parseDomainChange(cursor: Cursor): DomainChange {
       const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
       const check = parseCheck(cursor, start, constraintName);
       if (cursor.is("not"))
-        cursor.refuse("NOT VALID of a domain", "omit NOT VALID: existing rows are always checked");
+        cursor.refuse(
+          "NOT VALID of a domain",
+          "remove NOT VALID: existing rows are always checked",
+        );
       return { type: "add constraint", check, _location: cursor.since(start) };
     }
     case "drop": {
@@ -240,7 +243,7 @@ function acceptPlpgsql(cursor: Cursor): void {
   const { start } = cursor;
   const language = cursor.isString() ? cursor.takeString() : cursor.label("a language").name;
   if (language.toLowerCase() === "plpgsql") return;
-  cursor.refuse(`DO with LANGUAGE ${language}`, "the language of DO is plpgsql", start);
+  cursor.refuse(`DO with LANGUAGE ${language}`, "the only language for DO is plpgsql", start);
 }
 
 /**

@@ -22,7 +22,10 @@ export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatem
     if (word === undefined) break;
     const isLogin = word === "password" || word === "oauth" || word === "internal";
     if (isLogin ? hasLogin : made[word] !== undefined) {
-      cursor.fail(`found a second ${isLogin ? "way to log in" : word}, expected only one`, at);
+      cursor.fail(
+        `found a second ${isLogin ? "way to log in" : word}, but only one is allowed`,
+        at,
+      );
     }
     hasLogin ||= isLogin;
     if (word === "internal") made.internal = true;

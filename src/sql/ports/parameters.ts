@@ -73,7 +73,7 @@ export function requireNoGap(used: ReadonlySet<number>, count: number): void {
     if (used.has(number)) continue;
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${number}: the text does not use it, but uses a parameter with a higher number`,
+      `Cannot bind $${number}: the SQL does not use this parameter, although it uses a higher one`,
     );
   }
 }
@@ -87,7 +87,7 @@ function typedParameter(
   if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${index + 1}: it is longer than ${bytesMax} bytes`,
+      `Cannot bind $${index + 1}: the value is longer than ${bytesMax} bytes`,
     );
   }
   return valueFromParameter(parameter);

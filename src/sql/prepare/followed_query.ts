@@ -156,7 +156,7 @@ export function maintainedPlanOf({
 function requireMaintained(plan: MaintainedPlan | string): void {
   if (typeof plan !== "string") return;
   throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot maintain the result: ${plan}`, {
-    hint: "omit the option way, so that the query is evaluated again after each change",
+    hint: "omit the option way; the query is then evaluated again after each change",
   });
 }
 
@@ -208,10 +208,10 @@ function refuseUnfixed(
     if (word === undefined) continue;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot subscribe with '${word}' as a time: its value changes although the row does not`,
+      `Cannot subscribe with '${word}' as a time: its value would change even if the row does not`,
       {
         position: node._location.start,
-        hint: "write the time itself, or pass it as a parameter",
+        hint: "write a fixed time, or pass the time as a parameter",
       },
     );
   }

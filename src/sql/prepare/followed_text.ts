@@ -226,7 +226,7 @@ function selectIn(sql: string, options: Parameters<typeof followedNode>[1]): Sel
 function notFollowed(node: Statement, what: string): DatabaseError {
   return new DatabaseError("INVALID_SQL", `Cannot subscribe to ${what}`, {
     position: node._location.start,
-    hint: "a live query must be one SELECT, which may begin with WITH",
+    hint: "a live query must be a single SELECT, which may begin with WITH",
   });
 }
 
@@ -236,7 +236,7 @@ function refuseHistory(node: AstNode): void {
     if (systemTime === undefined) continue;
     throw new DatabaseError(
       "INVALID_SQL",
-      "Cannot subscribe to a query with FOR SYSTEM_TIME: its rows never change",
+      "Cannot subscribe to a query with FOR SYSTEM_TIME: its rows would never change",
       {
         position: systemTime._location.start,
         hint: "run the query once, without a subscription",

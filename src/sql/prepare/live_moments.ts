@@ -46,10 +46,10 @@ function refuseTimeWord(operand: BoundExpression, node: AstNode, context: Execut
   const position = isLiteral ? operand.untyped?.position : undefined;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot subscribe with '${value}' as a time: its value changes although the row does not`,
+    `Cannot subscribe with '${value}' as a time: its value would change even if the row does not`,
     {
       position: position ?? node._location.start,
-      hint: "write the time itself, or pass it as a parameter",
+      hint: "write a fixed time, or pass the time as a parameter",
     },
   );
 }
@@ -71,7 +71,8 @@ function failingAtTimeWords(evaluate: RowFunction): RowFunction {
     if (typeof value === "string" && isTimeWord(value)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read '${value}' as a time in a live query: its value changes although the row does not`,
+        `Cannot use '${value}' as a time in a live query: its value would change even if the ` +
+          "row does not",
       );
     }
     return evaluate(values, call);

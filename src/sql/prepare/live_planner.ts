@@ -294,13 +294,14 @@ export function followedNode(
   if (node === undefined || second !== undefined) {
     throw new DatabaseError(
       "INVALID_SQL",
-      "Cannot subscribe to several statements: a subscription accepts a single SELECT",
+      "Cannot subscribe to several statements: a subscription takes a single SELECT",
     );
   }
   if (parsed.parameterCount !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${counted(parameterCount, "parameter")}: the highest parameter in the text is $${parsed.parameterCount}`,
+      `Cannot bind ${counted(parameterCount, "parameter")}: the highest parameter in the SQL ` +
+        `is $${parsed.parameterCount}`,
     );
   }
   return node;
@@ -314,7 +315,7 @@ export class NotRowByRow extends DatabaseError {
   constructor(part: string, node: AstNode) {
     super("INVALID_SQL", `Cannot subscribe to a query with ${part}`, {
       position: node._location.start,
-      hint: "follow rows of a single table with SELECT … FROM table [WHERE …]",
+      hint: "select rows from a single table, as in SELECT … FROM table [WHERE …]",
     });
     this.part = part;
   }
@@ -387,14 +388,15 @@ function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
 export function unfixedFunction(name: string, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot subscribe with function ${name}: its value changes although the row does not`,
+    `Cannot subscribe with function ${name}: its value would change even if the row does not`,
     { position, hint: hintFor(name) },
   );
 }
 
 function hintFor(name: string): string {
   return isClockFunction(name)
-    ? "compare a column with it, as in WHERE at > NOW() - INTERVAL '1 hour', or pass the value as a parameter"
+    ? "compare it with a column, as in WHERE at > NOW() - INTERVAL '1 hour', or pass the value " +
+        "as a parameter"
     : "pass the value as a parameter";
 }
 

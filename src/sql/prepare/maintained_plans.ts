@@ -109,7 +109,7 @@ export class MaintainedPlans {
 
   #newPlan(subscriber: Subscriber, context: StatementContext): SharedPlan {
     const { changesByTime, hasKey, hasRowSeq, node, readsTombstones, terms } = this.#options;
-    if (changesByTime) throw new NotMaintained("its rows change with time");
+    if (changesByTime) throw new NotMaintained("its rows change over time");
     if (readsTombstones) throw new NotMaintained("it reads deleted rows");
     const { principal } = subscriber;
     const bind = (other: SelectStatement): BoundSelect =>

@@ -71,7 +71,7 @@ export class PastSeqs {
     // In a transaction, a statement's time is the start of the transaction, which may be earlier
     // than the clock.
     if (micros > Math.max(call.nowMicros, call.clockMicros())) {
-      throw outOfRange(table, "a time in the future", "it must not be later than now");
+      throw outOfRange(table, "a time in the future", "the time must not be later than now");
     }
     const lastSeq = this.#store.lastSeqUpTo(Math.floor(micros / MICROS_PER_MS));
     return Math.max(0, Math.min(snapshotSeq, lastSeq)) as Seq;
@@ -104,7 +104,9 @@ export function requireHistory(
     `Cannot read ${name} AS OF _seq ${seq}: its history begins at _seq ${earliestSeq}`,
     {
       earliestSeq,
-      hint: "read a later state; to keep future history for longer, raise DELETED_RETENTION_HOURS of the table",
+      hint:
+        "read a later state; to keep history longer from now on, raise DELETED_RETENTION_HOURS " +
+        "of the table",
     },
   );
 }

@@ -240,7 +240,8 @@ function partedDml(
   if (statement.files.length > 0) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot upload a file with a statement whose WITH changes rows: only a single change can upload files",
+      "Cannot upload a file in a statement with a WITH that changes rows: only a single INSERT " +
+        "or UPDATE can upload files",
       { hint: "upload the file with a separate INSERT or UPDATE" },
     );
   }

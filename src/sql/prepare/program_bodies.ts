@@ -209,7 +209,7 @@ function rowOf(table: QName, at: TypePlace): DataType {
 }
 
 function unknownType(name: string): DatabaseError {
-  return new DatabaseError("UNSUPPORTED_TYPE", `Cannot declare a variable: there is no ${name}`, {
+  return new DatabaseError("UNSUPPORTED_TYPE", `Cannot declare the variable: there is no ${name}`, {
     sqlstate: "42704",
   });
 }

@@ -97,8 +97,9 @@ export function requireDepth(depth: number, { entry }: Pick<CalledProgram, "entr
   if (depth < PROGRAM_CALLS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot call function ${entry.namespace}.${entry.name}: calls are nested deeper than ${PROGRAM_CALLS_MAX}`,
-    { hint: "write a loop instead of the recursion", sqlstate: "54001" },
+    `Cannot call function ${entry.namespace}.${entry.name}: calls are nested more than ` +
+      `${PROGRAM_CALLS_MAX} levels deep`,
+    { hint: "use a loop instead of recursion", sqlstate: "54001" },
   );
 }
 
@@ -253,7 +254,8 @@ class QueryDriver {
 function tookTooLong(): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the function in a query: a call may take at most ${PROGRAM_MS_MAX} ms there, and all calls at most ${PROGRAMS_MS_MAX} ms without a pause`,
+    `Cannot run the function in a query: there, each call may take at most ${PROGRAM_MS_MAX} ` +
+      `ms, and all calls together at most ${PROGRAMS_MS_MAX} ms without a pause`,
     { hint: ALONE, sqlstate: "54001" },
   );
 }
@@ -261,12 +263,12 @@ function tookTooLong(): DatabaseError {
 /** The kinds of requests before which the time is checked. */
 const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
-const ALONE = "call it by itself: SELECT f(…) without FROM a table, SELECT * FROM f(…), or CALL";
+const ALONE = "call it on its own, with SELECT f(…) without FROM, SELECT * FROM f(…), or CALL";
 
 function changes(): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    "Cannot change rows in a function that a query calls: it may only read there",
+    "Cannot change rows in a function that is called by a query: there, a function may only read",
     { hint: ALONE, sqlstate: "2F002" },
   );
 }

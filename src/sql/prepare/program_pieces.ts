@@ -319,7 +319,8 @@ export function onlyValue(
   if (columns.length !== 1) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot evaluate ${piece.text.slice(0, 100)}: it has ${columns.length} columns, but must have one`,
+      `Cannot evaluate ${piece.text.slice(0, 100)}: it returns ${columns.length} columns, but ` +
+        "must return one",
       { sqlstate: "42601" },
     );
   }

@@ -94,7 +94,9 @@ export class OwnSequenceCalls implements SequenceCalls {
       "INVALID_OPERATION",
       `Cannot return the current value of sequence ${namespace}.${name}: this request has not called nextval for it`,
       {
-        hint: "call nextval in the same request or transaction, or read the number with RETURNING",
+        hint:
+          "call nextval in the same request or transaction first, or read the number with " +
+          "RETURNING",
       },
     );
   }
@@ -107,7 +109,9 @@ export class OwnSequenceCalls implements SequenceCalls {
       "INVALID_OPERATION",
       "Cannot return the last value of a sequence: this request has not called nextval",
       {
-        hint: "call nextval in the same request or transaction, or read the number with RETURNING",
+        hint:
+          "call nextval in the same request or transaction first, or read the number with " +
+          "RETURNING",
       },
     );
   }

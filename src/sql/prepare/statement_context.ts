@@ -463,7 +463,8 @@ const NO_ADVISORY_LOCKS: AdvisoryCalls = {
 function refuseLock(): never {
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot use advisory locks here: only a query or a change to rows can call their functions, and no view or live query",
+    "Cannot use advisory locks here: their functions can be called only in queries and changes " +
+      "to rows, but not in views or live queries",
     { hint: "call the function in the select list of a query" },
   );
 }
@@ -473,8 +474,9 @@ const NO_PROGRAMS: ProgramCalls = {
   call: ({ entry: { name, namespace } }) => {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot call function ${namespace}.${name} here: its body is a program, which only a request can run`,
-      { hint: "write the function as one query with LANGUAGE sql" },
+      `Cannot call function ${namespace}.${name} here: its body is not a single SQL query, so ` +
+        "only a request can run it",
+      { hint: "rewrite the function as a single query with LANGUAGE sql" },
     );
   },
 };
@@ -486,7 +488,7 @@ function noSettings(): SettingCalls {
 function noRequest(name: string): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${name} here: there is no request whose settings it could use`,
+    `Cannot call ${name} here: settings exist only in requests`,
     { hint: "pass the value as a parameter" },
   );
 }
@@ -494,9 +496,9 @@ function noRequest(name: string): DatabaseError {
 function noSleep(): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    "Cannot call PG_SLEEP here: only a query may sleep",
+    "Cannot call PG_SLEEP here: only queries can sleep",
     {
-      hint: "call it in a query, or run SELECT PG_SLEEP(…) by itself",
+      hint: "call it in a query, or run SELECT PG_SLEEP(…) as a separate statement",
     },
   );
 }

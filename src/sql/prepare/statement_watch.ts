@@ -25,7 +25,8 @@ export function watchOf(
     if (bytes <= bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
-      `Cannot run the statement: preparing its expressions takes more than ${bytesMax} bytes`,
+      `Cannot run the statement: preparing its expressions takes more than ${bytesMax} bytes ` +
+        "of memory",
       { hint: "write a shorter statement, or raise performance.query_memory_bytes" },
     );
   };

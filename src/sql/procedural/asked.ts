@@ -21,7 +21,7 @@ export function* askText(
 ): ProgramSteps<RowsAnswer> {
   const { type, value } = yield* askValue(text, frame);
   if (value === null) {
-    throw new DatabaseError("INVALID_VALUE", "Cannot run EXECUTE: its text is NULL", {
+    throw new DatabaseError("INVALID_VALUE", "Cannot run EXECUTE: the given SQL is NULL", {
       sqlstate: "22004",
     });
   }
@@ -39,16 +39,24 @@ export function* askSource(
   if (source.kind === "statement") {
     const answer = yield* askRows({ kind: "rows", piece: source.statement, frame });
     if (answer.columns !== undefined) return answer;
-    throw new DatabaseError("INVALID_QUERY", "Cannot read rows: the statement returns none", {
-      sqlstate: "42601",
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot read rows: the statement does not return any",
+      {
+        sqlstate: "42601",
+      },
+    );
   }
   if (source.kind === "execute") {
     const answer = yield* askText(source.text, source.using, frame);
     if (answer.columns !== undefined) return answer;
-    throw new DatabaseError("INVALID_QUERY", "Cannot read rows: the text of EXECUTE returns none", {
-      sqlstate: "42601",
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      "Cannot read rows: the SQL given to EXECUTE does not return any",
+      {
+        sqlstate: "42601",
+      },
+    );
   }
   return yield* cursors.rowsOf(source, frame);
 }

@@ -55,7 +55,7 @@ function* withPart(
   if (type.kind !== "array") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot assign to an element of "${name}": it is not an array`,
+      `Cannot assign to an element of "${name}": the variable is not an array`,
       { sqlstate: "42804" },
     );
   }
@@ -130,14 +130,14 @@ export function* storeInto(
   if (columns === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot store a row with INTO: the statement returns no rows",
+      "Cannot use INTO: the statement does not return rows",
       { hint: "add RETURNING to a change", sqlstate: "42601" },
     );
   }
   if (isStrict && rows.length === 0) {
     throw new DatabaseError(
       "CARDINALITY_VIOLATION",
-      "Cannot store a row: the query returned none",
+      "Cannot store a row INTO STRICT: the query returned none",
       {
         sqlstate: "P0002",
       },
@@ -146,8 +146,8 @@ export function* storeInto(
   if (isSingle && rows.length > 1) {
     throw new DatabaseError(
       "CARDINALITY_VIOLATION",
-      "Cannot store one row: the query returned more than one",
-      { hint: "make sure that the query returns a single row, or use LIMIT 1", sqlstate: "P0003" },
+      "Cannot store a single row: the query returned more than one",
+      { hint: "make sure that the query returns a single row, or add LIMIT 1", sqlstate: "P0003" },
     );
   }
   yield* storeRow(targets, { columns, row: rows[0] }, frame);

@@ -105,7 +105,7 @@ export class BodyParser {
     const found = tokens.name("a label");
     if (found === label) return;
     const expected = label === undefined ? "no label" : `the label "${label}"`;
-    throw tokens.wrong(`found the label "${found}" after END, expected ${expected}`, line);
+    throw tokens.wrong(`found the label "${found}" after END where ${expected} was expected`, line);
   }
 
   block(label: string | undefined): BlockNode {
@@ -137,7 +137,7 @@ export class BodyParser {
   enter(around: AroundStatement): void {
     this.#around.push(around);
     if (this.#around.length > DEPTH_MAX) {
-      throw this.tokens.wrong(`blocks and loops are nested deeper than ${DEPTH_MAX}`);
+      throw this.tokens.wrong(`blocks and loops are nested more than ${DEPTH_MAX} levels deep`);
     }
   }
 
@@ -200,7 +200,7 @@ export class BodyParser {
       // PL/pgSQL allows DECLARE to be repeated.
       if (tokens.accept("declare")) continue;
       const { line } = tokens;
-      if (tokens.is("<<")) throw tokens.unexpected("BEGIN; a label precedes DECLARE");
+      if (tokens.is("<<")) throw tokens.unexpected("BEGIN; a label must come before DECLARE");
       const name = tokens.name("a variable or BEGIN");
       if (seen.has(name)) throw tokens.wrong(`the variable "${name}" is declared twice`, line);
       seen.add(name);
@@ -231,10 +231,7 @@ export class BodyParser {
     const initial = hasInitial ? tokens.value([";"], this.names) : undefined;
     tokens.expect(";");
     if (isNotNull && initial === undefined) {
-      throw tokens.wrong(
-        `the variable "${name}" must have a default, because it is NOT NULL`,
-        line,
-      );
+      throw tokens.wrong(`the variable "${name}" is NOT NULL, so it must have a default`, line);
     }
     const slot = this.#newVariable(name, declared, label, { isConstant, isNotNull });
     return { line, slot, initial };
@@ -344,7 +341,7 @@ export class BodyParser {
     const { line } = tokens;
     const state = tokens.string("an SQLSTATE");
     if (/^[0-9A-Z]{5}$/.test(state)) return { kind: "state", state };
-    throw tokens.wrong("an SQLSTATE has five digits or capital letters", line);
+    throw tokens.wrong("an SQLSTATE must have five digits or capital letters", line);
   }
 
   value(...words: readonly string[]): ValuePiece {

@@ -217,12 +217,15 @@ export class BodyTokens {
   }
 
   wrong(why: string, line: number = this.line): DatabaseError {
-    return new BodyError(new DatabaseError("INVALID_SQL", `Cannot parse the body: ${why}`), line);
+    return new BodyError(
+      new DatabaseError("INVALID_SQL", `Cannot parse the function body: ${why}`),
+      line,
+    );
   }
 
   refused(what: string, hint: string): DatabaseError {
     const { line } = this;
-    const message = `Cannot run ${what} in a function: it is not supported`;
+    const message = `Cannot run ${what} in a function: this is not supported`;
     return new BodyError(new DatabaseError("UNSUPPORTED_FEATURE", message, { hint }), line);
   }
 
@@ -245,7 +248,10 @@ export class BodyTokens {
 class BodyError extends DatabaseError {
   constructor(error: DatabaseError, line: number) {
     const { hint } = error;
-    super(error.code, `${error.message} (line ${line} of the body)`, { hint, cause: error });
+    super(error.code, `${error.message} (line ${line} of the function body)`, {
+      hint,
+      cause: error,
+    });
   }
 }
 
@@ -276,7 +282,7 @@ function queryIn(text: string): QueryPiece["node"] | undefined {
 export function queryPiece(text: string, names: VisibleName | undefined): QueryPiece {
   const node = statementIn(text);
   if (isSelectNode(node)) return { kind: "query", text, names, node };
-  throw new DatabaseError("INVALID_SQL", "Cannot parse the body: expected a query");
+  throw new DatabaseError("INVALID_SQL", "Cannot parse the function body: expected a query");
 }
 
 export function statementPiece(text: string, names: VisibleName | undefined): StatementPiece {

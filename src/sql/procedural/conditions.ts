@@ -100,8 +100,8 @@ export function isCondition(condition: ConditionNode): boolean {
 export function unknownCondition(name: string): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
-    `Cannot find condition "${name}": there is no error condition with this name`,
-    { hint: "write SQLSTATE and the code in quotes, or OTHERS" },
+    `Cannot find condition "${name}": no error condition has this name`,
+    { hint: "use SQLSTATE with the code in quotes, or OTHERS" },
   );
 }
 

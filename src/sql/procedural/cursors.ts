@@ -44,9 +44,9 @@ export function* runFetch(node: FetchNode, { cursors, frame }: ProgramRun): Prog
   if (cursor.isForward && (after < before || node.direction === "backward")) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      "Cannot move the cursor backward: it is NO SCROLL",
+      "Cannot move the cursor backward: it was declared NO SCROLL",
       {
-        hint: "declare it with SCROLL",
+        hint: "declare the cursor with SCROLL",
         sqlstate: "55000",
       },
     );

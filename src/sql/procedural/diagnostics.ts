@@ -15,8 +15,8 @@ export function* runDiagnostics(
   if (isStacked && error === undefined) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      "Cannot run GET STACKED DIAGNOSTICS: no error was caught",
-      { hint: "use it in a handler after EXCEPTION", sqlstate: "0Z002" },
+      "Cannot run GET STACKED DIAGNOSTICS: no error has been caught",
+      { hint: "use it in an exception handler, after EXCEPTION", sqlstate: "0Z002" },
     );
   }
   for (const { name, target } of items) {

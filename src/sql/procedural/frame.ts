@@ -124,7 +124,8 @@ export class ProgramFrame {
     if (given.value !== null) {
       throw new DatabaseError(
         "TYPE_MISMATCH",
-        `Cannot assign a value of type ${typeName(given.type)} to record "${name}": it takes only rows`,
+        `Cannot assign a value of type ${typeName(given.type)} to record "${name}": a record ` +
+          "can only contain a row",
       );
     }
     this.values[slot] = null;
@@ -190,9 +191,9 @@ export function noField(name: string, field: string, type: DataType): DatabaseEr
   if (type.kind === "row" && type.fields.length === 0) {
     return new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot use record "${name}": it has not been assigned yet`,
+      `Cannot read record "${name}": nothing has been assigned to it yet`,
       { sqlstate: "55000" },
     );
   }
-  return new DatabaseError("COLUMN_NOT_FOUND", `Cannot find field "${field}" of "${name}"`);
+  return new DatabaseError("COLUMN_NOT_FOUND", `Cannot find field "${field}" in "${name}"`);
 }

@@ -50,7 +50,7 @@ export function* runBody(
   if (result.outputs !== undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot end ${shown}: its body ended without RETURN`,
+    `Cannot finish ${shown}: it reached the end of its body without RETURN`,
     { sqlstate: "2F005" },
   );
 }
@@ -270,10 +270,14 @@ function* runCase(
     }
   }
   if (otherwise !== undefined) return yield* runStatements(otherwise, run);
-  throw new DatabaseError("INVALID_OPERATION", "Cannot find a branch of CASE: none matches", {
-    hint: "add ELSE",
-    sqlstate: "20000",
-  });
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    "Cannot run CASE: no branch matches, and there is no ELSE",
+    {
+      hint: "add ELSE",
+      sqlstate: "20000",
+    },
+  );
 }
 
 function* runReturn({ value }: ReturnNode, frame: ProgramFrame): ProgramSteps<ListOutcome> {
@@ -305,7 +309,7 @@ export function rowOfValue(given: Typed, { compiled }: ProgramFrame): Row {
   if (given.type.kind !== "row") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot return a value from ${compiled.shown}: it must return a row`,
+      `Cannot return a single value from ${compiled.shown}: it must return a row`,
       { sqlstate: "42804" },
     );
   }
@@ -333,7 +337,8 @@ function requireColumns(count: number, wanted: number, shown: string): void {
   if (count === wanted) return;
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot return a row of ${counted(count, "column")} from ${shown}: its result has ${wanted}`,
+    `Cannot return a row of ${counted(count, "column")} from ${shown}: its declared result has ` +
+      `${wanted}`,
     { sqlstate: "42804" },
   );
 }
@@ -369,8 +374,11 @@ function isChangeOf(isChange: boolean, { columns }: RowsAnswer): boolean {
 function noDestination(): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    "Cannot run the statement: it returns rows that nothing takes",
-    { hint: "write INTO and a variable, or PERFORM", sqlstate: "42601" },
+    "Cannot run the statement: it returns rows, but the function does not use them",
+    {
+      hint: "store the rows in variables with INTO, or discard them with PERFORM",
+      sqlstate: "42601",
+    },
   );
 }
 
@@ -391,7 +399,8 @@ function* runCall({ statement }: CallNode, frame: ProgramFrame): ProgramSteps<vo
     if (target === undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot call the procedure: argument ${argument + 1} takes an output, so it must be a variable`,
+        `Cannot call the procedure: argument ${argument + 1} receives an output, so it must be ` +
+          "a variable",
         { sqlstate: "42601" },
       );
     }

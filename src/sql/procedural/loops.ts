@@ -118,7 +118,7 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
   if (type.kind !== "array" || !isArrayValue(value)) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot run FOREACH over a value of type ${typeName(type)}: it must be an array`,
+      `Cannot run FOREACH over a value of type ${typeName(type)}: it loops only over arrays`,
       { sqlstate: "42804" },
     );
   }
@@ -126,7 +126,8 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
   if (node.slice > depth) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot run FOREACH with SLICE ${node.slice}: the array has ${counted(depth, "dimension")}`,
+      `Cannot run FOREACH with SLICE ${node.slice}: the array has only ` +
+        `${counted(depth, "dimension")}`,
       { sqlstate: "2202E" },
     );
   }
@@ -158,9 +159,9 @@ function fieldsOfRow({ type, value }: Typed): Parameters<typeof storeRow>[1] {
   }
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    "Cannot run FOREACH with several variables: the elements of the array are not rows",
+    "Cannot run FOREACH with several variables: the array's elements are not rows",
     {
-      hint: "name one variable",
+      hint: "use a single variable",
       sqlstate: "42804",
     },
   );
@@ -169,10 +170,10 @@ function fieldsOfRow({ type, value }: Typed): Parameters<typeof storeRow>[1] {
 function requireArrayTarget(isArray: boolean, isSliced: boolean): void {
   if (isArray === isSliced) return;
   const message = isSliced
-    ? "Cannot run FOREACH with SLICE: its variable must be an array"
-    : "Cannot run FOREACH: its variable is an array, but the elements are not";
+    ? "Cannot run FOREACH with SLICE: the loop variable must be an array"
+    : "Cannot run FOREACH: the loop variable is an array, but the elements are not";
   throw new DatabaseError("TYPE_MISMATCH", message, {
-    hint: isSliced ? "declare the variable as an array, or omit SLICE" : "write SLICE 1",
+    hint: isSliced ? "declare the loop variable as an array, or omit SLICE" : "write SLICE 1",
     sqlstate: "42804",
   });
 }

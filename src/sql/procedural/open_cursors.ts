@@ -53,8 +53,9 @@ export class ProgramCursors {
     if (this.#byName.size >= CURSORS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot open cursor "${name}": ${CURSORS_MAX} cursors are open, which is the maximum`,
-        { hint: "CLOSE cursors that are no longer needed" },
+        `Cannot open cursor "${name}": ${CURSORS_MAX} cursors are already open, which is the ` +
+          "maximum",
+        { hint: "run CLOSE for cursors that are no longer needed" },
       );
     }
     this.#byName.set(name, cursor);
@@ -67,7 +68,7 @@ export class ProgramCursors {
     throw new DatabaseError(
       isNull ? "INVALID_VALUE" : "OBJECT_NOT_FOUND",
       isNull
-        ? "Cannot use the cursor: its variable is NULL"
+        ? "Cannot use the cursor: the cursor variable is NULL"
         : `Cannot find cursor "${typeof name === "string" ? name : "?"}": it is not open`,
       { hint: "OPEN the cursor first", sqlstate: isNull ? "22004" : "34000" },
     );
@@ -140,7 +141,7 @@ function* giveArguments(
 function wrongArguments(name: string): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot open cursor "${name}": its arguments do not match its parameters`,
+    `Cannot open cursor "${name}": the given arguments do not match its parameters`,
     { sqlstate: "42601" },
   );
 }

@@ -140,7 +140,7 @@ function acceptCursor(parser: BodyParser): number | undefined {
   const { declared, name } = parser.variable(found.slot);
   if (declared.kind !== "cursor") return undefined;
   if (declared.cursor === undefined) {
-    throw tokens.wrong(`the cursor "${name}" of a loop must be declared with a query`);
+    throw tokens.wrong(`the cursor "${name}" used by the loop must be declared with a query`);
   }
   tokens.token += 1;
   return found.slot;

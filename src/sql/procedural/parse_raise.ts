@@ -75,5 +75,5 @@ function requirePlaceholders(
   const count = format.replaceAll("%%", "").split("%").length - 1;
   if (count === args.length) return;
   const amount = count > args.length ? "few" : "many";
-  throw tokens.wrong(`RAISE has too ${amount} arguments for its format`, line);
+  throw tokens.wrong(`RAISE has too ${amount} arguments for its format string`, line);
 }

@@ -104,7 +104,8 @@ function parsePlain(parser: BodyParser, line: number): StatementNode {
     case "rollback":
       throw tokens.refused(
         tokens.word().toUpperCase(),
-        "a function runs in the transaction of its caller; use BEGIN … EXCEPTION to undo a part of it",
+        "a function always runs in its caller's transaction; to be able to undo a part of the " +
+          "work, use BEGIN … EXCEPTION",
       );
     case ";":
       throw tokens.unexpected("a statement");
@@ -208,7 +209,8 @@ function parseExit(parser: BodyParser, line: number): ExitNode {
     const why =
       label === undefined
         ? `${verb} is allowed only inside a loop${isContinue ? "" : ", unless it names a block"}`
-        : `no ${isContinue ? "loop" : "block or loop"} around ${verb} has the label "${label}"`;
+        : `no enclosing ${isContinue ? "loop" : "block or loop"} has the label "${label}", which ` +
+          `${verb} names`;
     throw tokens.wrong(why, line);
   }
   const condition = tokens.accept("when") ? parser.value(";") : undefined;
@@ -244,7 +246,8 @@ function parseReturn(parser: BodyParser, line: number): StatementNode {
 function wrongReturn({ returns, tokens }: BodyParser, line: number): Error {
   const { isSet, kind } = returns;
   if (kind === "value" && !isSet) return tokens.wrong("RETURN needs a value", line);
-  if (kind === "value") return tokens.wrong("a set is returned by RETURN NEXT and a value", line);
+  if (kind === "value")
+    return tokens.wrong("a function that returns a set must return a value with RETURN NEXT", line);
   const why =
     kind === "outputs" ? "the function has output parameters" : "the function returns no value";
   return tokens.wrong(`RETURN must have no value, because ${why}`, line);
@@ -316,7 +319,7 @@ function parseSql(parser: BodyParser, line: number): SqlNode {
   const statement = tokens.within(line, () => statementPiece(parts.join(" "), parser.names));
   if (into === undefined && isSelectNode(statement.node)) {
     throw tokens.wrong(
-      "a query has no destination for its rows: write INTO, or PERFORM to discard them",
+      "the rows of a query must go somewhere: store them with INTO, or discard them with PERFORM",
       line,
     );
   }

@@ -51,9 +51,13 @@ function withDetail(message: string, options: ReadonlyMap<RaiseOption, string>):
 }
 
 function noError(): DatabaseError {
-  return new DatabaseError("INVALID_OPERATION", "Cannot raise the error again: none was caught", {
-    sqlstate: "0Z002",
-  });
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    "Cannot raise the error again: no error has been caught",
+    {
+      sqlstate: "0Z002",
+    },
+  );
 }
 
 function* optionsOf(
@@ -67,15 +71,23 @@ function* optionsOf(
       (name === "message" && format !== undefined) ||
       (name === "errcode" && condition !== undefined);
     if (isTwice) {
-      throw new DatabaseError("INVALID_SQL", `Cannot raise: ${name.toUpperCase()} is given twice`, {
-        sqlstate: "42601",
-      });
+      throw new DatabaseError(
+        "INVALID_SQL",
+        `Cannot raise the error: ${name.toUpperCase()} is specified twice`,
+        {
+          sqlstate: "42601",
+        },
+      );
     }
     const given = yield* askValue(value, frame);
     if (given.value === null) {
-      throw new DatabaseError("INVALID_VALUE", `Cannot raise: ${name.toUpperCase()} is NULL`, {
-        sqlstate: "22004",
-      });
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot raise the error: ${name.toUpperCase()} is NULL`,
+        {
+          sqlstate: "22004",
+        },
+      );
     }
     values.set(name, shownText(given));
   }

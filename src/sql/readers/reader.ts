@@ -172,7 +172,7 @@ export class ReaderThread {
         try {
           this.#receive(message);
         } catch (error) {
-          this.#replace(error, "its message could not be processed");
+          this.#replace(error, "a message could not be processed");
         }
       },
       onFailure: (reason) => this.#lose(reason),
@@ -290,7 +290,7 @@ export class ReaderThread {
       });
     } catch (error) {
       // The thread did not receive a message sent to it.
-      this.#replace(error, "its statement could not be sent");
+      this.#replace(error, "a statement could not be sent to it");
     }
     return job;
   }
@@ -301,7 +301,7 @@ export class ReaderThread {
     try {
       this.#port?.post(message);
     } catch (error) {
-      this.#replace(error, "the rows of its statement could not be sent");
+      this.#replace(error, "the rows for a statement could not be sent to it");
     }
   }
 

@@ -154,7 +154,7 @@ export class ReaderPool {
   close(): void {
     this.#isOpen = false;
     this.#waiting.close();
-    for (const reader of this.readers) reader.close("the server is stopping");
+    for (const reader of this.readers) reader.close("the server is shutting down");
   }
 
   /** Chooses a reader for the next statement. Returns undefined if the statement has to wait. */
@@ -194,7 +194,8 @@ export class ReaderPool {
     slowest?.abandon(
       new DatabaseError(
         "CANCELLED",
-        "Cannot finish the statement: its rows are read too slowly while other statements wait for its reader thread",
+        "Cannot finish the statement: the client reads the rows too slowly while other " +
+          "statements are waiting for the same thread",
         { hint: "read the response faster, or request fewer rows" },
       ),
     );
@@ -270,7 +271,7 @@ export class ReaderPool {
   #noteUnstarted(reason: string): void {
     const { clock, countMax } = this.#parts;
     this.#openAgainMs = clock.monotonicMs() + OPEN_AGAIN_MS;
-    this.#common.seldomLog.warn("cannot start a reader thread; queries run on fewer threads", {
+    this.#common.seldomLog.warn("cannot start a reader thread; queries will run on fewer threads", {
       open: this.readers.length,
       wanted: countMax,
       reason,

@@ -176,7 +176,7 @@ export class WaitingStatements<Place> {
 function tooManyWaiting(perUserMax: number): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the statement: ${perUserMax} statements of its user are already waiting`,
-    { hint: "send fewer long statements at a time, or raise server.workers" },
+    `Cannot run the statement: ${perUserMax} statements from the same user are already waiting`,
+    { hint: "send fewer long-running statements at a time, or raise server.workers" },
   );
 }

@@ -185,7 +185,7 @@ export class AnswerChannel implements AnswerStream {
       if (this.#clock.monotonicMs() - startMs < SILENT_MS_MAX) continue;
       throw new DatabaseError(
         "CANCELLED",
-        "Cannot finish the statement: its client has stopped reading the rows",
+        "Cannot finish the statement: the client has stopped reading the rows",
       );
     }
     this.#ledger.deadlineMs += this.#clock.monotonicMs() - startMs;

@@ -45,7 +45,8 @@ export function failureFrom(error: unknown, failed: FailedRequest): DatabaseErro
   });
   return new DatabaseError(
     "INTERNAL_ERROR",
-    "Cannot run the statement: a bug in the server stopped it; see the server's log",
+    "Cannot run the statement: it failed because of a bug in the server; the server's log has " +
+      "the details",
     { cause: error },
   );
 }

@@ -33,13 +33,14 @@ export function requireCopyBodies(
       if (source?.data === undefined) return;
       throw new DatabaseError(
         "INVALID_INPUT",
-        "Cannot run COPY: its data are both in the statement and in the body, but must be in " +
-          "only one of them",
+        "Cannot run COPY: there is data in both the statement and the request body, but only " +
+          "one of them may contain data",
       );
     }
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot run the text as a COPY request: it must be one COPY … FROM STDIN or COPY … TO STDOUT",
+      "Cannot run the SQL as a COPY request: it must be a single COPY … FROM STDIN or COPY … " +
+        "TO STDOUT",
     );
   }
   for (const [statementIndex, node] of nodes.entries()) {
@@ -49,12 +50,12 @@ export function requireCopyBodies(
     throw new DatabaseError(
       "INVALID_INPUT",
       source === undefined
-        ? "Cannot run COPY … TO STDOUT here: its rows need a separate response, without other results"
+        ? "Cannot run COPY … TO STDOUT here: its rows need a response of their own"
         : "Cannot run COPY … FROM STDIN here: its data must be the body of a separate request",
       {
         position: node._location.start,
         statementIndex,
-        hint: "send it to POST /v1/api/copy",
+        hint: "send the statement to POST /v1/api/copy",
       },
     );
   }
@@ -99,7 +100,7 @@ function bodyOfText({ data }: CopySourceStatement): CopyBody {
 export function copyResult(result: StatementResult, feed: CopyFeed): StatementResult {
   const { skippedCount } = feed;
   if (skippedCount === 0) return result;
-  const notice = `Skipped ${skippedCount} row(s) with a value that its column cannot store`;
+  const notice = `Skipped ${skippedCount} row(s) that contain a value that cannot be stored in its column`;
   return { ...result, notices: [...(result.notices ?? []), notice] };
 }
 
@@ -158,6 +159,6 @@ class BodyFeed implements CopyFeed {
 function silent(): DatabaseError {
   return new DatabaseError(
     "CANCELLED",
-    "Cannot finish the statement: its client has stopped sending data",
+    "Cannot finish the statement: the client has stopped sending data",
   );
 }

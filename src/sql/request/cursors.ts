@@ -67,7 +67,7 @@ export class Cursors {
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
       `Cannot declare cursor "${name}": ${CURSORS_MAX} cursors are already open, which is the maximum`,
-      { position, hint: "CLOSE cursors that are no longer needed" },
+      { position, hint: "run CLOSE for cursors that are no longer needed" },
     );
   }
 
@@ -85,10 +85,11 @@ export class Cursors {
     if (heldBytes > this.#bytesMax) {
       throw new DatabaseError(
         "TRANSACTION_LIMIT",
-        `Cannot open cursor "${name}": the rows of all cursors would take ${heldBytes} bytes, but the maximum is ${this.#bytesMax}`,
+        `Cannot open cursor "${name}": the rows of all open cursors would take ${heldBytes} ` +
+          `bytes, but the maximum is ${this.#bytesMax}`,
         {
           position: _location.start,
-          hint: "read pages by a key: WHERE id > $1 ORDER BY id LIMIT n",
+          hint: "to read the rows in pages, use a key: WHERE id > $1 ORDER BY id LIMIT n",
         },
       );
     }
@@ -117,7 +118,7 @@ export class Cursors {
       throw new DatabaseError(
         "INVALID_OPERATION",
         `Cannot move cursor "${name.name}" backward: it was declared NO SCROLL`,
-        { position: name._location.start, hint: "declare it with SCROLL" },
+        { position: name._location.start, hint: "declare the cursor with SCROLL" },
       );
     }
     cursor.position = after;
@@ -160,7 +161,7 @@ export class Cursors {
       `Cannot find cursor "${name}": no open cursor has this name`,
       {
         position: _location.start,
-        hint: "open one with DECLARE … CURSOR FOR, within a transaction",
+        hint: "in the same transaction, open the cursor with DECLARE … CURSOR FOR",
       },
     );
   }

@@ -177,7 +177,7 @@ export class DraftedStore implements Store {
     if (drafted === undefined) return undefined;
     const { definition, stored } = drafted;
     if (definition !== undefined) return { definition, stored };
-    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it was dropped`);
+    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it has been dropped`);
   }
 
   #definitionOf(tableId: number): TableDefinition {
@@ -373,11 +373,11 @@ export class DraftedStore implements Store {
           const shown =
             owner === SHARED_OWNER
               ? `several rows have ${shownKey(parts, key)}`
-              : "several rows of a user have the same key";
+              : "a user has several rows with the same key";
           throw new DatabaseError(
             "DUPLICATE_KEY",
-            `Cannot create unique index "${index.name}" of ${name}: ${shown}`,
-            { hint: "change or delete all but one of them" },
+            `Cannot create unique index "${index.name}" on ${name}: ${shown}`,
+            { hint: "change or delete these rows, except for one of them" },
           );
         }
         found.add(text);
@@ -498,8 +498,9 @@ export class DraftedStore implements Store {
     if (drafted === undefined) return;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot read an earlier state of ${drafted.definition.name}: this transaction has created or altered it`,
-      { hint: "read it before the transaction begins, or after it has ended" },
+      `Cannot read an earlier state of ${drafted.definition.name}: this transaction has ` +
+        "created or altered the table",
+      { hint: "read the earlier state before the transaction begins, or after it has ended" },
     );
   }
 
@@ -694,7 +695,8 @@ function requireNoNewExclusion(definition: TableDefinition, stored: TableDefinit
   if (added === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot add EXCLUDE constraint "${added.name}" to ${definition.name} in a transaction: the table existed before`,
-    { hint: "add the constraint outside of a transaction" },
+    `Cannot add EXCLUDE constraint "${added.name}" to ${definition.name} in this transaction: ` +
+      "the table already existed before it",
+    { hint: "add the constraint outside a transaction" },
   );
 }

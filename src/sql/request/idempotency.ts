@@ -103,7 +103,8 @@ export class IdempotentRequests {
       if (await isStillAllowed()) return { results: kept, isReplayed: true };
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot repeat the response to idempotency_key "${key}": you may no longer run the request`,
+        `Cannot repeat the response for idempotency_key "${key}": you no longer have the ` +
+          "rights to run the request",
       );
     }
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -160,7 +161,10 @@ export class IdempotentRequests {
       "DATA_DAMAGED",
       `Cannot look up the stored response for this idempotency_key: ${message}`,
       {
-        hint: `the damaged records expire ${seconds} s after they were written (limits.idempotency_ttl_secs); until then, check with a query whether the request was executed, and send it without a key if it was not`,
+        hint:
+          `the damaged records expire ${seconds} s after they were written ` +
+          "(limits.idempotency_ttl_secs); until then, run a query to check whether the request " +
+          "was executed, and if it was not, send it without a key",
       },
     );
   }
@@ -193,9 +197,12 @@ export class IdempotentRequests {
     if (this.#kept.of(owner) + bytes > bytesMax) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot store the response for its idempotency_key: the stored responses of this user may take at most ${bytesMax} bytes`,
+        "Cannot store the response for this idempotency_key: the stored responses of a user " +
+          `may take at most ${bytesMax} bytes`,
         {
-          hint: `a response expires after ${Math.ceil(idempotencyTtlMs / 1000)} s; return fewer rows, send the request without a key, or raise limits.idempotency_bytes_per_user`,
+          hint:
+            `responses expire after ${Math.ceil(idempotencyTtlMs / 1000)} s; return fewer rows, ` +
+            "send the request without a key, or raise limits.idempotency_bytes_per_user",
         },
       );
     }
@@ -220,8 +227,11 @@ function countsOf(answer: KeptAnswer): KeptAnswer {
 function conflict(key: string): DatabaseError {
   return new DatabaseError(
     "IDEMPOTENCY_CONFLICT",
-    `Cannot run the request: idempotency_key "${key}" was already used with a different body`,
-    { hint: "use a new key for each request; to repeat a request, send it unchanged" },
+    `Cannot run the request: its idempotency_key "${key}" has already been used for a ` +
+      "different request body",
+    {
+      hint: "use a new key for each request; to repeat a request, send exactly the same body again",
+    },
   );
 }
 

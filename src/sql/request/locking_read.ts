@@ -90,13 +90,9 @@ export function lockedTables(
   const what = `FOR ${strength.toUpperCase()}`;
   for (const { name, _location } of of) {
     if (named.some((each) => each?.alias === name)) continue;
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot use ${what}: there is no table "${name}" in FROM`,
-      {
-        position: _location.start,
-      },
-    );
+    throw new DatabaseError("INVALID_QUERY", `Cannot use ${what}: table "${name}" is not in FROM`, {
+      position: _location.start,
+    });
   }
   const wanted = named.filter(
     (each) => of.length === 0 || of.some(({ name }) => name === each?.alias),
@@ -105,10 +101,10 @@ export function lockedTables(
     if (each === undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot use ${what}: FROM contains something other than tables`,
+        `Cannot use ${what}: FROM contains items that are not tables`,
         {
           position: query.from?.[index]?._location.start,
-          hint: "name the tables: FOR UPDATE OF t",
+          hint: "list the tables to lock, as in FOR UPDATE OF t",
         },
       );
     }
@@ -123,15 +119,16 @@ export function lockedTables(
     if (item.systemTime !== undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot lock rows of ${table.namespace}.${table.name}: FOR SYSTEM_TIME AS OF reads earlier states, which cannot be locked`,
+        `Cannot lock rows of ${table.namespace}.${table.name}: FOR SYSTEM_TIME AS OF reads an ` +
+          "earlier state, which cannot be locked",
         { position, hint: "omit FOR SYSTEM_TIME AS OF" },
       );
     }
     if (table.primaryKey.length === 0 || table.kind === "stream") {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot lock rows of ${table.namespace}.${table.name}: it must be a USER or SHARED ` +
-          "table with a primary key",
+        `Cannot lock rows of ${table.namespace}.${table.name}: only rows in USER and SHARED ` +
+          "tables with a primary key can be locked",
         { position },
       );
     }
@@ -220,7 +217,7 @@ function lockedByOther(
   tables: readonly LockedTable[],
 ): DatabaseError {
   const names = tables.map(({ table }) => `${table.namespace}.${table.name}`).join(", ");
-  const message = `Cannot lock rows of ${names}: another transaction has locked some of them`;
+  const message = `Cannot lock rows of ${names}: a concurrent transaction has already locked some of them`;
   const position = _location.start;
   return wait === "nowait"
     ? new DatabaseError("LOCK_NOT_AVAILABLE", message, { position })

@@ -202,8 +202,8 @@ function requireAllRows(
   if (hasEveryRow(principal, table, deps().catalog)) return;
   throw new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot change the partitions of ${nameOf(table)}: row policies apply to the caller`,
-    { position: _location.start, hint: "a user to whom no row policy applies can do it" },
+    `Cannot change the partitions of ${nameOf(table)}: row policies of the table apply to you`,
+    { position: _location.start, hint: "ask a user to whom no row policies of the table apply" },
   );
 }
 

@@ -73,8 +73,9 @@ function tooLong(
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
-    `Cannot execute "${name}": the statements that the text executes have more than ${lengthMax} characters in total`,
-    { position: _location.start, statementIndex, hint: "send several requests" },
+    `Cannot execute "${name}": the prepared statements that this request executes have more ` +
+      `than ${lengthMax} characters in total`,
+    { position: _location.start, statementIndex, hint: "split the request into several" },
   );
 }
 
@@ -82,15 +83,17 @@ function notPrepared({ _location, name }: Name, statementIndex: number): Databas
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find prepared statement "${name}"`, {
     position: _location.start,
     statementIndex,
-    hint: "send PREPARE in the same text or transaction, or send the statement itself with parameters ($1, $2, …), because its plan is cached",
+    hint:
+      "send PREPARE in the same request or transaction, or send the statement itself with " +
+      "parameters ($1, $2, …): its plan is cached anyway",
   });
 }
 
 function preparedTwice({ _location, name }: Name, statementIndex: number): DatabaseError {
   return new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot prepare statement "${name}": it is already prepared`,
-    { position: _location.start, statementIndex, hint: `DEALLOCATE ${name} releases the name` },
+    `Cannot prepare statement "${name}": a prepared statement already has this name`,
+    { position: _location.start, statementIndex, hint: `to free the name, run DEALLOCATE ${name}` },
   );
 }
 
@@ -103,7 +106,8 @@ function executed(
   if (args.length !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot execute "${name.name}": it needs ${counted(parameterCount, "value")}, but got ${args.length}`,
+      `Cannot execute "${name.name}": it takes ${counted(parameterCount, "value")}, but ` +
+        `${args.length} were given`,
       { position: _location.start, statementIndex },
     );
   }

@@ -429,8 +429,8 @@ const OTHERS: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
 function refused(node: Statement): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot run ${node.type.toUpperCase()} in a function: it is not allowed there`,
-    { hint: "run it as a statement of its own", sqlstate: "0A000" },
+    `Cannot run ${node.type.toUpperCase()} in a function: this statement is not allowed there`,
+    { hint: "run it as a separate statement", sqlstate: "0A000" },
   );
 }
 

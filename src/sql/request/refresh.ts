@@ -94,10 +94,11 @@ export function refreshedView(
   if (concurrently === true && isKeyed !== true) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot refresh materialized view ${nameOf(table)} CONCURRENTLY: it has no unique index on plain columns without WHERE`,
+      `Cannot refresh materialized view ${nameOf(table)} CONCURRENTLY: this requires a unique ` +
+        "index on plain columns and without WHERE",
       {
         position: name._location.start,
-        hint: "omit CONCURRENTLY; readers never wait for a refresh",
+        hint: "leave out CONCURRENTLY; readers never wait for a refresh anyway",
       },
     );
   }
@@ -139,7 +140,7 @@ function existing(table: TableEntry | undefined, { _location }: Located): TableE
   if (table !== undefined) return table;
   throw new DatabaseError(
     "TABLE_NOT_FOUND",
-    "Cannot refresh the materialized view: another request has dropped it",
+    "Cannot refresh the materialized view: it was dropped in the meantime",
     { position: _location.start, hint: "create it again with CREATE MATERIALIZED VIEW" },
   );
 }

@@ -265,7 +265,7 @@ export class RequestRunner {
   #undoneResults({ message }: DatabaseError, count: number): StatementResult[] {
     const { userId } = this.#principal;
     return Array.from({ length: count }, (_, index) =>
-      messageResult(index === 0 ? `Failed and undone: ${message}` : "Skipped", userId),
+      messageResult(index === 0 ? `Failed and rolled back: ${message}` : "Skipped", userId),
     );
   }
 

@@ -88,7 +88,7 @@ export class RequestSettings {
     const rows = SETTING_KINDS.map(({ description, name }): ShownSetting => {
       return { name, value: this.#valueOf(name), category: "request", description };
     });
-    const description = "Exists for programs that read it; it cannot be set";
+    const description = "Exists only for programs that read it; cannot be changed";
     for (const { name, value } of fixedSettings(version)) {
       rows.push({ name, value, category: "fixed", description });
     }
@@ -96,7 +96,7 @@ export class RequestSettings {
       name: "search_path",
       value: namespace,
       category: "request",
-      description: "The namespace of unqualified names; SET and USE NAMESPACE change it",
+      description: "The namespace of unqualified names; changed with SET or USE NAMESPACE",
     });
     return rows;
   }
@@ -115,15 +115,19 @@ export class RequestSettings {
     const change = readChange(asked, this.#deps);
     const { name } = change;
     if (change.isLocal && this.#before === undefined) {
-      throw new DatabaseError("TRANSACTION_REQUIRED", "Cannot SET LOCAL: no transaction is open", {
-        ...placeOf(asked),
-        hint: "SET applies to the rest of the request",
-      });
+      throw new DatabaseError(
+        "TRANSACTION_REQUIRED",
+        "Cannot use SET LOCAL: no transaction is open",
+        {
+          ...placeOf(asked),
+          hint: "use SET, which applies to the rest of the request",
+        },
+      );
     }
     if (!this.#changed.has(name) && this.#changed.size >= OWN_SETTINGS_MAX + SETTING_KINDS.length) {
       throw invalid(
         asked,
-        `Cannot set ${name}: a request may define at most ${OWN_SETTINGS_MAX} settings`,
+        `Cannot set ${name}: a request can define at most ${OWN_SETTINGS_MAX} settings of its own`,
       );
     }
     this.#changed = withChange(this.#changed, change);
@@ -196,7 +200,10 @@ function askedBy(node: SettingStatement): AskedChange {
   if (set.type === "default") return { ...asked, value: undefined };
   const value = textOf(set);
   if (value === undefined) {
-    throw invalid(asked, `Cannot set ${excerpt(asked.name)}: a string or a number is required`);
+    throw invalid(
+      asked,
+      `Cannot set ${excerpt(asked.name)}: the value must be a string or a number`,
+    );
   }
   return { ...asked, value };
 }
@@ -206,9 +213,15 @@ function readChange(asked: AskedChange, { limits, settings }: SettingDeps): Sett
   const kind = settingKind(asked.name);
   const name = kind?.name ?? asked.name.toLowerCase();
   if (kind === undefined && !isOwnName(name, settings())) {
-    throw invalid(asked, `Cannot set "${excerpt(asked.name)}": no statement can change it`, {
-      hint: "SHOW ALL lists the settings; a statement can set those of category request, and names that contain a dot",
-    });
+    throw invalid(
+      asked,
+      `Cannot set "${excerpt(asked.name)}": statements cannot change this setting`,
+      {
+        hint:
+          "statements can change the settings that SHOW ALL lists in the category request, and " +
+          "settings whose name contains a dot",
+      },
+    );
   }
   if (kind === undefined || value === undefined) return { name, value, isLocal };
   const read = kind.read(value, limits);

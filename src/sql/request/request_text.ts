@@ -44,7 +44,8 @@ export function statementsOf(
   if (parameterCount > 0 && statements.length > 1 && !isTransaction) {
     throw new DatabaseError(
       "PARAMS_WITH_BATCH",
-      "Cannot bind parameters to several statements: put them between BEGIN and COMMIT",
+      "Cannot bind parameters: the request has several statements outside a transaction; put " +
+        "them between BEGIN and COMMIT",
     );
   }
   if (isRepeatable && isHeld) requireCommit(statements);
@@ -52,14 +53,15 @@ export function statementsOf(
   if (files !== undefined && statements.length > 1) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot upload files in a request with several statements: send one statement for each request",
+      "Cannot upload files in a request with several statements: send each statement in its " +
+        "own request",
     );
   }
   const view = highest > 0 ? statements.findIndex(({ type }) => type === "create view") : -1;
   if (view !== -1) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      "Cannot use a parameter in a view: write a literal",
+      "Cannot use a parameter in a view: write the value as a literal",
       {
         position: statements[view]?._location.start,
         statementIndex: view,
@@ -69,7 +71,8 @@ export function statementsOf(
   if (highest !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind ${counted(parameterCount, "parameter")}: ${highest === 0 ? "the text has none" : `the highest in the text is $${highest}`}`,
+      `Cannot bind ${counted(parameterCount, "parameter")}: ` +
+        `${highest === 0 ? "the SQL uses none" : `the highest parameter in the SQL is $${highest}`}`,
     );
   }
   return statements;
@@ -85,7 +88,8 @@ function requireCommit(statements: readonly Statement[]): void {
   if (statements.length === 1 && statements[0]?.type === "commit") return;
   throw new DatabaseError(
     "INVALID_INPUT",
-    "Cannot use an idempotency_key within an open transaction: only the request that consists of the COMMIT may have one",
+    "Cannot use an idempotency_key in an open transaction: it is allowed only in the request " +
+      "that consists of the COMMIT",
   );
 }
 
@@ -109,7 +113,8 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
     if (isTransaction && SAVEPOINTS.has(node.type)) continue;
     throw new DatabaseError(
       "INVALID_INPUT",
-      `Cannot run ${node.type.toUpperCase()} with an idempotency_key: the request may contain SELECT, INSERT, UPDATE, DELETE and ACK, and one BEGIN … COMMIT around them`,
+      `Cannot run ${node.type.toUpperCase()} with an idempotency_key: the request may contain ` +
+        "only SELECT, INSERT, UPDATE, DELETE and ACK, optionally within BEGIN … COMMIT",
       { position: node._location.start, statementIndex },
     );
   }
@@ -119,7 +124,8 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
 export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE, DELETE, COPY, EXPORT USER DATA and SHOW EXPORT are allowed`,
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, ` +
+      "UPDATE, DELETE, COPY, EXPORT USER DATA and SHOW EXPORT are allowed",
     { position: statement._location.start },
   );
 }

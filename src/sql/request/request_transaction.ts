@@ -179,10 +179,11 @@ export class RequestTransaction implements HeldTransaction {
     this.#prepared.delete(name);
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
-      `Cannot prepare statement "${name}": the prepared statements in the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters in total`,
+      `Cannot prepare statement "${name}": the transaction's prepared statements would have ` +
+        `more than ${this.#deps.limits.sqlBytesMax} characters in total`,
       {
         position: _location.start,
-        hint: "run DEALLOCATE for statements that are no longer needed",
+        hint: "run DEALLOCATE for prepared statements that are no longer needed",
       },
     );
   }
@@ -233,7 +234,7 @@ export class RequestTransaction implements HeldTransaction {
     if (this.#current !== undefined) {
       throw new DatabaseError(
         "INVALID_TRANSACTION_STATE",
-        "Cannot BEGIN: a transaction is already open",
+        "Cannot run BEGIN: a transaction is already open",
         {
           position: node._location.start,
         },
@@ -318,7 +319,7 @@ export class RequestTransaction implements HeldTransaction {
     if (writeable === undefined || !transaction.isReadOnly) return;
     throw new DatabaseError(
       "INVALID_OPERATION",
-      "Cannot SET TRANSACTION READ WRITE: the transaction began as READ ONLY",
+      "Cannot run SET TRANSACTION READ WRITE: the transaction began as READ ONLY",
       { position: _location.start },
     );
   }
@@ -455,8 +456,8 @@ export class RequestTransaction implements HeldTransaction {
     if (this.#current === undefined || this.#isHeld) return;
     throw new DatabaseError(
       "TRANSACTION_OPEN",
-      "Cannot end the request inside a transaction: it was rolled back",
-      { hint: "end it with COMMIT or ROLLBACK" },
+      "Cannot end the request while its transaction is open: the transaction was rolled back",
+      { hint: "end the transaction with COMMIT or ROLLBACK" },
     );
   }
 
@@ -529,7 +530,8 @@ export class RequestTransaction implements HeldTransaction {
       const name = table === undefined ? "a table" : `${table.namespace}.${table.name}`;
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        `Cannot commit the transaction: another transaction changed rows of ${name} that this one has locked`,
+        `Cannot commit the transaction: a concurrent transaction has changed rows of ${name} ` +
+          "that this transaction has locked",
         { hint: "run the transaction again" },
       );
     }
@@ -628,7 +630,8 @@ export class RequestTransaction implements HeldTransaction {
       throw new DatabaseError(
         "TRANSACTION_FAILED",
         this.#isEnding
-          ? "Cannot COMMIT: a statement in the transaction failed, so the transaction was rolled back"
+          ? "Cannot commit: a statement in the transaction has failed, so the transaction was " +
+              "rolled back"
           : "Cannot continue the transaction: one of its statements failed",
         this.#isEnding ? {} : { hint: "send ROLLBACK, or ROLLBACK TO a savepoint" },
       );
@@ -637,7 +640,8 @@ export class RequestTransaction implements HeldTransaction {
     if (elapsedMs > transaction.timeoutMs) {
       throw new DatabaseError(
         "TRANSACTION_LIMIT",
-        `Cannot continue the transaction: it has been open for more than ${transaction.timeoutMs / 1000} s`,
+        "Cannot continue the transaction: it may stay open for at most " +
+          `${transaction.timeoutMs / 1000} s`,
       );
     }
     this.#definitions?.requireCurrent();
@@ -679,7 +683,7 @@ function requireDeferrable({ name, _location }: Name, catalog: Catalog): void {
   if (keys.length > 0) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot set constraint "${name}": it is not DEFERRABLE`,
+      `Cannot set constraint "${name}": the constraint is not DEFERRABLE`,
       { position },
     );
   }

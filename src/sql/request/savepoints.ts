@@ -58,7 +58,7 @@ export class Savepoints {
       throw new DatabaseError(
         "TRANSACTION_LIMIT",
         `Cannot create savepoint "${name}": the transaction already has ${SAVEPOINTS_MAX} savepoints`,
-        { position: _location.start, hint: "RELEASE removes savepoints that are no longer needed" },
+        { position: _location.start, hint: "run RELEASE for savepoints that are no longer needed" },
       );
     }
     const { acks, advisory, cursors, definitions, settings, transaction } = parts;

@@ -43,8 +43,10 @@ export class OwnSettingCalls implements SettingCalls {
     // An empty search path leaves the namespace as it is, because a program that sets it qualifies
     // all names.
     if (value === "") return value;
-    throw new DatabaseError("INVALID_OPTION", "Cannot set search_path within an expression", {
-      hint: "USE NAMESPACE name, or SELECT set_config('search_path', 'name', false) by itself",
+    throw new DatabaseError("INVALID_OPTION", "Cannot set search_path inside a larger expression", {
+      hint:
+        "run USE NAMESPACE name, or SELECT set_config('search_path', 'name', false) as a " +
+        "separate statement",
     });
   }
 }

@@ -32,8 +32,8 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
 ]);
 
 const NO_LENGTH: Refusal = {
-  why: "it is not a duration",
-  hint: "write milliseconds, or a number with ms, s, min, h or d",
+  why: "the value is not a duration",
+  hint: "write a number of milliseconds, or a number with the unit ms, s, min, h or d",
 };
 
 /** Matches a number with an optional unit of memory or time. */
@@ -53,7 +53,8 @@ const BOOLEANS: ReadonlyMap<string, string> = new Map([
 const STATEMENT_TIMEOUT: SettingKind = {
   name: "statement_timeout",
   description:
-    "The maximum time of a statement in milliseconds, at most performance.request_timeout; 0 means no limit",
+    "How long a statement may run, in milliseconds; at most performance.request_timeout; 0 " +
+    "means no limit",
   defaultOf: ({ timeoutMs }) => String(timeoutMs),
   read(text, { timeoutMs }) {
     const ms = readMs(text);
@@ -62,7 +63,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
     if (ms === 0) return String(timeoutMs);
     if (timeoutMs > 0 && ms > timeoutMs) {
       return {
-        why: `performance.request_timeout, which is ${timeoutMs} ms, is the maximum`,
+        why: `the value exceeds performance.request_timeout (${timeoutMs} ms)`,
         hint: "use a smaller value, or DEFAULT",
       };
     }
@@ -130,43 +131,62 @@ const MEMORY_NUMBERS = [
   ["work_mem", "4MB"],
 ] as const;
 
-const OWN_PLANS = "Has no effect: plans are chosen by table size";
-const OWN_MEMORY = "Has no effect: performance.query_memory_bytes limits the memory of a statement";
+const OWN_PLANS = "Has no effect: the planner chooses plans by table size";
+const OWN_MEMORY =
+  "Has no effect: performance.query_memory_bytes limits the memory of each statement";
 
 /** The settings in the order in which SHOW lists them. */
 const KINDS: readonly SettingKind[] = [
   STATEMENT_TIMEOUT,
   {
     name: "timezone",
-    description: "The time zone of timestamps that name none; always UTC",
+    description: "The time zone of timestamps that do not name one; always UTC",
     defaultOf: () => "UTC",
     read: (text) =>
       ["utc", "etc/utc", "gmt", "+00:00"].includes(text.toLowerCase())
         ? "UTC"
-        : { why: "the zone of a request is UTC", hint: "AT TIME ZONE computes in other zones" },
+        : {
+            why: "the time zone of a request is always UTC",
+            hint: "to compute in a different time zone, use AT TIME ZONE",
+          },
   },
   anyText("application_name", "The name of the client program"),
-  only("client_encoding", ["UTF8", "UTF-8", "UNICODE"], "Text is UTF-8"),
-  only("standard_conforming_strings", ["on"], "A backslash in a string is an ordinary character"),
-  only("bytea_output", ["hex"], "Bytes are shown as hexadecimal text"),
-  only("intervalstyle", ["postgres"], "The text format of intervals"),
+  only("client_encoding", ["UTF8", "UTF-8", "UNICODE"], "The encoding of text; always UTF-8"),
+  only(
+    "standard_conforming_strings",
+    ["on"],
+    "Whether a backslash in a string is an ordinary character; always on",
+  ),
+  only("bytea_output", ["hex"], "The text format of bytes; always hexadecimal"),
+  only("intervalstyle", ["postgres"], "The text format of intervals; always that of PostgreSQL"),
   {
     name: "datestyle",
     description: "The text format of dates; always ISO",
     defaultOf: () => "ISO, MDY",
     read: (text) =>
-      /^iso\b/i.test(text.trim()) ? "ISO, MDY" : { why: "dates are always shown in ISO format" },
+      /^iso\b/i.test(text.trim())
+        ? "ISO, MDY"
+        : { why: "dates are always formatted according to ISO" },
   },
-  only("default_tablespace", [""], "The option STORAGE_ID of a table selects its storage"),
-  only("default_table_access_method", ["heap"], "There is only one storage engine"),
-  only("synchronous_commit", ["on"], "A commit is acknowledged once it is on disk"),
+  only(
+    "default_tablespace",
+    [""],
+    "Has no effect: the table option STORAGE_ID selects the storage",
+  ),
+  only("default_table_access_method", ["heap"], "Has no effect: there is only one storage engine"),
+  only(
+    "synchronous_commit",
+    ["on"],
+    "Has no effect: storage.durability in the configuration determines when commits are " +
+      "acknowledged",
+  ),
   only(
     "session_replication_role",
     ["origin"],
-    "Triggers always fire; ALTER TABLE … DISABLE TRIGGER disables them",
+    "Has no effect: triggers always fire unless ALTER TABLE … DISABLE TRIGGER disables them",
   ),
-  flag("check_function_bodies", "Has no effect: there are no functions to define", "on"),
-  flag("row_security", "Has no effect: USER tables always show each user their own rows", "on"),
+  flag("check_function_bodies", "Has no effect: function bodies are always checked", "on"),
+  flag("row_security", "Has no effect: row policies always apply", "on"),
   flag(
     "escape_string_warning",
     "Has no effect: backslashes are escapes only in E'…' strings",
@@ -196,29 +216,31 @@ const KINDS: readonly SettingKind[] = [
   ),
   {
     name: "extra_float_digits",
-    description: "Has no effect: numbers have as many digits as are needed to restore them",
+    description: "Has no effect: floating-point numbers are always written exactly",
     defaultOf: () => "1",
     read: (text) =>
-      /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text) ? text : { why: "it must be from -15 to 3" },
+      /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text)
+        ? text
+        : { why: "the value must be between -15 and 3" },
   },
   duration(
     "lock_timeout",
-    "The maximum wait for one advisory lock in milliseconds; 0 means no limit",
+    "How long a statement may wait for an advisory lock, in milliseconds; 0 means no limit",
   ),
   duration(
     "idle_in_transaction_session_timeout",
-    "Has no effect: limits.transaction_idle_secs ends idle transactions",
+    "Has no effect: limits.transaction_idle_secs limits how long a transaction may be idle",
   ),
   duration(
     "transaction_timeout",
-    "Has no effect: limits.transaction_timeout_secs ends transactions",
+    "Has no effect: limits.transaction_timeout_secs limits how long a transaction may stay open",
   ),
-  duration("idle_session_timeout", "Has no effect: requests share no session state"),
-  only("role", ["none"], "EXECUTE AS USER 'name' (…) runs a statement as another user"),
-  only("lc_messages", ["C"], "Messages are in English"),
-  only("lc_monetary", ["C"], "MONEY is shown in dollars"),
-  only("lc_numeric", ["C"], "Numbers are shown with a decimal point"),
-  only("lc_time", ["C"], "Names of days and months are in English"),
+  duration("idle_session_timeout", "Has no effect: requests do not share a session"),
+  only("role", ["none"], "To run a statement as a different user, use EXECUTE AS USER 'name' (…)"),
+  only("lc_messages", ["C"], "The language of messages; always English"),
+  only("lc_monetary", ["C"], "The format of MONEY values; always in dollars"),
+  only("lc_numeric", ["C"], "The format of numbers; always with a decimal point"),
+  only("lc_time", ["C"], "The language of day and month names; always English"),
   ...PLANNER_FLAGS.map((name) => flag(name, OWN_PLANS, name.includes("wise_") ? "off" : "on")),
   ...PLANNER_NUMBERS.map(([name, initial]) => amount(name, OWN_PLANS, initial)),
   word("plan_cache_mode", ["auto", "force_generic_plan", "force_custom_plan"], OWN_PLANS),
@@ -291,7 +313,7 @@ function only(name: string, spellings: readonly string[], description: string): 
       const lower = text.toLowerCase();
       const value = shown === "on" ? (BOOLEANS.get(lower) ?? lower) : lower;
       if (spellings.some((each) => each.toLowerCase() === value)) return shown;
-      return { why: `the only value is "${shown}"`, hint: description };
+      return { why: `the only allowed value is "${shown}"`, hint: description };
     },
   };
 }
@@ -301,7 +323,7 @@ function flag(name: string, description: string, initial: string): SettingKind {
     name,
     description,
     defaultOf: () => initial,
-    read: (text) => BOOLEANS.get(text.toLowerCase()) ?? { why: "it must be on or off" },
+    read: (text) => BOOLEANS.get(text.toLowerCase()) ?? { why: "the value must be on or off" },
   };
 }
 
@@ -312,7 +334,9 @@ function amount(name: string, description: string, initial: string): SettingKind
     description,
     defaultOf: () => initial,
     read: (text) =>
-      AMOUNT.test(text.trim()) ? text.trim() : { why: "it must be a number, possibly with a unit" },
+      AMOUNT.test(text.trim())
+        ? text.trim()
+        : { why: "the value must be a number, optionally with a unit" },
   };
 }
 
@@ -329,7 +353,9 @@ function word(name: string, words: readonly string[], description: string): Sett
     defaultOf: () => initial,
     read: (text) => {
       const lower = text.toLowerCase();
-      return words.includes(lower) ? lower : { why: `it must be one of ${words.join(", ")}` };
+      return words.includes(lower)
+        ? lower
+        : { why: `the value must be one of ${words.join(", ")}` };
     },
   };
 }

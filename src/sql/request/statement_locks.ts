@@ -141,7 +141,8 @@ export class StatementLocks implements AttemptLocks {
     if (this.#answers.length >= CALLS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot use more advisory locks: a query can call their functions at most ${CALLS_MAX} times`,
+        "Cannot take more advisory locks: a query can call advisory lock functions at most " +
+          `${CALLS_MAX} times`,
         { hint: "call them for fewer rows, for example with LIMIT in a subquery" },
       );
     }
@@ -225,7 +226,7 @@ export class StatementLocks implements AttemptLocks {
         endMs: this.#startMs + WAIT_MS_MAX,
         error: new DatabaseError(
           "LIMIT_EXCEEDED",
-          `${cannot}: a statement may wait at most ${WAIT_MS_MAX / 1000} s`,
+          `${cannot}: a statement may wait for at most ${WAIT_MS_MAX / 1000} s`,
         ),
       },
     ];
@@ -234,7 +235,7 @@ export class StatementLocks implements AttemptLocks {
         endMs: clock.monotonicMs() + lockTimeoutMs,
         error: new DatabaseError(
           "LOCK_NOT_AVAILABLE",
-          `${cannot}: lock_timeout has passed, which is ${lockTimeoutMs} ms`,
+          `${cannot}: lock_timeout (${lockTimeoutMs} ms) has passed`,
         ),
       });
     }
@@ -244,7 +245,7 @@ export class StatementLocks implements AttemptLocks {
         endMs: startedAtMs + timeoutMs,
         error: new DatabaseError(
           "TRANSACTION_LIMIT",
-          `${cannot}: the transaction has been open for ${timeoutMs / 1000} s`,
+          `${cannot}: the transaction may stay open for at most ${timeoutMs / 1000} s`,
         ),
       });
     }
@@ -260,9 +261,12 @@ function callOf(verb: string, text: string, { isOfSession, mode }: AdvisoryForm)
 function noSession(text: string): DatabaseError {
   return new DatabaseError(
     "TRANSACTION_REQUIRED",
-    `Cannot take advisory lock ${text} for the session: it would end with this request, because no transaction is open`,
+    `Cannot take advisory lock ${text} for the session: no transaction is open, so the lock ` +
+      "would be released at the end of this request",
     {
-      hint: "open a transaction with BEGIN or POST /v1/api/transactions, or call pg_advisory_xact_lock for the rest of the request",
+      hint:
+        "open a transaction with BEGIN or POST /v1/api/transactions, or take the lock only for " +
+        "this request with pg_advisory_xact_lock",
     },
   );
 }
@@ -274,7 +278,7 @@ function noSession(text: string): DatabaseError {
 function mustNotWait({ key: { text } }: AdvisoryRequest): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot wait for advisory lock ${text} here: only a query can wait for a lock`,
-    { hint: "take the lock with a query before the change, in one transaction" },
+    `Cannot wait for advisory lock ${text} here: only queries can wait for locks`,
+    { hint: "take the lock with a query before the change, in the same transaction" },
   );
 }

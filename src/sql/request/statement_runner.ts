@@ -532,7 +532,7 @@ export class StatementRunner {
     if (options.files === undefined) {
       throw new DatabaseError(
         "INVALID_INPUT",
-        "Cannot read FILE: the request must be sent as multipart/form-data",
+        "Cannot read FILE: a request with files must be sent as multipart/form-data",
       );
     }
     refuseExtra(options.files, files);
@@ -590,7 +590,7 @@ function refuseExtra(parts: ReadonlyMap<string, UploadedFile>, names: readonly s
     if (names.includes(name)) continue;
     throw new DatabaseError(
       "EXTRA_FILE",
-      `Cannot use file part "${name}": the statement has no FILE('${name}')`,
+      `Cannot use file part "${name}": the statement does not contain FILE('${name}')`,
     );
   }
   for (const name of names) {

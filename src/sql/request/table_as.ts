@@ -123,7 +123,7 @@ function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateT
   if (columnNames.length > fields.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot name ${columnNames.length} columns: the query has ${fields.length}`,
+      `Cannot name ${columnNames.length} columns: the query returns only ${fields.length}`,
       { position: columnNames[0]?._location.start },
     );
   }

@@ -104,7 +104,8 @@ function merged(
   }
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot acknowledge messages of group "${request.group}" by UPTO OFFSET and by OFFSETS in one transaction: use only one of the two`,
+    `Cannot acknowledge messages for group "${request.group}" with both UPTO OFFSET and ` +
+      "OFFSETS in one transaction: use only one of the two",
     { position: node._location.start },
   );
 }
@@ -117,7 +118,9 @@ function requireNew(
   if (acknowledgedCount >= (offsets?.length ?? 1)) return;
   throw new DatabaseError(
     "ALREADY_ACKNOWLEDGED",
-    `Cannot acknowledge messages in partition ${partition} for group "${group}" again: they have already been acknowledged, and their effects have been committed`,
+    `Cannot acknowledge messages in partition ${partition} for group "${group}" again: they ` +
+      "have already been acknowledged, and the changes made together with the acknowledgement " +
+      "have been committed",
     { hint: "the transaction was rolled back; continue with the next message" },
   );
 }

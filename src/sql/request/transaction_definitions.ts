@@ -357,7 +357,8 @@ export class TransactionDefinitions {
         if (store.lastCommitUpTo(tableId, owner, store.appliedSeq) <= snapshotSeq) continue;
         throw new DatabaseError(
           "SERIALIZATION_FAILURE",
-          `Cannot commit the transaction: another one has written ${nameOf(table)}, whose rows a definition has checked`,
+          `Cannot commit the transaction: it checked the rows of ${nameOf(table)} for a ` +
+            "definition, but a concurrent transaction has changed them",
           { hint: "run the transaction again" },
         );
       }

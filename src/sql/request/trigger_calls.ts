@@ -85,8 +85,12 @@ function requireDepth(depth: number, { table, trigger }: TriggerCall): void {
   if (depth < TRIGGER_DEPTH_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot fire trigger "${trigger.name}" on ${table.namespace}.${table.name}: more than ${TRIGGER_DEPTH_MAX} triggers would run within each other`,
-    { hint: "add a condition, such as WHEN (pg_trigger_depth() = 0)", sqlstate: "54001" },
+    `Cannot fire trigger "${trigger.name}" on ${table.namespace}.${table.name}: triggers may ` +
+      `be nested at most ${TRIGGER_DEPTH_MAX} levels deep`,
+    {
+      hint: "add a condition such as WHEN (pg_trigger_depth() = 0) to the trigger",
+      sqlstate: "54001",
+    },
   );
 }
 
@@ -103,8 +107,8 @@ function functionOf({ trigger }: TriggerCall, { catalog }: ProgramDeps): Functio
 function refused(node: Statement): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot run ${node.type.toUpperCase()} in a trigger: it is not allowed there`,
-    { hint: "run it as a statement of its own", sqlstate: "0A000" },
+    `Cannot run ${node.type.toUpperCase()} in a trigger: this statement is not allowed there`,
+    { hint: "run it as a separate statement", sqlstate: "0A000" },
   );
 }
 

@@ -98,8 +98,11 @@ function referred(
 ): DatabaseError {
   return new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot truncate ${namespace}.${name}: another table refers to it`,
-    { position: _location.start, hint: "truncate both tables in one statement, or write CASCADE" },
+    `Cannot truncate ${namespace}.${name}: a foreign key of a different table references it`,
+    {
+      position: _location.start,
+      hint: "truncate both tables in the same statement, or add CASCADE",
+    },
   );
 }
 
@@ -110,7 +113,7 @@ function hiddenReference(
 ): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot truncate ${namespace}.${name}: a table that the caller may not read refers to it`,
+    `Cannot truncate ${namespace}.${name}: a table that you may not read references it`,
     { position: _location.start },
   );
 }

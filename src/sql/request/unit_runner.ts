@@ -204,7 +204,7 @@ export class UnitRunner {
       case "do block":
         return await this.#runProgram(unboundUnit(node), async (programs) => {
           await programs.block(node.source);
-          return messageResult("Block run", this.#principal.userId);
+          return messageResult("Block executed", this.#principal.userId);
         });
       case "set constraints":
         await this.#transaction.setConstraints(node, (transaction, isChosen) =>
@@ -228,7 +228,10 @@ export class UnitRunner {
         }
       case "set transaction":
         if (!node.isOfSession) this.#transaction.requireOpen(node);
-        return messageResult("Transactions have snapshot isolation", this.#principal.userId);
+        return messageResult(
+          "Nothing changed: transactions always have snapshot isolation",
+          this.#principal.userId,
+        );
       case "reset all":
         this.#settings.resetAll();
         return messageResult("All settings reset", this.#principal.userId);
@@ -359,7 +362,8 @@ export class UnitRunner {
     const isConcurrent = "isConcurrent" in node && node.isConcurrent === true;
     throw new DatabaseError(
       "INVALID_TRANSACTION_STATE",
-      `Cannot run ${type.toUpperCase()}${isConcurrent ? " CONCURRENTLY" : ""} inside a transaction: end the transaction first`,
+      `Cannot run ${type.toUpperCase()}${isConcurrent ? " CONCURRENTLY" : ""} inside a ` +
+        "transaction: commit the transaction or roll it back first",
       { position: _location.start },
     );
   }
@@ -523,8 +527,12 @@ export class UnitRunner {
     if (transaction === undefined && node.isHeld !== true) {
       throw new DatabaseError(
         "TRANSACTION_REQUIRED",
-        `Cannot declare cursor "${name}": it would end with this statement, because no transaction is open`,
-        { position: node._location.start, hint: "BEGIN a transaction, or declare it WITH HOLD" },
+        `Cannot declare cursor "${name}": no transaction is open, so the cursor would be ` +
+          "closed at the end of this statement",
+        {
+          position: node._location.start,
+          hint: "open a transaction with BEGIN, or declare the cursor WITH HOLD",
+        },
       );
     }
     const { cursors } = this.#transaction;
@@ -642,10 +650,11 @@ export class UnitRunner {
 function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
   return new DatabaseError(
     "TRANSACTION_REQUIRED",
-    `Cannot create temporary table ${name.name}: it would end with this statement, because no transaction is open`,
+    `Cannot create temporary table ${name.name}: no transaction is open, so the table would be ` +
+      "dropped at the end of this statement",
     {
       position: name._location.start,
-      hint: "run BEGIN first; the table ends with the transaction",
+      hint: "open a transaction with BEGIN; the table is dropped when the transaction ends",
     },
   );
 }

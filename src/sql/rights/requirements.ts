@@ -50,7 +50,8 @@ function requirePopulated(requirements: readonly Requirement[]): void {
     if (materialized?.isPopulated !== false) continue;
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot read materialized view ${namespace}.${name}: it has not been populated`,
+      `Cannot read materialized view ${namespace}.${name}: it has not been populated; run ` +
+        "REFRESH MATERIALIZED VIEW",
       { hint: `run REFRESH MATERIALIZED VIEW ${namespace}.${name}` },
     );
   }
@@ -227,7 +228,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
   if (owner !== undefined) {
     const isRows =
       requirement.action === "rows" && catalog.accounts.user(owner.userId) !== undefined;
-    throw isRows ? policiesChanged(`the policies of view ${owner.view}`) : notInForce(owner);
+    throw isRows ? policiesChanged(`the policies on view ${owner.view}`) : notInForce(owner);
   }
   if ("table" in requirement) {
     const { action, table } = requirement;
@@ -238,7 +239,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
       throw notFound(`${table.namespace}.${table.name}`);
     }
     if (action === "rows") {
-      throw policiesChanged(`the policies of ${table.namespace}.${table.name}`);
+      throw policiesChanged(`the policies on ${table.namespace}.${table.name}`);
     }
     if (action === "read-history") throw historyDenied(table);
     requireWrite(principal, table, { namespace });
@@ -258,7 +259,8 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
 function routineDenied(name: string): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot call function ${name}: it reads a table, a view or a function that the caller may not read`,
+    `Cannot call function ${name}: it uses a table, view or function that you are not allowed ` +
+      "to read or call",
   );
 }
 
@@ -272,7 +274,8 @@ function notFound(name: string): DatabaseError {
 function policiesChanged(policies: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot run the statement: ${policies} that apply to the caller have changed since it was planned`,
+    `Cannot run the statement: ${policies} that apply to you have changed since the statement ` +
+      "was planned",
     { hint: "run the statement again" },
   );
 }
@@ -284,9 +287,12 @@ function policiesChanged(policies: string): DatabaseError {
 function notInForce({ view }: ViewOwner): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot read view ${view}: it runs with the rights of its owner, who no longer has the rights that it needs`,
+    `Cannot read view ${view}: it runs with the rights of its owner, who no longer has the ` +
+      "necessary rights",
     {
-      hint: `a user who has these rights can take over the view: ALTER VIEW ${view} SET (SECURITY_INVOKER = false)`,
+      hint:
+        `a user who has these rights can take over the view with ALTER VIEW ${view} SET ` +
+        "(SECURITY_INVOKER = false)",
     },
   );
 }
@@ -294,7 +300,8 @@ function notInForce({ view }: ViewOwner): DatabaseError {
 function historyDenied({ name, namespace }: TableEntry): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot read earlier states of ${namespace}.${name}: this requires role dba or higher, or ownership of the namespace`,
+    `Cannot read earlier states of ${namespace}.${name}: this requires the role dba or higher, ` +
+      "or ownership of the namespace",
   );
 }
 

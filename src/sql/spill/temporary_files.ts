@@ -335,8 +335,8 @@ function onDisk<T>(operation: () => T): T {
 function temporaryDiskFull(cause?: DiskError): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot run the statement: it needs temporary files, and the disk is full",
-    { hint: "read fewer rows, or free some disk space", cause },
+    "Cannot run the statement: it needs temporary files, but the disk is full",
+    { hint: "read fewer rows, or free up disk space", cause },
   );
 }
 

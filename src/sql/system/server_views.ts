@@ -44,12 +44,12 @@ function statsView(deps: StatsDeps): SystemView {
       const cpuSeconds = (system + user) / 1_000_000;
       return [
         ...countsOf(deps),
-        row("memory_rss_bytes", residentBytes(), "bytes", "resident memory of the process"),
+        row("memory_rss_bytes", residentBytes(), "bytes", "resident memory of the server process"),
         row(
           "cpu_usage_percent",
           seconds === 0 ? "0.0" : ((cpuSeconds / seconds) * 100).toFixed(1),
           "percent",
-          "CPU time as a share of one processor, averaged since startup",
+          "CPU time as a share of a single core, averaged since startup",
         ),
         row("server_version", version),
         row("server_uptime_seconds", seconds.toFixed(3), "seconds"),
@@ -70,11 +70,11 @@ function countsOf({ catalog, connections, jobs, live }: StatsDeps): Row[] {
   return [
     row("active_connections", connections().rows().length),
     row("active_subscriptions", live().rows().length),
-    row("total_users", accounts.length, undefined, "users, excluding dropped ones"),
+    row("total_users", accounts.length, undefined, "users, excluding deleted ones"),
     row("total_namespaces", catalog.namespaces().length),
     row("total_tables", catalog.tables().length),
     row("total_storages", catalog.storages.all().length + 1),
-    row("total_jobs", all.length, undefined, "jobs in progress, and jobs that ended recently"),
+    row("total_jobs", all.length, undefined, "jobs in progress and jobs that ended recently"),
     row("jobs_running", withStatus("running")),
     row("jobs_queued", withStatus("queued")),
     row("jobs_failed", withStatus("failed")),

@@ -85,7 +85,7 @@ async function run(deps: ErasureDeps, erasure: Erasure, job: Job): Promise<void>
     return erase(deps, erasure, job);
   });
   if (error === undefined) return;
-  deps.log.error("cannot erase a dropped account", {
+  deps.log.error("cannot erase a deleted account", {
     user: erasure.userId,
     error: error.message,
   });
@@ -107,7 +107,8 @@ async function erase(
   const failures: Error[] = [];
   let versions = 0;
   for (const [done, tableId] of tableIds.entries()) {
-    if (job.isCancelled) return { status: "cancelled", message: "it starts again within an hour" };
+    if (job.isCancelled)
+      return { status: "cancelled", message: "the erasure starts again within an hour" };
     if (isThere(catalog.tableById(tableId), tableId)) {
       try {
         versions += await eraseFrom(deps, tableId, { owner, job });
@@ -119,7 +120,8 @@ async function erase(
     }
     job.advance((done + 1) / (tableIds.length + 1), `${done + 1} of ${tableIds.length} tables`);
   }
-  if (job.isCancelled) return { status: "cancelled", message: "it starts again within an hour" };
+  if (job.isCancelled)
+    return { status: "cancelled", message: "the erasure starts again within an hour" };
   versions += await deleteUnownedLetters(deps.store, userId);
   await deps.exports.removeOwner(owner);
   const files = await removeFiles(deps, owner);

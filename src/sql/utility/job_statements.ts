@@ -116,7 +116,10 @@ export async function maintainTables(
     rows.push(
       open === undefined
         ? { table, job: jobs.begin({ kind, tableId, createdBy: principal.userId }) }
-        : jobRow(open, table, { status: "skipped", message: `the same job is ${open.status}` }),
+        : jobRow(open, table, {
+            status: "skipped",
+            message: `the same job is already ${open.status}`,
+          }),
     );
   }
   const begun = rows.filter((row) => "job" in row);
@@ -153,7 +156,12 @@ export async function exportUserData(
 /** Returns the row of a single job in a list. @throws The job's error. */
 async function rowsOf({ isNew, job }: BegunJob, clock: Clock): Promise<Row[]> {
   if (!isNew)
-    return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
+    return [
+      jobRow(job, undefined, {
+        status: "skipped",
+        message: `a job of this kind is already ${job.status}`,
+      }),
+    ];
   await settled(clock, [{ job }]);
   if (job.error !== undefined) throw job.error;
   return [jobRow(job, undefined)];
@@ -181,9 +189,13 @@ export function killJob(jobs: JobList, { id, _location }: KillStatement): string
     });
   }
   if (job.isEnded) {
-    throw new DatabaseError("INVALID_OPERATION", `Cannot kill job ${id}: it is ${job.status}`, {
-      position: _location.start,
-    });
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot kill job ${id}: its status is ${job.status}`,
+      {
+        position: _location.start,
+      },
+    );
   }
   job.isCancelled = true;
   return `Job ${id} killed`;
@@ -256,6 +268,9 @@ function requireNoStream(table: TableEntry, kind: string, node: AstNode): void {
   throw new DatabaseError(
     "INVALID_OPERATION",
     `Cannot ${kind} ${table.namespace}.${table.name}: it is a STREAM table`,
-    { position: node._location.start, hint: "its rows expire automatically after TTL_SECONDS" },
+    {
+      position: node._location.start,
+      hint: "rows in a STREAM table expire automatically after TTL_SECONDS",
+    },
   );
 }

@@ -228,7 +228,7 @@ function shownSettings(
 function unknownSetting(name: string, position: number): DatabaseError {
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find setting "${name}"`, {
     position,
-    hint: "SHOW ALL lists the settings",
+    hint: "to list the settings, run SHOW ALL",
   });
 }
 
@@ -267,7 +267,8 @@ function shownView(
   if (view !== undefined) return view;
   throw new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot describe view ${entry.namespace}.${entry.name}: your role may not read it`,
+    `Cannot describe view ${entry.namespace}.${entry.name}: your role does not allow you to ` +
+      "read it",
     { position: name._location.start },
   );
 }

@@ -93,7 +93,7 @@ function rowLines(
   const where = query.type === "select" ? query.where : undefined;
   return [
     `Live query on ${plan.tableName}`,
-    `  rows: ${table?.kind === "shared" ? "shared, of all users" : `of ${userId}`}`,
+    `  rows: ${table?.kind === "shared" ? "shared by all users" : `of ${userId}`}`,
     `  columns read: ${columnNames(plan, table)}`,
     `  filter: ${where === undefined ? "none" : expressionToSql(where)}`,
     ...matchLines(plan, table, deps.live().match(plan)),
@@ -121,7 +121,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
   const when = `after a commit that changes one of these tables${timesOf(query)}`;
   const way =
     typeof plan === "string"
-      ? [`  evaluated: ${when}, taking at most a quarter of the time`, `    because ${plan}`]
+      ? [`  evaluated: ${when}, for at most a quarter of the time`, `    because ${plan}`]
       : [
           "  maintained: from the changes to these tables",
           ...plan.shared.query.describe().map((line) => `    ${line}`),
@@ -131,19 +131,20 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
   return [
     `The live query is materialised because it has ${part}`,
     `  reads: ${names.length === 0 ? "no table" : names.join(", ")}`,
-    `  key of a row: ${keyOf(keyFields, nameOf)}`,
+    `  row key: ${keyOf(keyFields, nameOf)}`,
     `  order: ${terms.length === 0 ? "none" : terms.join(", ")}`,
     ...way,
-    `  cost of an evaluation: ${cost}`,
-    `  so far: ${counted(evaluations, "evaluation")}, ${counted(followed, "step")} without an evaluation`,
-    `  group: shared with its rows by ${counted(subscriptions, "open subscription")}, ${stateBytes} bytes`,
+    `  cost per evaluation: ${cost}`,
+    `  so far: ${counted(evaluations, "evaluation")}, and ${counted(followed, "step")} without ` +
+      "an evaluation",
+    `  group: ${stateBytes} bytes of rows, shared by ${counted(subscriptions, "open subscription")}`,
   ];
 }
 
 function timesOf({ nextChanges, text: { changesByTime } }: WholeQuery): string {
   const times = [
     ...(changesByTime ? ["every second"] : []),
-    ...(nextChanges.length > 0 ? ["when time changes a comparison with the clock"] : []),
+    ...(nextChanges.length > 0 ? ["when a comparison with the clock changes over time"] : []),
   ];
   return times.map((time) => `, and ${time}`).join("");
 }
@@ -154,7 +155,7 @@ function keyOf(
 ): string {
   if (keyFields === undefined) return "its values";
   return keyFields.length === 0
-    ? "none, because there is only one row"
+    ? "none, because there is only a single row"
     : keyFields.map(nameOf).join(", ");
 }
 
@@ -192,8 +193,8 @@ function matchLines(plan: LivePlan, table: TableEntry | undefined, match: LiveMa
   const column = table?.columns.find(({ columnId }) => columnId === equality?.columnId);
   const index =
     equality === undefined
-      ? "none; every change to these rows is tested"
-      : `${nameText(column?.name ?? "?")} = ${JSON.stringify(equality.value)}, found by value`;
+      ? "none, so every change to these rows is tested"
+      : `${nameText(column?.name ?? "?")} = ${JSON.stringify(equality.value)}, looked up by value`;
   return [
     `  index: ${index}`,
     `  group: shared by ${counted(match.subscriptions, "open subscription")}, evaluated once for all`,
@@ -230,10 +231,13 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot use option ${name} of SUBSCRIBE TO: its name or value is not valid`,
+        `Cannot use option ${name} with SUBSCRIBE TO: the option is unknown, or its value is ` +
+          "not a whole number",
         {
           position: _location.start,
-          hint: "the options are last_rows, batch_size, from and from_seq_id, each with a whole number",
+          hint:
+            "the options are last_rows, batch_size, from and from_seq_id; each takes a whole " +
+            "number",
         },
       );
     }

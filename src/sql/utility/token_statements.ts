@@ -167,7 +167,7 @@ function scopesOf(
     if (right === undefined) {
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot use the scope "${scope.word}": it must be READ, WRITE, DEFINE, ACT or ` +
+        `Cannot use the scope "${scope.word}": a scope is READ, WRITE, DEFINE, ACT or ` +
           "NAMESPACE name",
         { position: scope._location.start },
       );
@@ -178,8 +178,8 @@ function scopesOf(
   if (!rights.has("read") && !rights.has("write")) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot create a token that can read nothing: SCOPES must list READ, or WRITE, which " +
-        "includes READ",
+      "Cannot create a token without the right to read: SCOPES must contain READ, or WRITE, " +
+        "which includes it",
       { position: first?._location.start },
     );
   }

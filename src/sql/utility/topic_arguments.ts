@@ -62,7 +62,7 @@ export function groupFrom(node: TopicArgument, parameters: readonly Value[]): st
   if (bytes >= 1 && bytes <= GROUP_BYTES_MAX) return group;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use a name of ${bytes} bytes for a group: it must have 1 to ${GROUP_BYTES_MAX} bytes`,
+    `Cannot use a group name of ${bytes} bytes: it must have 1 to ${GROUP_BYTES_MAX} bytes`,
     { position },
   );
 }

@@ -233,7 +233,8 @@ export function ackRequest(
   if (partition >= partitions) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot acknowledge messages in partition ${partition}: the topic has partitions 0 to ${partitions - 1}`,
+      `Cannot acknowledge messages in partition ${partition}: the partitions of the topic are ` +
+        `0 to ${partitions - 1}`,
       { position: node._location.start },
     );
   }

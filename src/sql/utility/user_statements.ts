@@ -128,7 +128,7 @@ async function dropUser(
   }
   const erasesNow = node.purge === true;
   auth.dropUser(principal, userId, { erasesNow });
-  if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
+  if (!erasesNow) return messageResult(`User ${userId} deleted`, asUser);
   return rowsResult(JOB_COLUMNS, await eraseUser(deps, { userId, createdBy: asUser }), asUser);
 }
 

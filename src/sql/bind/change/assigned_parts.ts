@@ -163,7 +163,7 @@ function addSubscripts(path: PartPath, type: DataType, subscripts: readonly Subs
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot assign to part of ${path.name}: its type is ${typeName(type)}, but ` +
-        "must be an array type, JSONB, or a geometric type with subscripts",
+        "only arrays, JSONB values and geometric values with coordinates have parts",
       { position: subscripts[0]?._location.start },
     );
   }
@@ -210,7 +210,7 @@ function addMember(path: PartPath, subscripts: readonly Subscript[]): DataType {
     if (type === "slice" || step === undefined) {
       throw new DatabaseError(
         "TYPE_MISMATCH",
-        "Cannot assign to a slice of a JSONB value: only SQL arrays can be sliced",
+        "Cannot assign to a slice of a JSONB value: only arrays have slices",
         {
           position: _location.start,
           hint: "assign one element at a time",

@@ -55,7 +55,7 @@ export function bindConflict(
       "Cannot run ON CONFLICT DO UPDATE: its conflict target must be the primary key or a unique index",
       {
         position: action._location.start,
-        hint: "write the columns of the key in parentheses after ON CONFLICT",
+        hint: "list the columns of the key in parentheses after ON CONFLICT",
       },
     );
   }
@@ -160,7 +160,9 @@ function targetOf(
   if (index !== undefined) return index;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use ON CONFLICT (${on.exprs.map(expressionToSql).join(", ")}): the target must be the primary key or the columns of a unique index: ${targetsOf(table, unique)}`,
+    `Cannot use ON CONFLICT (${on.exprs.map(expressionToSql).join(", ")}): the conflict target ` +
+      "must be the primary key or the columns of a unique index; available targets: " +
+      `${targetsOf(table, unique)}`,
     { position: _location.start },
   );
 }
@@ -204,12 +206,16 @@ function noConflictTarget(
     return new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot use constraint "${name}" as the conflict target: it is an EXCLUDE constraint`,
-      { position, hint: "handle the error with the reason exclusion in the program" },
+      {
+        position,
+        hint: "omit ON CONFLICT, and handle the error with the reason exclusion in the application",
+      },
     );
   }
   const key = declaredKeyOf(table)?.name;
   const names = new Set([...(key === undefined ? [] : [key]), ...unique.map((each) => each.name)]);
-  const shown = names.size === 0 ? "no primary key and no unique index" : [...names].join(" and ");
+  const shown =
+    names.size === 0 ? "no primary key and no unique index" : `only ${[...names].join(" and ")}`;
   return new DatabaseError(
     "OBJECT_NOT_FOUND",
     `Cannot find constraint "${name}": ${nameOf(table)} has ${shown}`,
@@ -230,5 +236,5 @@ function targetsOf(table: TableEntry, unique: readonly IndexEntry[]): string {
       return `(${parts.join(", ")})${where}`;
     }),
   ];
-  return keys.length === 0 ? "there is none" : keys.join(" or ");
+  return keys.length === 0 ? "none" : keys.join(" or ");
 }

@@ -114,7 +114,7 @@ function refuseMaterializedTarget(
     `Cannot write to ${nameOf(table)}: it is a materialized view`,
     {
       position: node._location.start,
-      hint: `REFRESH MATERIALIZED VIEW ${nameOf(table)} computes its rows again`,
+      hint: `to update its rows, run REFRESH MATERIALIZED VIEW ${nameOf(table)}`,
     },
   );
 }
@@ -220,7 +220,8 @@ function assigned(
   if (bound.type.kind === "file" && column.type.kind !== "file") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot write a file to column "${column.name}" of ${nameOf(table)}: it is not a FILE column`,
+      `Cannot write a file to column "${column.name}" of ${nameOf(table)}: the type of the ` +
+        "column is not FILE",
       { position: node._location.start },
     );
   }
@@ -246,12 +247,13 @@ export function generatedAlways(
   const isIdentity = generatedSql === undefined;
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot write column "${name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
+    `Cannot write to column "${name}" of ${nameOf(table)}: it is GENERATED ALWAYS`,
     {
       position,
       hint: isIdentity
-        ? "omit it, or write DEFAULT; INSERT … OVERRIDING SYSTEM VALUE accepts the value"
-        : "omit it, or write DEFAULT",
+        ? "omit the column, or write DEFAULT; to store the given value anyway, use INSERT … " +
+          "OVERRIDING SYSTEM VALUE"
+        : "omit the column, or write DEFAULT",
     },
   );
 }
@@ -403,10 +405,11 @@ function settablePosition(
   if (file === undefined || !isKey(named, column)) return position;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key, which identifies the files in column "${file.name}"`,
+    `Cannot change column "${column.name}" of ${nameOf(table)}: it is part of the primary key, ` +
+      `which identifies the files in column "${file.name}"`,
     {
       position: column._location.start,
-      hint: "insert a row with the new key and the file, and delete this row",
+      hint: "insert a row with the new key and upload the file again, then delete the old row",
     },
   );
 }
@@ -453,7 +456,9 @@ export function columnNamed(
   const position = _location.start;
   if (column !== undefined || isSystemColumn(name)) {
     const isEverywhere = action === "alter" && column === undefined;
-    const reason = isEverywhere ? "every table has it" : "the server assigns it";
+    const reason = isEverywhere
+      ? "every table has a system column with this name"
+      : "only the server assigns values to it";
     throw new DatabaseError(
       "SYSTEM_COLUMN",
       `Cannot ${action} column "${name}" of ${nameOf(table)}: ${reason}`,
@@ -504,10 +509,14 @@ function assignedTwice(
   column: string,
   { _location }: { readonly _location: { readonly start: number } },
 ): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot assign column "${column}" twice`, {
-    position: _location.start,
-    hint: "assign each column once",
-  });
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot assign to column "${column}" twice in the same statement`,
+    {
+      position: _location.start,
+      hint: "assign to each column only once",
+    },
+  );
 }
 
 /** Returns "namespace.table", the name shown in messages. */
@@ -522,10 +531,11 @@ export function notUpdatable(
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table can only be inserted and deleted`,
+    `Cannot run ${what} on ${nameOf(table)}: rows in a STREAM table can only be inserted and ` +
+      "deleted",
     {
       position: node._location.start,
-      hint: "insert a row with the new values, or create a USER or SHARED table",
+      hint: "insert a row with the new values, or use a USER or SHARED table instead",
     },
   );
 }

@@ -111,8 +111,9 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
     const more = width > targets.length ? "more" : "fewer";
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot insert into ${nameOf(table)}: there are ${more} values (${width}) than columns (${targets.length})`,
-      { position: insert.insert._location.start, hint: "write one value for each column" },
+      `Cannot insert into ${nameOf(table)}: there are ${more} values (${width}) than columns ` +
+        `(${targets.length})`,
+      { position: insert.insert._location.start, hint: "write one value per column" },
     );
   }
   const positions = assignedOnce?.map((name) => positionOf(table, name, named)) ?? targets;
@@ -135,8 +136,12 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
 function computedColumn({ view }: Target, at: number, { insert }: InsertStatement): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot insert into column "${view?.columns[at]?.name}" of view ${view?.relation.name}: the view computes it`,
-    { position: insert._location.start, hint: "list the columns that the statement fills" },
+    `Cannot insert into column "${view?.columns[at]?.name}" of view ${view?.relation.name}: ` +
+      "the view computes this column",
+    {
+      position: insert._location.start,
+      hint: "list only the columns that come directly from the table",
+    },
   );
 }
 
@@ -173,16 +178,20 @@ function bindCopy(
     if (targets.includes(positionOf(table, name))) continue;
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot copy into ${nameOf(table)}: column "${name.name}" is named in an option, but not in the list of columns`,
-      { position: name._location.start, hint: "add the column to the list" },
+      `Cannot copy into ${nameOf(table)}: an option names column "${name.name}", which is not ` +
+        "in the column list",
+      { position: name._location.start, hint: "add the column to the column list" },
     );
   }
   const files = targets.find((position) => table.columns[position]?.type.kind === "file");
   if (files !== undefined && columns !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot copy into column "${table.columns[files]?.name}": COPY cannot upload files, but INSERT can`,
-      { position: into._location.start, hint: "omit the column, and set it later with UPDATE" },
+      `Cannot copy into column "${table.columns[files]?.name}": COPY cannot upload files`,
+      {
+        position: into._location.start,
+        hint: "omit the column, and set it afterwards with UPDATE",
+      },
     );
   }
   const computed = targets.flatMap((position) => table.columns[position] ?? []).find(isComputed);
@@ -208,10 +217,10 @@ function bindCopy(
 function notCopied(view: string, { _location }: AstNode): DatabaseError {
   return new DatabaseError(
     "READ_ONLY_OBJECT",
-    `Cannot copy into view ${view}: COPY writes only to tables`,
+    `Cannot copy into view ${view}: COPY can write only to tables`,
     {
       position: _location.start,
-      hint: "copy into the table of the view",
+      hint: "copy into the table that the view reads",
     },
   );
 }
@@ -241,7 +250,7 @@ function conflictOf(
   if (keyIds.length === 0 && onConflict === "update") {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot copy into ${nameOf(table)} with ON_CONFLICT update: it has no primary key`,
+      `Cannot copy into ${nameOf(table)} with ON_CONFLICT update: the table has no primary key`,
       {
         position: _location.start,
         hint: "add a primary key with ALTER TABLE … ADD PRIMARY KEY, or omit ON_CONFLICT",
@@ -384,10 +393,10 @@ function* bindCells(
     if (row.length !== targets.length) {
       throw new DatabaseError(
         "INVALID_QUERY",
-        "Cannot insert: the rows have different numbers of values",
+        "Cannot insert the rows: they do not all have the same number of values",
         {
           position: _location.start,
-          hint: "write the same number of values in each row; DEFAULT stands for a missing one",
+          hint: "write the same number of values in every row; use DEFAULT for omitted values",
         },
       );
     }

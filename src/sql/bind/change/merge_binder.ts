@@ -81,8 +81,8 @@ export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
   if (target.view !== undefined) {
     throw new DatabaseError(
       "READ_ONLY_OBJECT",
-      `Cannot run MERGE on view ${target.view.relation.name}: MERGE writes only tables`,
-      { position: merge.into._location.start, hint: "merge into the table of the view" },
+      `Cannot run MERGE on view ${target.view.relation.name}: MERGE can write only to tables`,
+      { position: merge.into._location.start, hint: "merge into the table that the view reads" },
     );
   }
   const { table } = target;
@@ -162,8 +162,9 @@ function requireReachable(clauses: readonly MergeClause[]): void {
     const what = isMatched ? "WHEN MATCHED" : "WHEN NOT MATCHED";
     throw new DatabaseError(
       "INVALID_SQL",
-      `Cannot reach this ${what} clause: an earlier one applies to every such row`,
-      { position: _location.start, hint: "put the clause without a condition last" },
+      `Cannot run MERGE: this ${what} clause can never apply, because an earlier clause ` +
+        "without a condition handles the same rows",
+      { position: _location.start, hint: "move the clause without a condition to the end" },
     );
   }
 }
@@ -346,7 +347,7 @@ function bindInserted(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot insert into ${nameOf(table)}: there are ${more} values (${values.length}) than columns (${positions.length})`,
-      { position: _location.start, hint: "write one value for each column" },
+      { position: _location.start, hint: "write one value per column" },
     );
   }
   const given = positions.map((position, i): GivenCell<BoundCell> => {

@@ -201,8 +201,12 @@ function requireWhere(
   node: { readonly _location: { readonly start: number } },
 ): void {
   if (where !== undefined || !requiresWhere) return;
-  throw new DatabaseError("WHERE_REQUIRED", "Cannot change all rows: limits.require_where is on", {
-    position: node._location.start,
-    hint: "add WHERE; WHERE true means all rows",
-  });
+  throw new DatabaseError(
+    "WHERE_REQUIRED",
+    "Cannot change all rows: limits.require_where requires a WHERE clause",
+    {
+      position: node._location.start,
+      hint: "add a WHERE clause; to change all rows, write WHERE true",
+    },
+  );
 }

@@ -79,7 +79,7 @@ function tableOf(view: ViewRelation, node: ViewPosition, deps: SelectDeps): Tabl
   if (inner !== undefined) return tableOf(inner, node, deps);
   const { tableId } = view.source.table(item.name, node);
   const table = deps.rights.tableById(tableId);
-  if (table === undefined) throw readOnly(view, node, "its table was dropped");
+  if (table === undefined) throw readOnly(view, node, "the table that it reads has been dropped");
   if (table.materialized !== undefined) throw readOnly(view, node, "it reads a materialized view");
   return table;
 }
@@ -202,7 +202,7 @@ function blockOf(
   const block = view.query;
   const [item] = block.type === "select" ? (block.from ?? []) : [];
   if (reason !== undefined || block.type !== "select" || item?.type !== "table") {
-    throw readOnly(view, node, reason ?? "it does not select from one table");
+    throw readOnly(view, node, reason ?? "it does not select from exactly one table");
   }
   return { block, item };
 }
@@ -211,12 +211,13 @@ function blockOf(
 function reasonAgainst(query: SelectStatement): string | undefined {
   if (query.type !== "select") return "it is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];
-  if (item?.type !== "table" || others.length > 0) return "it does not select from one table";
-  if (item.systemTime !== undefined) return "it reads an earlier state";
-  if (query.distinct !== undefined && query.distinct !== "all") return "it has DISTINCT";
-  if (query.groupBy !== undefined) return "it has GROUP BY";
-  if (query.having !== undefined) return "it has HAVING";
-  if (query.limit !== undefined) return "it has LIMIT or OFFSET";
+  if (item?.type !== "table" || others.length > 0)
+    return "it does not select from exactly one table";
+  if (item.systemTime !== undefined) return "it reads an earlier state of its table";
+  if (query.distinct !== undefined && query.distinct !== "all") return "it uses DISTINCT";
+  if (query.groupBy !== undefined) return "it uses GROUP BY";
+  if (query.having !== undefined) return "it uses HAVING";
+  if (query.limit !== undefined) return "it uses LIMIT or OFFSET";
   return reasonInColumns(query.columns ?? []);
 }
 
@@ -225,9 +226,9 @@ function reasonInColumns(columns: readonly SelectedColumn[]): string | undefined
     const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
     const name = call.type === "call" ? call.function?.name : undefined;
     if (typeof name !== "string") continue;
-    if ("over" in part && part.over !== undefined) return "it has a window function";
-    if (isAggregate(name) || isWindowName(name)) return "it has an aggregate function";
-    if (isTableFunction(name)) return "it has a function that returns several rows";
+    if ("over" in part && part.over !== undefined) return "it uses a window function";
+    if (isAggregate(name) || isWindowName(name)) return "it uses an aggregate function";
+    if (isTableFunction(name)) return "it uses a function that returns a set of rows";
   }
   return undefined;
 }
@@ -239,6 +240,6 @@ function ownParts(part: object): readonly unknown[] {
 function readOnly({ name }: ViewRelation, node: ViewPosition, reason: string): DatabaseError {
   return new DatabaseError("READ_ONLY_OBJECT", `Cannot write to view ${name}: ${reason}`, {
     position: node._location.start,
-    hint: "write to the tables that it reads",
+    hint: "write to the tables that the view reads",
   });
 }

@@ -42,14 +42,15 @@ export function bindSubscript(
   if (array.type.kind !== "array") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot take an element of a value of type ${typeName(array.type)}: the value must be an array`,
+      `Cannot subscript a value of type ${typeName(array.type)}: only arrays have elements`,
       { position: base._location.start },
     );
   }
   if (subscripts.length > DIMENSIONS_MAX) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot take a part of an array with ${subscripts.length} subscripts: an array has at most ${DIMENSIONS_MAX} dimensions`,
+      `Cannot use ${subscripts.length} subscripts: an array has at most ${DIMENSIONS_MAX} ` +
+        "dimensions",
       { position: node._location.start, hint: "use fewer subscripts" },
     );
   }
@@ -116,7 +117,9 @@ function bindCoordinate(
     const node = slice ?? subscripts[0];
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot take ${type === undefined ? "a part" : "a slice"} of a value of type ${typeName(shape.type)}: it has no ${type === undefined ? "subscripts" : "slices"}`,
+      `Cannot take ${type === undefined ? "a part" : "a slice"} of a value of type ` +
+        `${typeName(shape.type)}: this type does not support ` +
+        `${type === undefined ? "subscripts" : "slices"}`,
       {
         position: node?._location.start,
         hint:
@@ -213,10 +216,10 @@ function bindMembers(
     if (node.type === "arraySlice") {
       throw new DatabaseError(
         "TYPE_MISMATCH",
-        "Cannot take a slice of a JSON value: only SQL arrays can be sliced",
+        "Cannot take a slice of a JSON value: only arrays have slices",
         {
           position: node._location.start,
-          hint: "read one element with ->, or cast the elements to an array",
+          hint: "read a single element with ->, or convert the JSON array to an SQL array",
         },
       );
     }
@@ -234,7 +237,8 @@ function bindMember(
   if (kind !== "text" && kind !== "unknown" && !isInteger(index.type)) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot subscript JSON with a value of type ${typeName(index.type)}: the subscript must be a string or an integer`,
+      `Cannot use a subscript of type ${typeName(index.type)} on a JSON value: it must be a ` +
+        "string or an integer",
       { position: node.index._location.start, hint: "cast the subscript to TEXT or INTEGER" },
     );
   }

@@ -91,7 +91,7 @@ export function operandsOf(operands: BinaryOperands, node: Expr): FormedOperands
   if (form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot apply ${op} to ${typeName(left.type)} and ${typeName(right.type)}`,
+      `Cannot apply ${op} to values of type ${typeName(left.type)} and ${typeName(right.type)}`,
       { position: node._location.start, hint: hintOf(operands) },
     );
   }
@@ -252,15 +252,16 @@ export function elementOf(type: DataType): DataType | undefined {
 function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   if (comparisonOf(op) !== undefined && (isGeometric(left.type) || isGeometric(right.type))) {
-    return "write a ~= b to test whether two shapes are the same";
+    return "to test whether two shapes are the same, write a ~= b";
   }
   switch (op) {
     case "||":
-      if (kinds.includes("boolean")) return "|| concatenates strings: combine conditions with OR";
+      if (kinds.includes("boolean"))
+        return "|| concatenates strings; to combine conditions, use OR";
       break;
     case "&&":
       if (!kinds.includes("array"))
-        return "&& tests whether arrays overlap: combine conditions with AND";
+        return "&& tests whether arrays overlap; to combine conditions, use AND";
       break;
     case "<=>":
       return "write name IS NOT DISTINCT FROM other_name";
@@ -271,9 +272,9 @@ function hintOf({ left, op, right }: BinaryOperands): string {
   }
   const timeHint =
     numberAsTimeHint(left.type, right.type) ?? numberAsTimeHint(right.type, left.type);
-  if (timeHint === undefined) return "cast one side explicitly";
+  if (timeHint === undefined) return "cast one of the two sides";
   if (op === "+" || op === "-") return "write sent_at + INTERVAL '1 day'";
-  return kinds.includes("int") ? "write a date in quotes: '2026-01-31'" : timeHint;
+  return kinds.includes("int") ? "write dates in quotes: '2026-01-31'" : timeHint;
 }
 
 /**

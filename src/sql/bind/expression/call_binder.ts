@@ -76,7 +76,8 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     case "all":
       throw new DatabaseError(
         "INVALID_QUERY",
-        `Cannot use ${name.toUpperCase()} here: it is allowed only on the right side of a comparison`,
+        `Cannot use ${name.toUpperCase()} here: it is allowed only on the right-hand side of a ` +
+          "comparison",
         { position: call._location.start },
       );
     case "grouping":
@@ -152,7 +153,7 @@ function bindMergeAction(call: ExprCall, { mergeAction }: ExpressionContext): Bo
   if (mergeAction !== undefined) return columnValue(mergeAction);
   throw new DatabaseError(
     "INVALID_QUERY",
-    "Cannot call merge_action here: it is allowed only in RETURNING of MERGE",
+    "Cannot call merge_action here: it is allowed only in the RETURNING clause of MERGE",
     { position: call._location.start },
   );
 }
@@ -164,7 +165,7 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
     if (!functionExists(name)) throw unknownFunction(name, [], call);
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
+      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate function`,
       { position },
     );
   }
@@ -266,7 +267,8 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   if (argument?.type !== "string" || call.args.length !== 1) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot read FILE: its only argument must be the name of a part in quotes",
+      "Cannot use FILE with these arguments: it takes a single argument, the quoted name of a " +
+        "part of the request",
       {
         position,
       },
@@ -275,8 +277,9 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   if (context.allowsFiles !== true) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot use FILE here: it is allowed only as a value in INSERT VALUES and UPDATE SET",
-      { position, hint: "upload the file in an INSERT or UPDATE, and read its column afterwards" },
+      "Cannot use FILE here: it is allowed only as a whole value in INSERT … VALUES or UPDATE " +
+        "… SET",
+      { position, hint: "upload the file with INSERT or UPDATE, then read the column" },
     );
   }
   return context.statement.file(argument.value);

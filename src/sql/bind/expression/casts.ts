@@ -61,7 +61,7 @@ export function castTo(
     const details = node === undefined ? { hint } : { position: node._location.start, hint };
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot use a value of type ${typeName(from)} as ${typeName(to)}`,
+      `Cannot convert a value of type ${typeName(from)} to ${typeName(to)}`,
       details,
     );
   }
@@ -398,9 +398,15 @@ function castAllTo(
   if (type === undefined) {
     const types = [...new Set(expressions.map((e) => typeName(e.type)))].join(" and ");
     const [node] = nodes;
-    const hint = mixedTimesHint(typesOf(expressions)) ?? "cast them to one type, as in value::text";
+    const hint =
+      mixedTimesHint(typesOf(expressions)) ??
+      "cast all of them to the same type, as in value::text";
     const details = node === undefined ? { hint } : { position: node._location.start, hint };
-    throw new DatabaseError("TYPE_MISMATCH", `Cannot match types ${types} in ${what}`, details);
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot combine the types ${types} in ${what}`,
+      details,
+    );
   }
   const cast = expressions.map((expression, i) =>
     castTo(expression, { to: type, mode: "implicit", node: nodes[i] }),

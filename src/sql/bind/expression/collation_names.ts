@@ -45,7 +45,9 @@ export function noCollation({ _location, name, schema }: CollationNode): Databas
   const shown = schema === undefined ? name : `${schema}.${name}`;
   return new DatabaseError("OBJECT_NOT_FOUND", `Cannot find collation "${shown}"`, {
     position: _location.start,
-    hint: 'use "de-x-icu" for German, "und-x-icu" for all languages, or "C" for code points',
+    hint:
+      'use a collation such as "de-x-icu" for German, "und-x-icu" for all languages, or "C" to ' +
+      "compare code points",
   });
 }
 
@@ -79,7 +81,8 @@ export function typeWithCollation(
   if (isCollatable(type)) return withCollation(type, collation, isExplicit);
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot use COLLATE ${collationName(collation)} for ${bareTypeName(type)}: only text has a collation`,
-    { position: node._location.start, hint: "omit COLLATE, or use TEXT" },
+    `Cannot use COLLATE ${collationName(collation)} with a value of type ` +
+      `${bareTypeName(type)}: only text has a collation`,
+    { position: node._location.start, hint: "remove COLLATE, or cast the value to TEXT" },
   );
 }

@@ -97,7 +97,8 @@ export function patternType(
   if (!isLooselyEqual(type)) return type;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use ${name} under the collation ${collationName(collation)}: it compares single characters, and the collation is nondeterministic`,
+    `Cannot use ${name} with the collation ${collationName(collation)}: ${name} compares ` +
+      "individual characters, which a nondeterministic collation does not support",
     { position, hint: 'add COLLATE "C" or another deterministic collation' },
   );
 }
@@ -109,7 +110,8 @@ export function collationFor(expression: BoundExpression, position: number): Bou
   if (!isCollatable(type)) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot find the collation of ${bareTypeName(type)}: only text has a collation`,
+      `Cannot determine the collation of a value of type ${bareTypeName(type)}: only text has ` +
+        "a collation",
       { position, hint: "cast the value to TEXT" },
     );
   }

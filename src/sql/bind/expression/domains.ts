@@ -50,10 +50,11 @@ export function checkedByDomain(
     // Each condition would evaluate the volatile expression again and get a different value.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot cast this expression to domain ${domainName(domain)}: it may have a different value each time it is evaluated`,
+      `Cannot cast this expression to domain ${domainName(domain)}: each evaluation of the ` +
+        "expression may return a different value",
       {
         position: node._location.start,
-        hint: "compute it in a subquery, and cast the column of the subquery",
+        hint: "compute the value in a subquery, and cast the subquery's column",
       },
     );
   }
@@ -85,13 +86,13 @@ function withValue(expression: BoundExpression, value: BoundExpression): BoundEx
 function isNull(domain: DomainType): DatabaseError {
   return new DatabaseError(
     "NOT_NULL_VIOLATION",
-    `Cannot use NULL as ${domainName(domain)}: the domain is NOT NULL`,
+    `Cannot convert NULL to domain ${domainName(domain)}: the domain is NOT NULL`,
   );
 }
 
 function violates(domain: DomainType, check: string): DatabaseError {
   return new DatabaseError(
     "CHECK_VIOLATION",
-    `Cannot use the value as ${domainName(domain)}: it violates check "${check}"`,
+    `Cannot convert the value to domain ${domainName(domain)}: it violates the check "${check}"`,
   );
 }

@@ -116,8 +116,9 @@ function withoutDomains(cast: BoundExpression, node: ExprCast): BoundExpression 
   if (type.fields.every(({ domain }) => domain === undefined)) return cast;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot cast to ${typeName(type)}: it has fields of domains, and a cast to a row type does not check their conditions`,
-    { position: node._location.start, hint: "call json_populate_record to make such a row" },
+    `Cannot cast to ${typeName(type)}: the row type has fields of domain types, whose ` +
+      "conditions a cast does not check",
+    { position: node._location.start, hint: "create the row with json_populate_record" },
   );
 }
 
@@ -189,7 +190,7 @@ function bindRarer(expression: RarerExpr, context: ExpressionContext): BoundExpr
     case "default":
       throw new DatabaseError(
         "INVALID_QUERY",
-        "Cannot use DEFAULT here: it is allowed only as a value in INSERT and UPDATE",
+        "Cannot use DEFAULT here: it is allowed only as a whole value in INSERT or UPDATE",
         { position: expression._location.start },
       );
     case "field":
@@ -255,16 +256,20 @@ function constant(type: DataType, value: Value): BoundConstant {
 function bindNumber(text: string, node: Expr): BoundExpression {
   const typed = valueFromNumberText(text);
   if (typed !== undefined) return { kind: "constant", ...typed };
-  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`, {
-    position: node._location.start,
-  });
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot read the number ${text}: it is out of range`,
+    {
+      position: node._location.start,
+    },
+  );
 }
 
 function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
   if (ref.star === true) {
     const row = bindRowValue(ref, context, bindExpression);
     if (row !== undefined) return row;
-    throw new DatabaseError("INVALID_QUERY", 'Cannot use "*" here: name a column', {
+    throw new DatabaseError("INVALID_QUERY", 'Cannot use "*" here: write the name of a column', {
       position: ref._location.start,
     });
   }
@@ -303,10 +308,12 @@ function preferredVariable(
   if (!isColumnAround(ref, scope, outer)) return variable;
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
-    `Cannot resolve "${ref.name}": it is both a variable of the function and a column`,
+    `Cannot resolve "${ref.name}": both a variable of the function and a column have this name`,
     {
       position: ref._location.start,
-      hint: "qualify the column with its table, and the variable with the function or the label of its block",
+      hint:
+        "qualify the column with its table's name, and the variable with the name of the " +
+        "function or the label of its block",
     },
   );
 }

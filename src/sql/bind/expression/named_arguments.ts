@@ -46,11 +46,12 @@ function inOrder(call: ExprCall, parameters: readonly string[]): readonly (Expr 
   for (const [i, argument] of args.entries()) {
     const name = argNames[i];
     if (name === undefined && isNamed)
-      throw misused(call, "an argument with a name is followed by one without a name");
+      throw misused(call, "a positional argument follows a named argument");
     isNamed ||= name !== undefined;
     const index = name === undefined ? i : parameters.indexOf(name);
     if (index === -1) throw unknownParameter(call, name ?? "", parameters);
-    if (ordered[index] !== undefined) throw misused(call, `"${name ?? ""}" is passed twice`);
+    if (ordered[index] !== undefined)
+      throw misused(call, `the argument "${name ?? ""}" is passed twice`);
     ordered[index] = argument;
   }
   return Array.from(ordered);
@@ -69,8 +70,8 @@ function unknownParameter(
 ): DatabaseError {
   const hint =
     parameters.length === 0
-      ? "pass its arguments in order, without names"
-      : `its parameters are ${parameters.join(", ")}`;
+      ? "pass the arguments by position, without names"
+      : `the parameters are ${parameters.join(", ")}`;
   return new DatabaseError(
     "FUNCTION_NOT_FOUND",
     `Cannot call ${call.function.name}: it has no parameter named "${name}"`,

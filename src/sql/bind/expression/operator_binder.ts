@@ -86,8 +86,8 @@ function bindOverlaps(
     if (side.type === "list" && side.expressions.length === 2) return side.expressions;
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot run OVERLAPS: each side must consist of a start and an end, or of a start and a length",
-      { position: side._location.start, hint: "(start, end) OVERLAPS (start, end)" },
+      "Cannot use OVERLAPS: each side must have a start and an end, or a start and a length",
+      { position: side._location.start, hint: "write (start, end) OVERLAPS (start, end)" },
     );
   });
   const bound = args.map((argument) => bind(argument, context));
@@ -153,10 +153,14 @@ export function bindUnary(
   }
   const form = resolvePrefix(op, operand.type);
   if (form === undefined) {
-    throw new DatabaseError("TYPE_MISMATCH", `Cannot apply ${op} to ${typeName(operand.type)}`, {
-      position: expression._location.start,
-      hint: op === "@" ? NO_VARIABLES : undefined,
-    });
+    throw new DatabaseError(
+      "TYPE_MISMATCH",
+      `Cannot apply ${op} to a value of type ${typeName(operand.type)}`,
+      {
+        position: expression._location.start,
+        hint: op === "@" ? NO_VARIABLES : undefined,
+      },
+    );
   }
   const [type = operand.type] = form.operands;
   return {
@@ -171,7 +175,8 @@ export function bindUnary(
 }
 
 const NO_VARIABLES =
-  "@ is the absolute value of a number; a parameter is $1, and its value is in params";
+  "@ computes the absolute value of a number; parameters are written as $1, and their values " +
+  "are passed in params";
 
 /**
  * Binds `@`, the absolute value operator. Because some other servers write parameters as `@name`,

@@ -191,7 +191,8 @@ export function bindLike(
   if (form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot apply ${expression.op} to ${typeName(left.type)} and ${typeName(right.type)}`,
+      `Cannot apply ${expression.op} to values of type ${typeName(left.type)} and ` +
+        `${typeName(right.type)}`,
       { position: expression._location.start, hint: "cast one side to the type of the other" },
     );
   }
@@ -246,7 +247,8 @@ export function bindQuantified(
   if (argument === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare with ${call.function.name.toUpperCase()} without operands: its operand must be a query or an array`,
+      `Cannot call ${call.function.name.toUpperCase()} without an argument: it needs a query ` +
+        "or an array",
       { position: call._location.start, hint: "write = ANY(SELECT …) or = ANY(array)" },
     );
   }
@@ -276,8 +278,14 @@ export function bindQuantified(
   if (element === undefined || form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot apply ${op} to ${typeName(left.type)} and the elements of ${typeName(array.type)}`,
-      { position: call._location.start, hint: "the right side must be an array" },
+      `Cannot apply ${op} to a value of type ${typeName(left.type)} and array elements of type ` +
+        `${typeName(array.type)}`,
+      {
+        position: call._location.start,
+        hint:
+          "the right-hand side must be an array whose elements can be compared with the left-hand " +
+          "side",
+      },
     );
   }
   if (form.result.kind !== "boolean") throw noTruth(op, call);

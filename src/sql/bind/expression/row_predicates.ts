@@ -86,7 +86,7 @@ function requireFields(fields: readonly unknown[], { _location }: AstNode): void
   if (fields.length > 0) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    "Cannot compare rows without values: a row must have at least one",
+    "Cannot compare empty rows: a row must have at least one value",
     {
       position: _location.start,
     },
@@ -97,7 +97,8 @@ function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
   if (left.expressions.length !== right.expressions.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare rows of ${left.expressions.length} and ${right.expressions.length} values: their lengths must be equal`,
+      `Cannot compare a row of ${left.expressions.length} values with a row of ` +
+        `${right.expressions.length}: both rows must have the same length`,
       { position: right._location.start, hint: "write the same number of values on both sides" },
     );
   }
@@ -133,7 +134,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
   if (pairs.length > ORDERED_FIELDS_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot order rows of ${pairs.length} values: the maximum is ${ORDERED_FIELDS_MAX}`,
+      `Cannot order rows by ${pairs.length} values: the maximum is ${ORDERED_FIELDS_MAX}`,
       { position: node._location.start, hint: "compare fewer values at a time" },
     );
   }

@@ -135,7 +135,7 @@ export function bindQuantifiedQuery(
   if (operands.length === 0) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot compare rows without values: a row must have at least one",
+      "Cannot compare empty rows: a row must have at least one value",
       {
         position: node._location.start,
       },
@@ -146,10 +146,10 @@ export function bindQuantifiedQuery(
   if (operands.length > 1 && !ROW_OPERATORS.has(operator)) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare rows by ${operator}: the operator must be a comparison`,
+      `Cannot compare rows with ${operator}: it is not a comparison operator`,
       {
         position: node._location.start,
-        hint: "=, <>, <, <=, > and >= compare rows",
+        hint: "compare rows with =, <>, <, <=, > or >=",
       },
     );
   }
@@ -187,7 +187,7 @@ function requireMembers(type: DataType, node: Expr): void {
   if (hasOrder(type)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot compare values of type ${typeName(type)} with the rows of a query by IN, ANY or ALL`,
+    `Cannot compare a value of type ${typeName(type)} with the rows of a query in IN, ANY or ALL`,
     {
       position: node._location.start,
       hint: "write EXISTS (SELECT 1 FROM t WHERE t.shape = shape)",
@@ -199,8 +199,8 @@ function requireMembers(type: DataType, node: Expr): void {
 export function noTruth(operator: string, node: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use ANY or ALL with ${operator}: the operator must have a boolean result`,
-    { position: node._location.start, hint: "use a comparison, such as = or <" },
+    `Cannot use ${operator} with ANY or ALL: its result is not a boolean`,
+    { position: node._location.start, hint: "use a comparison operator, such as = or <" },
   );
 }
 
@@ -287,7 +287,7 @@ function requireWidth({ node, query }: InnerQuery, width: number): void {
   if (length === width) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot use a query of ${counted(length, "column")} here: it must have ${width}`,
+    `Cannot use a query that returns ${counted(length, "column")} here: it must return ${width}`,
     { position: node._location.start, hint: `select ${counted(width, "column")}` },
   );
 }

@@ -168,7 +168,7 @@ function uncollatedType(definition: DataTypeDef): DataType {
   }
   if (definition.definedType !== undefined) {
     if (definition.config === undefined) return definition.definedType;
-    throw invalid(definition, "it takes no size");
+    throw invalid(definition, "it does not take a size");
   }
   if (!isBuiltInType(definition)) throw unsupported(definition);
   return builtInType(definition);
@@ -184,10 +184,10 @@ function refuseArrayOfDomain(element: DataTypeDef): void {
   if (domain === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use an array of domain ${domainName(domain)}: the conditions of a domain apply to a single value`,
+    `Cannot use an array of domain ${domainName(domain)}: a domain can only check single values`,
     {
       position: element._location.start,
-      hint: `use an array of ${typeName(domain.base)}, with a CHECK on the column`,
+      hint: `use an array of ${typeName(domain.base)}, and add a CHECK constraint to the column`,
     },
   );
 }
@@ -237,7 +237,8 @@ function listedType(definition: BasicDataTypeDef): DataType | undefined {
 }
 
 function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefined): DataType {
-  if (dimensions === undefined) throw invalid(definition, "it must have a number of dimensions");
+  if (dimensions === undefined)
+    throw invalid(definition, "specify its number of dimensions in parentheses");
   return {
     kind: "embedding",
     dimensions: inRange(definition, dimensions, { min: 1, max: 8192 }),
@@ -405,7 +406,7 @@ function unsupported(definition: BasicDataTypeDef): DatabaseError {
       : `write ${instead}`;
   return new DatabaseError(
     "UNSUPPORTED_TYPE",
-    `Cannot use type "${name}": ${isSized ? "it takes no size" : "there is no such type"}`,
+    `Cannot use type "${name}": ${isSized ? "it does not take a size" : "there is no such type"}`,
     { position: definition._location.start, ...(hint === undefined ? {} : { hint }) },
   );
 }

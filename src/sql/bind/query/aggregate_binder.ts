@@ -67,10 +67,14 @@ function misplaced(
   { _location, function: { name } }: ExprCall,
   { clause }: ExpressionContext,
 ): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${clause}`, {
-    position: _location.start,
-    ...(clause === "WHERE" ? { hint: "put conditions on aggregates in HAVING" } : {}),
-  });
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot use the aggregate function ${name} in ${clause}`,
+    {
+      position: _location.start,
+      ...(clause === "WHERE" ? { hint: "move conditions on aggregates to HAVING" } : {}),
+    },
+  );
 }
 
 function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind): BoundAggregate {
@@ -139,8 +143,9 @@ function ordersOf(
 function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot order ${name}(DISTINCT …) by this expression: it must be one of the arguments`,
-    { position: by._location.start, hint: "order by an argument, or remove DISTINCT" },
+    `Cannot order the values of ${name}(DISTINCT …) by this expression: it is not one of the ` +
+      "arguments",
+    { position: by._location.start, hint: "order by one of the arguments, or remove DISTINCT" },
   );
 }
 
@@ -180,15 +185,16 @@ function checkOrder(call: ExprCall, name: string): void {
   if (second !== undefined) {
     throw new DatabaseError(
       "FUNCTION_NOT_FOUND",
-      `Cannot call ${name} with several sort keys in WITHIN GROUP: it takes one`,
-      { position: second._location.start, hint: "remove the further sort keys" },
+      `Cannot call ${name} with several sort keys in WITHIN GROUP: it takes exactly one`,
+      { position: second._location.start, hint: "remove all sort keys but one" },
     );
   }
   if (call.distinct === undefined && call.orderBy === undefined) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses together with WITHIN GROUP`,
-    { position, hint: "write the order only after WITHIN GROUP" },
+    `Cannot call ${name} with DISTINCT or ORDER BY in its argument list: it is an ordered-set ` +
+      "aggregate",
+    { position, hint: "write the sort order only in WITHIN GROUP" },
   );
 }
 
@@ -315,7 +321,8 @@ export function bindGrouping(
   if (call.args.length === 0 || call.args.length > GROUPING_ARGUMENTS_MAX) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call GROUPING with ${call.args.length} arguments: it accepts 1 to ${GROUPING_ARGUMENTS_MAX}`,
+      `Cannot call GROUPING with ${call.args.length} arguments: it takes from 1 to ` +
+        `${GROUPING_ARGUMENTS_MAX}`,
       { position },
     );
   }

@@ -45,9 +45,10 @@ export function bindChanges(
   const [nameNode, fromNode, toNode, ...others] = item.args;
   const isPlain = item.argNames === undefined && item.columnDefinitions === undefined;
   if (nameNode?.type !== "string" || fromNode === undefined || others.length > 0 || !isPlain) {
-    throw refused(item, "expected changes('namespace.table', from_seq [, to_seq])");
+    throw refused(item, "write it as changes('namespace.table', from_seq [, to_seq])");
   }
-  if (item.withOrdinality === true) throw refused(item, "WITH ORDINALITY cannot number changes");
+  if (item.withOrdinality === true)
+    throw refused(item, "WITH ORDINALITY is not supported for changes");
   const table = tableNamed(nameNode.value, nameNode, source);
   // Reading the past requires the right to read history, which includes the right to read every
   // row.
@@ -62,7 +63,10 @@ export function bindChanges(
   const upTo = toNode === undefined ? undefined : bound(toNode);
   const names = item.alias?.columns ?? [];
   if (names.length > COLUMNS.length) {
-    throw refused(item, `it has ${COLUMNS.length} columns, but ${names.length} names`);
+    throw refused(
+      item,
+      `it returns ${COLUMNS.length} columns, but ${names.length} column names are given`,
+    );
   }
   const columns = COLUMNS.map(({ name, type }, index) =>
     statement.newColumn({ name: names[index]?.name ?? name, type }),
@@ -80,7 +84,7 @@ function tableNamed(text: string, node: Expr, source: SelectDeps["source"]): Tab
   const what = isView ? "a view" : "a STREAM table";
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot read changes to ${what}: only USER and SHARED tables keep their changes`,
+    `Cannot read the changes to ${what}: only USER and SHARED tables keep a history of changes`,
     { position: node._location.start, hint: "name a USER or SHARED table" },
   );
 }

@@ -91,7 +91,8 @@ export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<v
     const inner = isLateral(item) ? withOuter(deps, around) : deps;
     current = holdsQuery(item) ? yield* bindNested(item, inner) : bindSource(item, inner);
   }
-  if (current === undefined) throw new DatabaseError("INVALID_QUERY", "Cannot read an empty FROM");
+  if (current === undefined)
+    throw new DatabaseError("INVALID_QUERY", "Cannot read from an empty FROM clause");
   return beside(whole, current, { around, statement: deps.statement });
 }
 
@@ -125,7 +126,8 @@ function joinedItem(
   if (isOpen && outerReferences.list.length > 0) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use LATERAL in a ${clause.type}: its left side may have no row to read`,
+      `Cannot use LATERAL in a ${clause.type}: the right-hand side may have to return rows for ` +
+        "which the left-hand side has none",
       { position: item._location.start, hint: "write LEFT JOIN LATERAL or CROSS JOIN LATERAL" },
     );
   }
@@ -299,15 +301,19 @@ function definedColumns(
     if (columnDefinitions === undefined) return given;
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot define the columns of ${name}: the function determines them`,
+      `Cannot define the columns of ${name} here: the function itself determines its columns`,
       details,
     );
   }
   if (columnDefinitions === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} without a definition of its columns: it returns records`,
-      { ...details, hint: `define the columns: ${name}(…) AS x (id INT, name TEXT)` },
+      `Cannot call ${name} without a column definition list: it returns records without fixed ` +
+        "columns",
+      {
+        ...details,
+        hint: `add a column definition list, as in ${name}(…) AS x (id INT, name TEXT)`,
+      },
     );
   }
   if (columnDefinitions.length === given.length) {
@@ -318,7 +324,8 @@ function definedColumns(
   }
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot define ${columnDefinitions.length} columns of ${name}: its query returns ${given.length}`,
+    `Cannot define ${columnDefinitions.length} columns for ${name}: its query returns ` +
+      `${given.length}`,
     details,
   );
 }
@@ -365,7 +372,7 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
   const { source, statement } = deps;
   const entry = findEntry(item, deps);
   if (entry !== undefined) {
-    requireNow(item, "an entry of WITH");
+    requireNow(item, "a WITH entry");
     return bindEntry(entry, item, deps);
   }
   const { name } = item;
@@ -553,8 +560,8 @@ function checkNames(names: readonly Name[] | undefined, count: number, node: Ast
   if (names === undefined || names.length <= count) return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot name ${names.length} columns: the item has ${count}`,
-    { position: node._location.start, hint: "write at most one name for each column" },
+    `Cannot name ${names.length} columns: the item in FROM has only ${count}`,
+    { position: node._location.start, hint: "write at most one name per column" },
   );
 }
 

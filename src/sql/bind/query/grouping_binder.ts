@@ -184,7 +184,8 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
     if (!("groups" in part)) return membersOf(part);
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use ${part.type.toUpperCase()} in ${item.type.toUpperCase()}: it may contain only expressions`,
+      `Cannot use ${part.type.toUpperCase()} inside ${item.type.toUpperCase()}: only ` +
+        "expressions are allowed there",
       { position: part._location.start },
     );
   });
@@ -211,7 +212,7 @@ function checkCount(count: number, { _location }: GroupItem): void {
     `Cannot group by ${count} grouping sets: the maximum is ${SETS_MAX}`,
     {
       position: _location.start,
-      hint: "write fewer columns in CUBE and ROLLUP, or name the grouping sets that you need",
+      hint: "use fewer columns in CUBE and ROLLUP, or list only the grouping sets that you need",
     },
   );
 }
@@ -221,7 +222,7 @@ function checkMembers(count: number, { _location }: GroupItem): void {
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot use grouping sets: they contain ${count} expressions in total, but the maximum is ${SET_MEMBERS_MAX}`,
-    { position: _location.start, hint: "group by fewer sets, or by fewer expressions in each" },
+    { position: _location.start, hint: "use fewer grouping sets, or fewer expressions in each" },
   );
 }
 
@@ -329,7 +330,7 @@ export class GroupedBlock {
     const { name } = expression.column;
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot select column "${name}": it must be in GROUP BY or in an aggregate`,
+      `Cannot select column "${name}": it is neither in GROUP BY nor inside an aggregate function`,
       {
         position: startOfRead(this.#block.select, expression.column, this.#block.scope),
         hint: `add "${name}" to GROUP BY, or use min("${name}")`,
@@ -387,7 +388,7 @@ export class GroupedBlock {
       const { sink, select } = this.#block;
       const call = sink.groupings.find((each) => each.args === args) ?? select._location;
       throw misuse(
-        "Cannot call GROUPING with this argument: it must be an expression of GROUP BY",
+        "Cannot call GROUPING with this argument: it is not a GROUP BY expression",
         call.start,
         "add the argument to GROUP BY",
       );
@@ -436,7 +437,7 @@ export class GroupedBlock {
       throw misuse(
         "Cannot use an aggregate or a window function in GROUP BY",
         position,
-        "compute it in a subquery in FROM, and group by its column",
+        "compute the value in a subquery in FROM, and group by the subquery's column",
       );
     }
     if (expression.kind === "call" && expression.name === GROUPING) {

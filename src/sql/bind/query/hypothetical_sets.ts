@@ -81,7 +81,9 @@ function countsOfHypothetical(call: ExprCall): Expr | undefined {
   if (keys.length !== args.length || keys.length !== withinGroupThen.length + 1) {
     throw new DatabaseError(
       "FUNCTION_NOT_FOUND",
-      `Cannot call ${name} with ${counted(args.length, "value")} and ${counted(withinGroupThen.length + 1, "sort key")}: WITHIN GROUP must have one sort key for each value`,
+      `Cannot call ${name} with ${counted(args.length, "value")} and ` +
+        `${counted(withinGroupThen.length + 1, "sort key")}: WITHIN GROUP must have exactly one ` +
+        "sort key per value",
       {
         position: call._location.start,
         hint: `write ${name}(value) WITHIN GROUP (ORDER BY column)`,
@@ -91,8 +93,9 @@ function countsOfHypothetical(call: ExprCall): Expr | undefined {
   if (call.distinct !== undefined || call.orderBy !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} with DISTINCT or ORDER BY in its parentheses together with WITHIN GROUP`,
-      { position: call._location.start, hint: "write the order only after WITHIN GROUP" },
+      `Cannot call ${name} with DISTINCT or ORDER BY in its argument list: it is a ` +
+        "hypothetical-set aggregate",
+      { position: call._location.start, hint: "write the sort order only in WITHIN GROUP" },
     );
   }
   return new Rewriting(call, keys).counts();

@@ -159,7 +159,11 @@ function checkAliases(left: Scope, right: Scope): void {
 }
 
 function usedTwice(alias: string): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot use the name "${alias}" twice in FROM`, {
-    hint: "give one of the two items an alias",
-  });
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot use the name "${alias}" for two items in FROM`,
+    {
+      hint: "give one of the two items a different alias",
+    },
+  );
 }

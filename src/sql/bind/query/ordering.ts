@@ -25,18 +25,25 @@ export function outputByOrdinal(
 ): BoundExpression | undefined {
   if (expression.type !== "integer") {
     if (!isOtherConstant(expression)) return undefined;
-    throw new DatabaseError("INVALID_QUERY", `Cannot use this constant in ${clause}`, {
-      position: expression._location.start,
-      hint: "write the position of a column in the select list, or a name without quotes or in double quotes",
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot use a constant in ${clause}, except for the position of a column`,
+      {
+        position: expression._location.start,
+        hint:
+          "write the position of a column in the select list, or the name of a column without " +
+          "single quotes",
+      },
+    );
   }
   const { value: ordinal } = expression;
   const output = outputs[ordinal - 1];
   if (output !== undefined) return output.expression;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot find position ${ordinal} of ${clause}: the select list has ${counted(outputs.length, "column")}`,
-    { position: expression._location.start, hint: "positions count from 1" },
+    `Cannot find position ${ordinal} in ${clause}: the select list has ` +
+      `${counted(outputs.length, "column")}`,
+    { position: expression._location.start, hint: "positions start at 1" },
   );
 }
 
@@ -74,10 +81,10 @@ export function orderedOutput(
   if (named !== "several") return named;
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
-    `Cannot order by "${target.name}": several columns of the select list have this name`,
+    `Cannot order by "${target.name}": several columns in the select list have this name`,
     {
       position: target._location.start,
-      hint: "give the columns different aliases, or order by the position of one",
+      hint: "give the columns different aliases, or order by the position of one of them",
     },
   );
 }
@@ -116,7 +123,7 @@ export function bindLimit(
   if (limit?.withTies === true && orderBy.length === 0) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot use WITH TIES without ORDER BY: only an order can tie rows",
+      "Cannot use WITH TIES without ORDER BY: there are no ties without an order",
       {
         position: limit._location.start,
         hint: "add ORDER BY, or write ONLY instead of WITH TIES",

@@ -60,7 +60,7 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
     `Cannot read ${what} FOR SYSTEM_TIME AS OF: it keeps no earlier states`,
     {
       position: node._location.start,
-      hint: "only USER and SHARED tables keep earlier states; name the table itself",
+      hint: "only USER and SHARED tables keep earlier states; read such a table directly",
     },
   );
 }
@@ -78,10 +78,10 @@ export function bindWithoutColumns(
   const bindInner = ({ _location }: SelectStatement): never => {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use a query in ${clause}: its value must be known before the statement runs`,
+      `Cannot use a subquery in ${clause}: the value must be known before the statement runs`,
       {
         position: _location.start,
-        hint: "send the value as a parameter",
+        hint: "pass the value as a parameter",
       },
     );
   };
@@ -107,10 +107,11 @@ function bindMoment(node: Expr, statement: StatementBinding): BoundExpression {
     default:
       throw new DatabaseError(
         "TYPE_MISMATCH",
-        `Cannot read a table AS OF a value of type ${typeName(type)}: it must be BIGINT, TIMESTAMP or TIMESTAMPTZ`,
+        `Cannot read a table AS OF a value of type ${typeName(type)}: the type must be BIGINT, ` +
+          "TIMESTAMP or TIMESTAMPTZ",
         {
           position: node._location.start,
-          hint: "cast the value, as in TIMESTAMPTZ '2026-01-31 12:00Z', or pass a seq",
+          hint: "cast the value, as in TIMESTAMPTZ '2026-01-31 12:00Z', or pass a _seq as a BIGINT",
         },
       );
   }

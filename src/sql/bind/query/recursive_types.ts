@@ -101,8 +101,9 @@ function requireCollation(
   if (own !== undefined && collationName(common) === collationName(own)) return;
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot run recursive query "${name}": column "${columnNames[i] ?? ""}" has another collation in its recursive query than in its first one`,
-    { position: node._location.start, hint: "add the same COLLATE in both queries" },
+    `Cannot run recursive query "${name}": the collations of column "${columnNames[i] ?? ""}" ` +
+      "differ between its first part and its recursive part",
+    { position: node._location.start, hint: "add the same COLLATE in both parts" },
   );
 }
 
@@ -114,10 +115,13 @@ function otherType(
   const { columnNames, name, node } = place;
   return new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot run recursive query "${name}": column "${columnNames[i] ?? ""}" is ${nameOf(to)} in its first query and ${nameOf(from)} in the recursive one`,
+    `Cannot run recursive query "${name}": the type of column "${columnNames[i] ?? ""}" is ` +
+      `${nameOf(to)} in its first part, but ${nameOf(from)} in its recursive part`,
     {
       position: node._location.start,
-      hint: `cast it in the first query to ${nameOf(from)}, or in the recursive one to ${nameOf(to)}`,
+      hint:
+        `in the first part, cast the column to ${nameOf(from)}, or in the recursive part, to ` +
+        `${nameOf(to)}`,
     },
   );
 }

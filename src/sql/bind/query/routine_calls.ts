@@ -135,7 +135,8 @@ function conforming(
   }
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot use the query of function ${call.callable.name}: it returns ${counted(query.outputs.length, "column")}, but must return ${columns.length}`,
+    `Cannot call function ${call.callable.name}: its query returns ` +
+      `${counted(query.outputs.length, "column")}, but must return ${columns.length}`,
     { position: node._location.start },
   );
 }
@@ -155,7 +156,8 @@ function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundO
   if (outputs.length !== columns.length) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use the query of function ${callable.name}: it returns a row of ${counted(outputs.length, "column")}, but must return ${columns.length}`,
+      `Cannot call function ${callable.name}: its query returns a row of ` +
+        `${counted(outputs.length, "column")}, but must return ${columns.length}`,
       { position: node._location.start },
     );
   }
@@ -239,7 +241,8 @@ function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
 function withoutColumns({ callable: { name }, node }: RoutineCall): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot call ${name} here: it returns records, whose columns the call must define`,
+    `Cannot call ${name} without a column definition list: it returns records without fixed ` +
+      "columns",
     { position: node._location.start, hint: `write SELECT * FROM ${name}(…) AS r (a INT, b TEXT)` },
   );
 }

@@ -64,7 +64,7 @@ export function routinesOf(
   if (functions.length > 0) return functions;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot call ${first.name} in a query: it is a procedure`,
+    `Cannot call ${first.name} in a query: it is a procedure; use CALL`,
     { position: name._location.start, hint: `write CALL ${first.name}(…)`, sqlstate: "42809" },
   );
 }
@@ -86,11 +86,15 @@ export function proceduresOf(
   if (found.length === 0) {
     throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find procedure ${shown}`, { position });
   }
-  throw new DatabaseError("INVALID_OPERATION", `Cannot call ${shown} with CALL: it is a function`, {
-    position,
-    hint: `write SELECT ${shown}(…)`,
-    sqlstate: "42809",
-  });
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot call ${shown} with CALL: it is a function; use SELECT`,
+    {
+      position,
+      hint: `write SELECT ${shown}(…)`,
+      sqlstate: "42809",
+    },
+  );
 }
 
 /** Returns a CALL without the arguments for output parameters, which are not evaluated. */
@@ -166,8 +170,11 @@ function severalFit(call: ExprCall, ...fitting: readonly Candidate[]): DatabaseE
   const forms = fitting.map(({ callable }) => signatureOf(callable));
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot choose a function: ${forms.join(" and ")} fit the arguments equally well`,
-    { position: call._location.start, hint: "cast the arguments to the types of one of them" },
+    `Cannot choose between functions: ${forms.join(" and ")} match the arguments equally well`,
+    {
+      position: call._location.start,
+      hint: "cast the arguments to the parameter types of the function that you want to call",
+    },
   );
 }
 
@@ -177,7 +184,8 @@ function refuseClauses(call: ExprCall): void {
     return;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot call ${call.function.name} with DISTINCT, ORDER BY, FILTER or OVER: it is not an aggregate`,
+    `Cannot call ${call.function.name} with DISTINCT, ORDER BY, FILTER or OVER: it is not an ` +
+      "aggregate function",
     { position: call._location.start },
   );
 }
@@ -193,8 +201,8 @@ function noneFits(
   const forms = [first, ...others].flatMap((each) => each ?? []).map(signatureOf);
   return new DatabaseError(
     "FUNCTION_NOT_FOUND",
-    `Cannot find function ${shown}(${types}): it does not accept these arguments`,
-    { position: call._location.start, hint: `it exists as ${forms.join(" and ")}` },
+    `Cannot find function ${shown}(${types}): no function of this name accepts these arguments`,
+    { position: call._location.start, hint: `available: ${forms.join(" and ")}` },
   );
 }
 
@@ -356,7 +364,7 @@ export function typeIn(
   if (element !== undefined) return type === "anyarray" ? arrayTypeOf(element) : element;
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot determine ${type}: no argument has a type that determines it`,
+    `Cannot determine ${type}: none of the arguments has a type from which it could be derived`,
     { position: node._location.start },
   );
 }
@@ -373,7 +381,8 @@ export function columnsOf(
   if (returns === "trigger") {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot call function ${routine.name}: only triggers can call it`,
+      `Cannot call function ${routine.name}: it is a trigger function, which only triggers can ` +
+        "call",
       { position: place.node._location.start, sqlstate: "0A000" },
     );
   }

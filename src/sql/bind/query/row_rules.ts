@@ -228,7 +228,7 @@ function columnsThen({ columns }: TableEntry, { columns: then }: PolicyTable): C
 function missing(name: string, node: AstNode): DatabaseError {
   return new DatabaseError(
     "TABLE_NOT_FOUND",
-    `Cannot apply a policy: the table ${name}, which the policy reads, no longer exists`,
+    `Cannot apply the row policy: it reads the table ${name}, which no longer exists`,
     { position: node._location.start },
   );
 }

@@ -131,10 +131,11 @@ function passingOn(
   if (side.type !== "select" || entry === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot run SEARCH or CYCLE of "${alias.name}": the second side must read it in FROM`,
+      `Cannot use SEARCH or CYCLE with "${alias.name}": the recursive part must read ` +
+        `"${alias.name}" in FROM`,
       {
         position: side._location.start,
-        hint: "write the second side as a SELECT with the entry in FROM",
+        hint: "write the recursive part as a SELECT whose FROM contains the WITH entry",
       },
     );
   }
@@ -173,15 +174,16 @@ function requireNames({ cycle, search }: WithBinding, names: readonly string[]):
   for (const list of keys) {
     const seen = new Set<string>();
     for (const key of list) {
-      if (!known.has(key.name)) throw refused(key, "the entry has no such column");
-      if (seen.has(key.name)) throw refused(key, "it is listed twice");
+      if (!known.has(key.name)) throw refused(key, "the WITH entry has no column with this name");
+      if (seen.has(key.name)) throw refused(key, "it is listed more than once");
       seen.add(key.name);
     }
   }
   const added = [search?.set, cycle?.mark, cycle?.path];
   for (const name of added) {
     if (name === undefined) continue;
-    if (known.has(name.name)) throw refused(name, "the entry already has a column of this name");
+    if (known.has(name.name))
+      throw refused(name, "the WITH entry already has a column with this name");
     known.add(name.name);
   }
 }

@@ -122,7 +122,7 @@ export function bindSelect(select: SelectFromStatement, deps: SelectDeps): Bound
 function misplacedInto({ _location }: QName): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    "Cannot use INTO here: only the first SELECT of a statement creates a table",
+    "Cannot use INTO here: only the first SELECT in a statement can create a table",
     { position: _location.start, hint: "move INTO to the first SELECT, or use CREATE TABLE … AS" },
   );
 }
@@ -322,7 +322,7 @@ function starColumns(
 ): readonly BoundColumn[] {
   const relation = star.table === undefined ? undefined : scope.relationOf(star, star.table);
   if (scope.relations.length === 0) {
-    throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": there is no FROM', {
+    throw new DatabaseError("INVALID_QUERY", 'Cannot expand "*": the query has no FROM', {
       position: star._location.start,
       hint: "add FROM, as in SELECT * FROM namespace.table",
     });
@@ -343,8 +343,8 @@ function isGenerated({ origin }: BoundColumn): boolean {
 function tooManyOutputs({ _location }: Expr): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot select more than ${OUTPUTS_MAX} columns by "*" in one list`,
-    { position: _location.start, hint: "name the columns that you need" },
+    `Cannot expand "*": the select list would have more than ${OUTPUTS_MAX} columns`,
+    { position: _location.start, hint: "list the columns that you need" },
   );
 }
 
@@ -447,8 +447,11 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
       if (selected.find(expression) !== undefined) continue;
       throw new DatabaseError(
         "INVALID_QUERY",
-        "Cannot order by an expression that SELECT DISTINCT does not select",
-        { position: startOf(i), hint: "add the expression to the select list, or use GROUP BY" },
+        "Cannot order by this expression: with SELECT DISTINCT, it must be in the select list",
+        {
+          position: startOf(i),
+          hint: "add the expression to the select list, or use GROUP BY instead of DISTINCT",
+        },
       );
     }
   }
@@ -461,8 +464,8 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
     if (distinct.find(expression) !== undefined) continue;
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot use DISTINCT ON: its expressions must be the first ones of ORDER BY",
-      { position: startOf(i), hint: "begin ORDER BY with the expressions of DISTINCT ON" },
+      "Cannot use DISTINCT ON: its expressions must come first in ORDER BY",
+      { position: startOf(i), hint: "start ORDER BY with the DISTINCT ON expressions" },
     );
   }
 }

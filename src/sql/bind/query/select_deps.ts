@@ -233,11 +233,13 @@ export function enterStored(
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     kind === "view"
-      ? `Cannot read view ${name}: the statement reads more than ${VIEWS_MAX} views, or views nested deeper than ${VIEW_DEPTH_MAX}`
-      : `Cannot call function ${name}: the statement calls more than ${VIEWS_MAX} functions, or functions nested deeper than ${VIEW_DEPTH_MAX}`,
+      ? `Cannot read view ${name}: the statement reads more than ${VIEWS_MAX} views, or views ` +
+          `nested more than ${VIEW_DEPTH_MAX} levels deep`
+      : `Cannot call function ${name}: the statement calls more than ${VIEWS_MAX} functions, or ` +
+          `functions nested more than ${VIEW_DEPTH_MAX} levels deep`,
     {
       position: node._location.start,
-      ...(kind === "view" ? {} : { hint: "a function must not call itself" }),
+      ...(kind === "view" ? {} : { hint: "make sure that no function calls itself" }),
     },
   );
 }

@@ -41,7 +41,8 @@ export function setOperationOf(
   if (left.outputs.length !== right.outputs.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot run ${word.toUpperCase()}: its sides have ${left.outputs.length} and ${right.outputs.length} columns`,
+      `Cannot run ${word.toUpperCase()}: its left side has ${left.outputs.length} columns, but ` +
+        `its right side has ${right.outputs.length}`,
       {
         position: query.right._location.start,
         hint: "select the same number of columns on both sides",
@@ -133,13 +134,18 @@ function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
   if (node.type === "ref" && node.table === undefined && node.star !== true) {
     throw new DatabaseError(
       "COLUMN_NOT_FOUND",
-      `Cannot find column "${node.name}": the set operation has no column of this name`,
-      { position: node._location.start, hint: "its columns take their names from the first query" },
+      `Cannot find column "${node.name}": the result of the set operation has no column with ` +
+        "this name",
+      {
+        position: node._location.start,
+        hint: "the columns are named after those of the first query",
+      },
     );
   }
   throw new DatabaseError(
     "INVALID_QUERY",
-    "Cannot order a set operation by an expression: refer to a column by name or position",
-    { position: node._location.start, hint: "put the set operation in FROM" },
+    "Cannot order the result of a set operation by an expression: use the name or the position " +
+      "of a column",
+    { position: node._location.start, hint: "put the set operation in a subquery in FROM" },
   );
 }

@@ -116,20 +116,20 @@ function bindOneCall(
   if (item.over !== undefined || item.filter !== undefined || item.distinct !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} in FROM with OVER or FILTER: neither is allowed there`,
+      `Cannot call ${name} in FROM with DISTINCT, FILTER or OVER: they are not allowed there`,
       {
         position: item._location.start,
-        hint: "call it without them, and filter its rows with WHERE",
+        hint: "remove them, and filter the rows with WHERE",
       },
     );
   }
   if (name === CHANGES) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot call changes in ROWS FROM: its rows cannot be paired with others",
+      "Cannot call changes in ROWS FROM: its rows cannot be combined with those of other functions",
       {
         position: item._location.start,
-        hint: "make it a separate item in FROM",
+        hint: "call changes as a separate item in FROM",
       },
     );
   }
@@ -196,10 +196,10 @@ function waitInFrom(item: FromCall, name: string): DatabaseError {
   const shown = name.toUpperCase();
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${shown} in FROM: a function in FROM cannot wait`,
+    `Cannot call ${shown} in FROM: functions that wait are not allowed there`,
     {
       position: item._location.start,
-      hint: `put it in a select list: FROM (SELECT ${shown}(1)) s`,
+      hint: `call it in a select list: FROM (SELECT ${shown}(1)) s`,
     },
   );
 }
@@ -247,7 +247,7 @@ function setElsewhere(name: string, { clause }: ExpressionContext, node: AstNode
   return new DatabaseError(
     "INVALID_QUERY",
     `Cannot call ${name} in ${clause}: it returns a set of rows`,
-    { position: node._location.start, hint: "call it in FROM" },
+    { position: node._location.start, hint: "call the function in FROM" },
   );
 }
 
@@ -274,10 +274,10 @@ export function bindField(
   if (star === true) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use (…).* in ${context.clause}: it stands for several columns`,
+      `Cannot use (…).* in ${context.clause}: it expands to several columns`,
       {
         position: _location.start,
-        hint: "use it as a whole item of a select list, or name one column, as in (…).c",
+        hint: "use it as an item of the select list, or select a single column, as in (…).c",
       },
     );
   }
@@ -289,7 +289,7 @@ export function bindField(
   const called = row.type === "call" ? `${row.function.name}(…)` : "the row";
   throw new DatabaseError(
     "COLUMN_NOT_FOUND",
-    `Cannot find column "${name}" of ${called}: its columns are ${names.join(" and ")}`,
+    `Cannot find column "${name}" in ${called}: the columns are ${names.join(" and ")}`,
     {
       position: _location.start,
       ...(near === undefined ? {} : { hint: `did you mean "${near}"?` }),
@@ -316,11 +316,12 @@ export function fieldsOf(
   const { type } = value;
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ${typeName(type)}: the type has no columns`,
+    `Cannot read ${name === "*" ? "the columns" : `column "${name}"`} of a value of type ` +
+      `${typeName(type)}: this type has no columns`,
     {
       position: _location.start,
       ...(type.kind === "json"
-        ? { hint: "read a field of JSON with -> 'name' or ->> 'name'" }
+        ? { hint: "to read a field of a JSON value, use -> 'name' or ->> 'name'" }
         : {}),
     },
   );
@@ -344,7 +345,7 @@ function expandedColumns(
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
+      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate function`,
       { position },
     );
   }
@@ -353,8 +354,9 @@ function expandedColumns(
   if (columns.some(({ domain }) => domain !== undefined)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot call ${name} in ${context.clause} for a row type with fields of domains: only calls in FROM check their conditions`,
-      { position, hint: "call it in FROM" },
+      `Cannot call ${name} in ${context.clause}: the row type has fields of domain types, ` +
+        "whose conditions are checked only if the call is in FROM",
+      { position, hint: "call the function in FROM" },
     );
   }
   const found: ExpansionCall = {
@@ -433,7 +435,7 @@ function columnsOf(
     if (definitions === undefined) return form.columns(types) ?? [];
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot define the columns of ${name}: the function determines them`,
+      `Cannot define the columns of ${name} here: the function itself determines its columns`,
       {
         position,
       },
@@ -442,10 +444,10 @@ function columnsOf(
   if (definitions === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${name} without a definition of its columns: they depend on the call`,
+      `Cannot call ${name} without a column definition list: its columns depend on the call`,
       {
         position,
-        hint: `define the columns: ${name}(…) AS x (id INT, name TEXT)`,
+        hint: `add a column definition list, as in ${name}(…) AS x (id INT, name TEXT)`,
       },
     );
   }

@@ -63,10 +63,10 @@ export function* bindRows(
   if (values.some((row) => row.length !== width)) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot read VALUES: its rows have different numbers of values",
+      "Cannot read VALUES: the rows do not all have the same number of values",
       {
         position: _location.start,
-        hint: "write the same number of values in each row; NULL stands for a missing one",
+        hint: "write the same number of values in every row; use NULL for missing values",
       },
     );
   }

@@ -67,9 +67,9 @@ export function bindWindowCall(
   checkForm(call, name);
   if (sink === undefined) {
     throw misuse(
-      `Cannot use window function ${name} in ${context.clause}`,
+      `Cannot use the window function ${name} in ${context.clause}`,
       call,
-      "compute it in a subquery in FROM, and use its column here",
+      "compute it in a subquery in FROM, and use the subquery's column here",
     );
   }
   const inner: ExpressionContext = {
@@ -112,8 +112,11 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
   if (orders.length <= WINDOWS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot use this window: one query can have at most ${WINDOWS_MAX} different windows`,
-    { position: call._location.start, hint: "compute some of the windows in a subquery in FROM" },
+    `Cannot use this window: a query can use at most ${WINDOWS_MAX} different windows`,
+    {
+      position: call._location.start,
+      hint: "compute some of the window functions in a subquery in FROM",
+    },
   );
 }
 
@@ -125,7 +128,7 @@ function checkForm(call: ExprCall, name: string): void {
   const isOfWindow = isWindowName(name);
   if (!isOfWindow && functionExists(name)) {
     throw misuse(
-      `Cannot use OVER with ${name}: it is neither a window function nor an aggregate`,
+      `Cannot use OVER with ${name}: it is neither a window function nor an aggregate function`,
       call,
       "remove OVER",
     );
@@ -133,17 +136,20 @@ function checkForm(call: ExprCall, name: string): void {
   const words = [call.filter, call.distinct, call.orderBy, call.withinGroup];
   if (isOfWindow && words.some((word) => word !== undefined)) {
     throw misuse(
-      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate`,
+      `Cannot call ${name} with DISTINCT, ORDER BY or FILTER: it is not an aggregate function`,
       call,
-      "remove them; the window after OVER has an order of its own",
+      "remove them; to order the window, write ORDER BY inside OVER (…)",
     );
   }
   const isPlain = call.orderBy === undefined && call.withinGroup === undefined;
   if (isPlain && call.distinct !== "distinct") return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP: a window has its own order and rows`,
-    { position: call._location.start, hint: "use them in a subquery in FROM, or order the window" },
+    `Cannot call ${name} with DISTINCT, ORDER BY or WITHIN GROUP together with OVER`,
+    {
+      position: call._location.start,
+      hint: "call the aggregate in a subquery in FROM, or write ORDER BY inside OVER (…)",
+    },
   );
 }
 
@@ -154,7 +160,7 @@ function aggregateOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bo
   if (form.isOrderedSet === true) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot call ${form.name} OVER a window: it is an ordered-set aggregate`,
+      `Cannot call ${form.name} with OVER: it is an ordered-set aggregate`,
       {
         position: call._location.start,
         hint: "compute it in a subquery with GROUP BY, and join the result",
@@ -210,7 +216,7 @@ export function bindNamedWindows(
   for (const { name, window } of windows) {
     if (named.has(name.name))
       throw misuse(
-        `Cannot define window "${name.name}" twice`,
+        `Cannot define the window "${name.name}" twice`,
         name,
         "give the windows different names",
       );
@@ -264,7 +270,8 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
   const name = over.base?.name ?? "";
   if (over.partitionBy !== undefined) {
     throw misuse(
-      `Cannot extend window "${name}" with PARTITION BY: only an ORDER BY can be added`,
+      `Cannot extend window "${name}" with PARTITION BY: only ORDER BY and a frame can be ` +
+        "added to a named window",
       over,
     );
   }
@@ -272,7 +279,11 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
     throw misuse(`Cannot extend window "${name}" with ORDER BY: it already has one`, over);
   }
   if (hasFrame) {
-    throw misuse(`Cannot extend window "${name}": it has a frame`, over, `write OVER ${name}`);
+    throw misuse(
+      `Cannot extend window "${name}": it already has a frame`,
+      over,
+      `write OVER ${name}`,
+    );
   }
   return window;
 }
@@ -311,14 +322,15 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
   const { end, exclude, mode, start } = frame;
   if (PLACES[start.type] > PLACES[end.type]) {
     throw misuse(
-      `Cannot use a frame from ${start.type.toUpperCase()} to ${end.type.toUpperCase()}: it ends before it starts`,
+      `Cannot use a frame from ${start.type.toUpperCase()} to ${end.type.toUpperCase()}: the ` +
+        "frame would end before it starts",
       frame,
-      "exchange the two bounds",
+      "swap the two bounds",
     );
   }
   if (mode === "groups" && around.orderBy.length === 0) {
     throw misuse(
-      "Cannot use a GROUPS frame in a window without ORDER BY: ORDER BY defines the groups",
+      "Cannot use a GROUPS frame in a window without ORDER BY: ORDER BY determines the groups",
       frame,
       "add ORDER BY to the window, or use ROWS",
     );
@@ -354,19 +366,20 @@ function boundOf(
   const [sort, ...others] = orderBy;
   if (sort === undefined || others.length > 0) {
     throw misuse(
-      "Cannot use a RANGE frame with an offset: ORDER BY must have exactly one entry",
+      "Cannot use a RANGE frame with an offset: the ORDER BY of the window must have exactly " +
+        "one sort key",
       bound,
-      "order the window by one expression, or use ROWS",
+      "order the window by a single expression, or use ROWS",
     );
   }
   const reach = resolveReach(sort.expression.type, offset.type);
   if (reach === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      "Cannot use a RANGE frame with this offset: it cannot be added to the values in ORDER BY",
+      "Cannot use a RANGE frame with this offset: it cannot be added to the ORDER BY value",
       {
         position: bound._location.start,
-        hint: "numbers accept numbers; dates and times accept intervals",
+        hint: "use a number if ORDER BY sorts numbers, or an interval if it sorts dates or times",
       },
     );
   }

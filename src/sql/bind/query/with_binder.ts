@@ -60,10 +60,14 @@ function requireOwnNames({ bind }: WithStatement): void {
   const names = new Set<string>();
   for (const { alias } of bind) {
     if (names.has(alias.name)) {
-      throw new DatabaseError("INVALID_QUERY", `Cannot define "${alias.name}" twice in WITH`, {
-        position: alias._location.start,
-        hint: "give the entries different names",
-      });
+      throw new DatabaseError(
+        "INVALID_QUERY",
+        `Cannot define "${alias.name}" twice in the same WITH clause`,
+        {
+          position: alias._location.start,
+          hint: "give the WITH entries different names",
+        },
+      );
     }
     names.add(alias.name);
   }
@@ -80,10 +84,11 @@ function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectD
 function refuseChange({ alias, statement }: WithBinding): never {
   throw new DatabaseError(
     "INVALID_QUERY",
-    `Cannot change rows in "${alias.name}": a WITH that changes rows belongs to the whole statement`,
+    `Cannot change rows in "${alias.name}": INSERT, UPDATE and DELETE are allowed only in the ` +
+      "outermost WITH clause",
     {
       position: statement._location.start,
-      hint: "write it in the WITH before the outermost query or change",
+      hint: "move the WITH entry to the beginning of the whole statement",
     },
   );
 }
@@ -164,8 +169,9 @@ export function namesOf(
   if (columnNames !== undefined && columnNames.length > outputs.length) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot name ${columnNames.length} columns of "${alias.name}": its query has ${outputs.length}`,
-      { position: alias._location.start, hint: "write at most one name for each column" },
+      `Cannot name ${columnNames.length} columns of "${alias.name}": its query returns only ` +
+        `${outputs.length}`,
+      { position: alias._location.start, hint: "write at most one name per column" },
     );
   }
   return outputs.map((output, i) => columnNames?.[i]?.name ?? output.name);
@@ -219,7 +225,7 @@ function requireNoWalk(binding: WithBinding): void {
 function notRecursive({ alias }: WithBinding): DatabaseError {
   return new DatabaseError(
     "INVALID_QUERY",
-    `Cannot run SEARCH or CYCLE of "${alias.name}": it is not recursive`,
+    `Cannot use SEARCH or CYCLE with "${alias.name}": the WITH entry is not recursive`,
     { position: alias._location.start, hint: "write WITH RECURSIVE name AS (… UNION ALL …)" },
   );
 }
@@ -350,7 +356,7 @@ function checkForm(
   if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
   if (next.outputs.length !== first.outputs.length) {
     throw recursiveForm(
-      `its sides have ${first.outputs.length} and ${next.outputs.length} columns`,
+      `its two parts have ${first.outputs.length} and ${next.outputs.length} columns`,
       query.right,
     );
   }
@@ -389,7 +395,10 @@ export function relationOfEntry(
 ): BoundRelation {
   const alias = item.name.alias ?? item.name.name;
   if (entry.kind === "forbidden") {
-    throw recursiveForm(`"${entry.name}" is read outside the second side of its UNION`, item);
+    throw recursiveForm(
+      `"${entry.name}" is read outside the recursive part, which follows UNION`,
+      item,
+    );
   }
   if (entry.kind === "working") {
     // An entry that is bound again in a subquery has already been counted as read where it was
@@ -431,10 +440,14 @@ export function relationOfEntry(
 }
 
 function withoutReturning(name: string, item: FromTable): DatabaseError {
-  return new DatabaseError("INVALID_QUERY", `Cannot read "${name}": it has no RETURNING`, {
-    position: item._location.start,
-    hint: "add RETURNING * to the change to return the rows that it wrote",
-  });
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot read "${name}": the statement in this WITH entry has no RETURNING clause`,
+    {
+      position: item._location.start,
+      hint: "to read the rows that it wrote, add RETURNING * to it",
+    },
+  );
 }
 
 function recursiveForm(
@@ -443,7 +456,9 @@ function recursiveForm(
 ): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot run a recursive query: ${why}`, {
     position: node._location.start,
-    hint: "write it as: first query UNION [ALL] a query that reads the entry once, in FROM",
+    hint:
+      "write it as: first query UNION [ALL] a query that reads the WITH entry exactly once, in " +
+      "FROM",
   });
 }
 
@@ -538,8 +553,11 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   if (inCircle !== undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot run a recursive query: entries of WITH read each other in a cycle",
-      { position: inCircle.alias._location.start, hint: "use a single entry that reads itself" },
+      "Cannot run a recursive query: several WITH entries read each other in a cycle",
+      {
+        position: inCircle.alias._location.start,
+        hint: "use a single WITH entry that reads itself",
+      },
     );
   }
   return order.map((place) =>

@@ -241,13 +241,15 @@ export class TableRuntime {
     if (kind === "partition") {
       return new DatabaseError(
         "CHECK_VIOLATION",
-        `Cannot write a row of ${nameOf(this.table)}: no partition takes it${becauseOf(columns)}`,
-        { hint: "create a partition for it, with CREATE TABLE … PARTITION OF" },
+        `Cannot write a row to ${nameOf(this.table)}: the row fits in none of its ` +
+          `partitions${becauseOf(columns)}`,
+        { hint: "create a partition for such rows with CREATE TABLE … PARTITION OF" },
       );
     }
     return new DatabaseError(
       "CHECK_VIOLATION",
-      `Cannot write a row of ${nameOf(this.table)}: it violates check "${name}"${ofColumns(columns)}`,
+      `Cannot write a row to ${nameOf(this.table)}: it violates check ` +
+        `"${name}"${ofColumns(columns)}`,
     );
   }
 
@@ -266,7 +268,8 @@ export class TableRuntime {
     if (bytes <= KEY_BYTES_MAX) return undefined;
     return new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, but the maximum is ${KEY_BYTES_MAX}`,
+      `Cannot write a row to ${nameOf(this.table)}: its key has ${bytes} bytes, but the ` +
+        `maximum is ${KEY_BYTES_MAX}`,
     );
   }
 
@@ -274,7 +277,7 @@ export class TableRuntime {
     const name = this.table.columns[position]?.name ?? "";
     return new DatabaseError(
       "NOT_NULL_VIOLATION",
-      `Cannot write a row of ${nameOf(this.table)}: column "${name}" must not be NULL`,
+      `Cannot write a row to ${nameOf(this.table)}: column "${name}" must not be NULL`,
     );
   }
 }

@@ -73,11 +73,13 @@ class Cascade {
     const own = ownerOf(context.principal, this.#table);
     // A trigger sees the caller's rows, so it must not be passed other users' rows.
     if (rows.some(({ owner }) => owner !== own)) {
-      const name = mayName(this.#table, context.references) ? nameOf(this.#table) : "another table";
+      const name = mayName(this.#table, context.references)
+        ? nameOf(this.#table)
+        : "a different table";
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot change rows of other users of ${name} through a foreign key: the table has triggers`,
-        { hint: "delete the rows of each user first, or disable the triggers" },
+        `Cannot change other users' rows in ${name} through a foreign key: the table has triggers`,
+        { hint: "delete each user's rows first, or disable the triggers" },
       );
     }
     if (this.#hasBegun) return;

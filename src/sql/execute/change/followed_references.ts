@@ -343,10 +343,10 @@ class Followed {
       if (!(error instanceof DatabaseError) || mayName(child, this.#context.references))
         throw error;
       // The original message would name a table that is hidden from the caller.
-      const what = `Cannot change ${nameOf(parent)}: a row of another table refers to it`;
+      const what = `Cannot change ${nameOf(parent)}: a row in a different table references the changed row`;
       throw new DatabaseError(
         error.code,
-        `${what}, and that row would then violate a constraint of its table`,
+        `${what}, and would then violate a constraint of that table`,
       );
     }
   }
@@ -595,6 +595,6 @@ function isReferenced(
         "delete those rows first, or define the foreign key with ON DELETE CASCADE",
       ];
   const rows = `rows of ${shownName(child, references)} refer to ${shownIn(parent, referenced, values)}`;
-  const by = mayName(child, references) ? ` by foreign key "${key.name}"` : "";
+  const by = mayName(child, references) ? ` through foreign key "${key.name}"` : "";
   return new DatabaseError("FOREIGN_KEY_VIOLATION", `Cannot ${action}: ${rows}${by}`, { hint });
 }

@@ -140,5 +140,8 @@ function cellValue(
 function numberOf(text: string): NonNullable<ReturnType<typeof valueFromNumberText>> {
   const typed = valueFromNumberText(text);
   if (typed !== undefined) return typed;
-  throw new DatabaseError("VALUE_OUT_OF_RANGE", `Cannot read number ${text}: it is out of range`);
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot read the number ${text}: it is out of range`,
+  );
 }

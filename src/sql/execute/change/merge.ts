@@ -182,7 +182,8 @@ function requireFirst(before: Row, changed: TouchedKeys, runtime: TableRuntime):
   if (changed.add(keyTextOf(runtime.keyTypes, runtime.keyOf(before)))) return;
   throw new DatabaseError(
     "CARDINALITY_VIOLATION",
-    `Cannot change a row of ${nameOf(runtime.table)} twice in one MERGE: several rows of the source match it`,
-    { hint: "make each row of the target match only one row of the source" },
+    `Cannot change a row of ${nameOf(runtime.table)} twice in the same MERGE: several source ` +
+      "rows match it",
+    { hint: "make sure that at most one source row matches each row of the target" },
   );
 }

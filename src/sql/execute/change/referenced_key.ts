@@ -50,7 +50,7 @@ export function referencedKeyOf(
   }
   throw new DatabaseError(
     "SERIALIZATION_FAILURE",
-    "Cannot check a foreign key: the unique index to which it refers was dropped in the meantime",
+    "Cannot check a foreign key: the unique index that it relies on was dropped in the meantime",
     { hint: "run the statement again" },
   );
 }

@@ -145,7 +145,7 @@ function tableOf(tableId: number, { references }: ExecutionContext): TableEntry 
   if (table !== undefined) return table;
   throw new DatabaseError(
     "SERIALIZATION_FAILURE",
-    "Cannot check a foreign key: the table to which it refers was dropped in the meantime",
+    "Cannot check a foreign key: the table that it references was dropped in the meantime",
     { hint: "run the statement again" },
   );
 }
@@ -214,7 +214,7 @@ function requireNeeded(table: TableEntry, claim: Claim, { range, references, sto
     const isGone = row.at(-1) === true;
     if (isPrimary) {
       if (!isGone || !keyTexts.has(keyTextOf(keyTypes, primary))) continue;
-      throw broken(`a referenced row of ${shownName(table, references)} was deleted`);
+      throw broken(`a referenced row in ${shownName(table, references)} was deleted`);
     }
     const before = store.lookup(tableId, { owner, key: primary, upTo: range.after, columnIds });
     if (before === undefined || before.includes(null)) continue;
@@ -222,7 +222,7 @@ function requireNeeded(table: TableEntry, claim: Claim, { range, references, sto
     if (!keyTexts.has(text)) continue;
     const now = row.slice(keyPositions.length, -1);
     if (!isGone && !now.includes(null) && keyTextOf(types, now) === text) continue;
-    throw broken(`a referenced row of ${shownName(table, references)} was changed or deleted`);
+    throw broken(`a referenced row in ${shownName(table, references)} was changed or deleted`);
   }
 }
 
@@ -255,7 +255,7 @@ function requireNoneSince(
       if (values.includes(null)) continue;
       if (!keyTexts.has(keyTextOf(referenced.types, values))) continue;
       throw broken(
-        `a row of ${shownName(child, references)} was written that refers to a removed key`,
+        `a row that references a removed key was written to ${shownName(child, references)}`,
       );
     }
   }
@@ -309,7 +309,7 @@ export function broken(why: string): DatabaseError {
  * caller.
  */
 export function shownName(table: TableEntry, references: References | undefined): string {
-  return mayName(table, references) ? nameOf(table) : "another table";
+  return mayName(table, references) ? nameOf(table) : "a different table";
 }
 
 export function mayName(table: TableEntry, references: References | undefined): boolean {
@@ -336,17 +336,18 @@ export function noParent(
   const key = mayName(table, references) ? `foreign key "${name}"` : "a foreign key";
   const row = mayName(parent, references)
     ? `${shownIn(parent, referenced, values)} of ${nameOf(parent)}`
-    : "a row of another table";
+    : "a row in a different table";
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
-    `Cannot write a row of ${shownName(table, references)}: ${key} refers to ${row}, which does not exist`,
+    `Cannot write a row to ${shownName(table, references)}: ${key} references ${row}, which ` +
+      "does not exist",
   );
 }
 
 function notFull({ name }: ForeignKeyEntry, table: TableEntry): DatabaseError {
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
-    `Cannot write a row of ${nameOf(table)}: the columns of foreign key "${name}" must be ` +
-      "either all NULL or all not NULL (MATCH FULL)",
+    `Cannot write a row to ${nameOf(table)}: with MATCH FULL, the columns of foreign key ` +
+      `"${name}" must be either all NULL or all not NULL`,
   );
 }

@@ -157,7 +157,9 @@ function requireChangedOnce(
   throw new DatabaseError(
     "CARDINALITY_VIOLATION",
     `Cannot change a row of ${nameOf(table)} twice: two parts of the statement change it`,
-    { hint: "change the row in only one part, or send two statements in one transaction" },
+    {
+      hint: "change the row in only one part of the statement, or send two statements in a transaction",
+    },
   );
 }
 
@@ -416,8 +418,8 @@ function isStored({ table }: TableRuntime, key: Row, context: ExecutionContext):
 function noTransaction({ table }: TableRuntime): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot write to ${nameOf(table)} in a transaction: it is a STREAM table`,
-    { hint: "write to it outside the transaction" },
+    `Cannot write to ${nameOf(table)} in a transaction: STREAM tables do not support transactions`,
+    { hint: "write to the table outside the transaction" },
   );
 }
 

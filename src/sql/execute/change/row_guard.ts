@@ -176,20 +176,21 @@ function refused(
   if (view !== undefined && isOfPartition === true) {
     return new DatabaseError(
       "CHECK_VIOLATION",
-      `Cannot write a row of partition ${view}: its values are outside the bounds of the partition`,
-      { hint: `write it to ${nameOf(table)}, which finds the partition` },
+      `Cannot write a row to partition ${view}: its values are outside the bounds of the partition`,
+      { hint: `write the row to ${nameOf(table)}, which chooses the right partition` },
     );
   }
   if (view !== undefined) {
     return new DatabaseError(
       "CHECK_VIOLATION",
-      `Cannot write a row of ${nameOf(table)}: it does not meet the condition of view ${view}, which has WITH CHECK OPTION`,
+      `Cannot write a row to ${nameOf(table)}: it does not meet the condition of view ${view}, ` +
+        "which was created WITH CHECK OPTION",
     );
   }
   const word = command.toUpperCase();
   const why =
     policies.length === 0
-      ? `no policy for ${word} applies to the caller's role`
-      : `the ${tested} row meets no policy for ${word} (${policies.join(", ")})`;
-  return new DatabaseError("PERMISSION_DENIED", `Cannot write a row of ${nameOf(table)}: ${why}`);
+      ? `no ${word} policy applies to the caller's role`
+      : `the ${tested} row meets none of the ${word} policies (${policies.join(", ")})`;
+  return new DatabaseError("PERMISSION_DENIED", `Cannot write a row to ${nameOf(table)}: ${why}`);
 }

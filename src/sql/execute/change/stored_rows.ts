@@ -36,7 +36,8 @@ export function requireCurrent(
   if (now !== undefined && sameRow(before, now)) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot ${operation} a row of ${nameOf(runtime.table)}: a BEFORE trigger of the statement has already changed it`,
-    { hint: "change other rows in an AFTER trigger" },
+    `Cannot ${operation} a row of ${nameOf(runtime.table)}: a BEFORE trigger fired by the same ` +
+      "statement has already changed it",
+    { hint: "let an AFTER trigger change other rows instead" },
   );
 }

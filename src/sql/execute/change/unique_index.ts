@@ -115,7 +115,8 @@ export function rowHolding(
   if (found === undefined) {
     throw new DatabaseError(
       "SERIALIZATION_FAILURE",
-      `Cannot look up index "${index.entry.name}" of ${nameOf(table)}: rows have changed since the transaction began`,
+      `Cannot look up index "${index.entry.name}" of ${nameOf(table)}: rows in the table have ` +
+        "changed since the transaction began",
       { hint: "run the transaction again" },
     );
   }

@@ -149,9 +149,13 @@ export interface QueryShare {
  */
 export function checkResultRows(rowCount: number, rowsMax: number): void {
   if (rowsMax === 0 || rowCount <= rowsMax) return;
-  throw new DatabaseError("RESULT_TOO_LARGE", `Cannot return more than ${rowsMax} rows`, {
-    hint: "add LIMIT, or raise limits.max_result_rows",
-  });
+  throw new DatabaseError(
+    "RESULT_TOO_LARGE",
+    `Cannot return more than ${rowsMax} rows (limits.max_result_rows)`,
+    {
+      hint: "add a LIMIT clause, or raise limits.max_result_rows",
+    },
+  );
 }
 
 /** Computes the results of an execution's subqueries, and keeps them. */

@@ -105,19 +105,23 @@ export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">)
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: it was cancelled");
   }
   if (cancelledBy === "drop") {
-    throw new DatabaseError("CANCELLED", "Cannot finish the statement: its user was dropped");
+    throw new DatabaseError("CANCELLED", "Cannot finish the statement: its user has been deleted");
   }
   if (cancelledBy === "transaction") {
-    throw new DatabaseError("CANCELLED", "Cannot finish the statement: its transaction was ended", {
-      hint: "begin a new transaction, and repeat the statements there",
-    });
+    throw new DatabaseError(
+      "CANCELLED",
+      "Cannot finish the statement: its transaction has been ended",
+      {
+        hint: "begin a new transaction, and repeat the statements in it",
+      },
+    );
   }
   if (cancelledBy === "shutdown") {
     throw new DatabaseError(
       "SHUTTING_DOWN",
-      "Cannot finish the statement: the server is stopping",
+      "Cannot finish the statement: the server is shutting down",
       {
-        hint: "send the statement again once the server is running again",
+        hint: "send the statement again when the server is running again",
       },
     );
   }
@@ -136,7 +140,9 @@ export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
       "STATEMENT_TIMEOUT",
       "Cannot finish the statement: its time limit has passed",
       {
-        hint: "narrow the query, or raise timeout_ms, statement_timeout or performance.request_timeout",
+        hint:
+          "make the query read less, or raise timeout_ms, statement_timeout or " +
+          "performance.request_timeout",
       },
     );
   }

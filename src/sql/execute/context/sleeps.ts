@@ -96,7 +96,8 @@ export class Sleeps {
     if (ledger.sleepMs > SLEEP_MS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot sleep for ${ms / 1000} s: a request may sleep at most ${SLEEP_MS_MAX / 1000} s in total`,
+        `Cannot sleep for ${ms / 1000} s: a request may sleep for at most ` +
+          `${SLEEP_MS_MAX / 1000} s in total`,
       );
     }
     if (ms > 0) {

@@ -534,8 +534,8 @@ export class Transaction implements StagedRows {
     if (this.#bytes <= this.#bytesMax) return;
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
-      `Cannot continue the transaction: it uses more than ${this.#bytesMax} bytes`,
-      { hint: "split it, or raise limits.transaction_max_bytes" },
+      `Cannot continue the transaction: its changes take more than ${this.#bytesMax} bytes`,
+      { hint: "split the transaction, or raise limits.transaction_max_bytes" },
     );
   }
 

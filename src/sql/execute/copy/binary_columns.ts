@@ -153,7 +153,7 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
   const { end, start } = range;
   const require = (length: number): void => {
     if (end - start === length) return;
-    throw refuse(type, `it has ${end - start} bytes, but should have ${length}`);
+    throw refuse(type, `it has ${end - start} bytes instead of ${length}`);
   };
   if (isGeometric(type)) return shapeAt(bytes, range, type.kind);
   switch (type.kind) {
@@ -239,7 +239,7 @@ function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
 function textAt(bytes: Buffer, { end, start }: CellRange): string {
   const text = bytes.subarray(start, end);
   if (isUtf8(text)) return text.toString();
-  throw new DatabaseError("INVALID_VALUE", "Cannot read the text: it is not UTF-8");
+  throw new DatabaseError("INVALID_VALUE", "Cannot read the text: it is not valid UTF-8");
 }
 
 function wholeAt(bytes: Buffer, at: number): Whole {
@@ -299,12 +299,12 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
   let digits = "";
   for (let i = 0; i < count; i += 1) {
     const digit = bytes.readUInt16BE(start + 8 + 2 * i);
-    if (digit > 9999) throw refuse(type, `its digit ${digit} is above 9999`);
+    if (digit > 9999) throw refuse(type, `its digit ${digit} is greater than 9999`);
     digits += String(digit).padStart(DIGITS, "0");
   }
   // The first digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
-  if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is above 16383`);
+  if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is greater than 16383`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
 }
 
@@ -353,7 +353,7 @@ function arrayAt(
     items.push(binaryValue(bytes, { start: at, end: at + length }, type.element));
     at += length;
   }
-  if (at !== end) throw refuse(type, "bytes follow its last element");
+  if (at !== end) throw refuse(type, "there are bytes after its last element");
   return nested(items, lengths.slice(1));
 }
 
@@ -380,7 +380,7 @@ function rangesAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Va
     if (range !== undefined) ranges.push(range);
     at = cell.end;
   }
-  if (at !== end) throw refuse(type, "bytes follow its last range");
+  if (at !== end) throw refuse(type, "there are bytes after its last range");
   return valueOfRanges(type, new RangeMath(type.bound).union(ranges));
 }
 

@@ -65,7 +65,7 @@ export class BinaryScanner implements CopyScanner {
     const known = Math.min(BINARY_SIGNATURE.length, bytes.length - from);
     if (!bytes.subarray(from, from + known).equals(BINARY_SIGNATURE.subarray(0, known))) {
       throw this.#faultHere(
-        "the data does not start with the signature of PostgreSQL's binary format",
+        "the data does not start with the signature of PostgreSQL's binary COPY format",
       );
     }
     const flagsAt = from + BINARY_SIGNATURE.length;
@@ -90,7 +90,7 @@ export class BinaryScanner implements CopyScanner {
       return from + 2;
     }
     if (count !== columnCount) {
-      throw this.#faultHere(`found ${count} cells, expected ${columnCount}`);
+      throw this.#faultHere(`found ${count} cells instead of ${columnCount}`);
     }
     let at = from + 2;
     for (let column = 0; column < columnCount; column += 1) {
@@ -117,7 +117,7 @@ export class BinaryScanner implements CopyScanner {
 
   #unfinished(isLast: boolean): number {
     if (!isLast) return UNFINISHED;
-    throw this.#faultHere("the data ends before its last row");
+    throw this.#faultHere("the data ends before the last row is complete");
   }
 
   #faultHere(what: string): unknown {

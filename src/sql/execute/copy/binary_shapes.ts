@@ -33,7 +33,7 @@ export function shapeAt(bytes: Buffer, { end, start }: CellRange, kind: Geometri
       );
     case "circle": {
       const circle = shapeOfNumbers(kind, numbersAt(bytes, { start, end }, kind, 3));
-      if (circle.radius < 0) throw refuse(kind, "its radius is below 0");
+      if (circle.radius < 0) throw refuse(kind, "its radius is negative");
       return shapeValue(kind, circle);
     }
     case "lseg":
@@ -46,7 +46,7 @@ export function shapeAt(bytes: Buffer, { end, start }: CellRange, kind: Geometri
 function outlineAt(bytes: Buffer, { end, start }: CellRange, kind: "path" | "polygon"): string {
   const countAt = kind === "path" ? start + 1 : start;
   const count = countAt + 4 > end ? 0 : bytes.readInt32BE(countAt);
-  if (count < 1) throw refuse(kind, "its number of points is not valid");
+  if (count < 1) throw refuse(kind, "it has an invalid number of points");
   const numbers = numbersAt(bytes, { start: countAt + 4, end }, kind, 2 * count);
   if (kind === "polygon") return shapeValue(kind, shapeOfNumbers(kind, numbers));
   return shapeValue(kind, shapeOfNumbers(kind, numbers, bytes[start] !== 0));
@@ -59,11 +59,11 @@ function numbersAt(
   count: number,
 ): number[] {
   if (end - start !== 8 * count) {
-    throw refuse(kind, `its numbers take ${end - start} bytes, but should take ${8 * count}`);
+    throw refuse(kind, `its numbers take ${end - start} bytes instead of ${8 * count}`);
   }
   return Array.from({ length: count }, (_, at) => bytes.readDoubleBE(start + 8 * at));
 }
 
 function refuse(kind: GeometricKind, why: string): DatabaseError {
-  return new DatabaseError("INVALID_VALUE", `Cannot read a ${kind} from binary data: ${why}`);
+  return new DatabaseError("INVALID_VALUE", `Cannot read the binary data as a ${kind}: ${why}`);
 }

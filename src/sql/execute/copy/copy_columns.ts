@@ -347,6 +347,6 @@ function valueOfJson(text: string, to: DataType, nowMicros: number): Value {
   }
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read the JSON value ${text.slice(0, 40)} as a value of type ${to.kind}`,
+    `Cannot convert the JSON value ${text.slice(0, 40)} to the type ${to.kind}`,
   );
 }

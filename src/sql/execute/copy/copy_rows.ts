@@ -129,7 +129,7 @@ export class CopyRows {
     this.#hasMore = cells.rowCount > 0;
     if (cells.rowCount === 0) {
       if (this.#bytes.length - this.#from <= ROW_BYTES_MAX || this.#scanner.isEnded) return true;
-      throw copyFault(`a row is longer than ${ROW_BYTES_MAX} bytes`, this.#placeOf(0));
+      throw copyFault(`the row is longer than ${ROW_BYTES_MAX} bytes`, this.#placeOf(0));
     }
     if (this.#target.options.format !== "binary") this.#requireText(cells, from);
     const scannedCount = cells.rowCount;
@@ -157,14 +157,14 @@ export class CopyRows {
       return this.#isInputOver ? false : this.#skipRest();
     }
     if (this.#scanner.isEnded) {
-      throw copyFault("found data after the end marker", this.#placeOf(0));
+      throw copyFault("there is data after the end marker", this.#placeOf(0));
     }
     if (rest.length > 0 || this.#target.options.format === "binary") {
       // If data is missing at the end, this scan reports the fault.
       this.#cells.bytes = this.#bytes;
       this.#from = this.#scanner.scan(this.#cells, this.#from, true);
       if (!this.#scanner.isEnded && this.#from < this.#bytes.length) {
-        throw copyFault("found data after the last row", this.#placeOf(0));
+        throw copyFault("there is data after the last row", this.#placeOf(0));
       }
     }
     return false;
@@ -193,11 +193,11 @@ export class CopyRows {
         const part = cells.bytes.subarray(cells.starts[cell], cells.ends[cell]);
         const isText = isUtf8(part);
         if (isText && !part.includes(0)) continue;
-        const what = isText ? "the text contains NUL" : "the text is not UTF-8";
+        const what = isText ? "the text contains a NUL character" : "the text is not valid UTF-8";
         throw copyFault(what, { ...this.#placeOf(row), column: this.#columnNames[column] });
       }
     }
-    throw copyFault("the text is not UTF-8 or contains NUL", this.#placeOf(0));
+    throw copyFault("the text is not valid UTF-8, or contains a NUL character", this.#placeOf(0));
   }
 
   /**

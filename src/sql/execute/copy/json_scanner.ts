@@ -105,7 +105,9 @@ export class JsonScanner implements CopyScanner {
       const name = this.#nameAt(bytes, { start, end }, isEncoded);
       column = this.#columns.indexOf(name);
       if (column === -1) {
-        throw copyFault(`found the member "${name}", which is not a column`, { line: this.#line });
+        throw copyFault(`found the member "${name}", but there is no such column`, {
+          line: this.#line,
+        });
       }
     }
     if (this.#seen[column] === 1) {
@@ -232,8 +234,12 @@ function textOf(bytes: Buffer, { end, start }: CellRange, isEncoded: boolean): s
   try {
     return String(JSON.parse(bytes.toString("utf8", start - 1, end + 1)));
   } catch (cause) {
-    throw new DatabaseError("INVALID_VALUE", "Cannot read the text: it is not a JSON string", {
-      cause,
-    });
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot read the text: it is not a valid JSON string",
+      {
+        cause,
+      },
+    );
   }
 }

@@ -110,7 +110,9 @@ export class LineScanner implements CopyScanner {
       const isNull = cells.kinds[column] === CopyCell.null;
       const found = isNull ? "" : this.#textOf(cells, column);
       if (found === name) continue;
-      throw copyFault(`found "${found}", expected the name of column "${name}"`, { line: 1 });
+      throw copyFault(`found "${found}" where the name of column "${name}" was expected`, {
+        line: 1,
+      });
     }
     this.#isBeforeHeader = false;
     return end;
@@ -258,7 +260,7 @@ export class LineScanner implements CopyScanner {
     if (bytes[at] === LINE_FEED) return at + 1;
     if (at + 1 === bytes.length && !isLast) return UNFINISHED;
     if (bytes[at + 1] === LINE_FEED) return at + 2;
-    throw this.#faultHere("found a carriage return that no line feed follows");
+    throw this.#faultHere("found a carriage return without a line feed after it");
   }
 
   /** Returns the offset after a CSV line, which may have any number of cells. */
@@ -303,7 +305,7 @@ export class LineScanner implements CopyScanner {
     const { columns } = this.#options;
     if (found === columns.length) return;
     if (found > columns.length) {
-      throw this.#faultHere(`found ${found} cells, expected ${columns.length}`);
+      throw this.#faultHere(`found ${found} cells instead of ${columns.length}`);
     }
     throw this.#faultHere(`found no cell for column "${columns[found]}"`);
   }
@@ -392,5 +394,5 @@ function decodeText(bytes: Buffer, { end, start }: CellRange): string {
   }
   const decoded = into.subarray(0, length);
   if (isUtf8(decoded)) return decoded.toString();
-  throw new DatabaseError("INVALID_VALUE", "Cannot read the text: its escapes are not UTF-8");
+  throw new DatabaseError("INVALID_VALUE", "Cannot read the text: its escapes are not valid UTF-8");
 }

@@ -52,7 +52,8 @@ function lastSeq(value: Value, { snapshotSeq }: ExecutionContext, table: TableEn
   const shown = value === null ? "NULL" : `${Number(value)}`;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot read the changes to ${table.namespace}.${table.name} up to _seq ${shown}: it must be between 0 and ${snapshotSeq}, the newest _seq`,
+    `Cannot read the changes to ${table.namespace}.${table.name} up to _seq ${shown}: the _seq ` +
+      `must be between 0 and ${snapshotSeq}, the newest one`,
   );
 }
 

@@ -146,7 +146,7 @@ export class Recursion implements Operator {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
         `Cannot run recursive query "${this.#options.recursion.name}": it returns more than ${RECURSION_ROWS_MAX} rows`,
-        { hint: "add a condition that ends it, or write UNION without ALL" },
+        { hint: "add a condition that ends the recursion, or write UNION without ALL" },
       );
     }
     this.#made.append(fresh.columns, fresh.rowCount);

@@ -88,7 +88,7 @@ export class SubqueryAnswer {
         throw new DatabaseError(
           "CARDINALITY_VIOLATION",
           "Cannot use a subquery as a value: it returns more than one row",
-          { position, hint: "add LIMIT 1, or use an aggregate" },
+          { position, hint: "add LIMIT 1, or use an aggregate function" },
         );
       default:
         return this.#quantified(form, operands, call);

@@ -259,6 +259,6 @@ function checkedOffset(
   const what = value === null ? "NULL" : "negative or NaN";
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot use a frame with an offset that is ${what}: it must be 0 or more`,
+    `Cannot use a window frame with an offset that is ${what}: it must be 0 or greater`,
   );
 }

@@ -143,6 +143,6 @@ function requirePositive(name: string, value: number): number {
   if (value > 0) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot compute ${name} with the argument ${value}: it must be 1 or more`,
+    `Cannot call ${name} with the argument ${value}: it must be 1 or greater`,
   );
 }

@@ -44,8 +44,8 @@ export function flatItems(
   if (!items.some(isArrayValue)) return items;
   throw new DatabaseError(
     code,
-    `Cannot ${doing} an array of several dimensions: it must have only one`,
-    { hint: "use a part of it, such as names[1:1], or list its elements with unnest" },
+    `Cannot ${doing} a multidimensional array: the array must have only one dimension`,
+    { hint: "pass a one-dimensional part of it, or list its elements with unnest" },
   );
 }
 
@@ -72,7 +72,7 @@ export function joined(left: Value, right: Value): Value {
   if (depth === 0) return isArrayValue(a[0] ?? null) ? checkedJoin([...a, ...b]) : [...a, ...b];
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot join arrays: their numbers of dimensions must be equal or differ by one",
+    "Cannot concatenate the arrays: their numbers of dimensions must be equal, or differ by one",
   );
 }
 
@@ -90,19 +90,20 @@ export function filled([value = null, sizes = null, bounds]: readonly Value[]): 
   if (sizes === null || bounds === null || lengths.includes(null)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot fill an array: its dimensions must not be NULL",
+      "Cannot create a filled array: its dimensions must not be NULL",
     );
   }
   if (itemsOf(bounds ?? null).some((bound) => bound !== 1)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot fill an array whose lower bounds are not 1: arrays start at 1",
+      "Cannot create a filled array with lower bounds other than 1: all arrays start at position 1",
     );
   }
   if (bounds !== undefined && itemsOf(bounds).length !== lengths.length) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot fill an array: ${itemsOf(bounds).length} lower bounds are given for ${lengths.length} dimensions, but each dimension must have one`,
+      `Cannot create a filled array: ${itemsOf(bounds).length} lower bounds are given for ` +
+        `${lengths.length} dimensions, but each dimension must have exactly one`,
     );
   }
   if (lengths.length > DIMENSIONS_MAX) throw tooDeep(lengths.length);
@@ -111,7 +112,8 @@ export function filled([value = null, sizes = null, bounds]: readonly Value[]): 
     if (length < 0) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot fill an array: a dimension has ${length} elements, but must have 0 or more`,
+        `Cannot create a filled array: the length of a dimension is ${length}, but must not be ` +
+          "negative",
       );
     }
     count *= length;

@@ -20,8 +20,8 @@ export function checkMadeItems(count: number): void {
   if (count <= PARTS_OF_TEXT_MAX) return;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot split a string into more than ${PARTS_OF_TEXT_MAX} parts`,
-    { hint: "split a shorter text" },
+    `Cannot split the string: the result would have more than ${PARTS_OF_TEXT_MAX} parts`,
+    { hint: "split a shorter string" },
   );
 }
 

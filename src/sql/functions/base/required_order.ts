@@ -12,13 +12,14 @@ export function requireOrder(type: DataType, use: string, position?: number): vo
   if (hasOrder(type)) return;
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot use values of type ${typeName(type)} in ${use}: they have no order and no exact equality`,
+    `Cannot use values of type ${typeName(type)} in ${use}: they have no order, and cannot be ` +
+      "compared for exact equality",
     {
       position,
       hint:
         type.kind === "xml"
-          ? "use the text, p::text"
-          : "use a number, such as p[0] or p <-> point '(0,0)', or the text, p::text",
+          ? "use the text form, p::text"
+          : "use a number, such as p[0] or p <-> point '(0,0)', or the text form, p::text",
     },
   );
 }

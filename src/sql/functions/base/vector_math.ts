@@ -34,7 +34,7 @@ export function vectorOf(value: Value): Embedding {
     if (typeof item === "number") return item;
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot read the array as an embedding: it contains NULL, or has several dimensions",
+      "Cannot read the array as an embedding: it contains NULL, or has more than one dimension",
     );
   });
 }
@@ -49,7 +49,8 @@ function checkLengths(left: Embedding, right: Embedding): void {
   if (left.length === right.length) return;
   throw new DatabaseError(
     "DIMENSION_MISMATCH",
-    `Cannot compare embeddings of ${left.length} and ${right.length} dimensions: expected the same number`,
+    `Cannot compare embeddings with ${left.length} and ${right.length} dimensions: both must ` +
+      "have the same number of dimensions",
   );
 }
 

@@ -167,7 +167,7 @@ function calendarOnly(moment: Moment, piece: CalendarPiece): string {
   if (days === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot format an interval with ${piece.field}: an interval has no calendar date`,
+      `Cannot format an interval with the field ${piece.field}: an interval has no calendar date`,
     );
   }
   switch (piece.field) {

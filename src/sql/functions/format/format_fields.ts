@@ -84,7 +84,11 @@ export class MomentFields {
         : undefined;
     if (calendar === undefined) return;
     if (this.#calendar !== undefined && this.#calendar !== calendar) {
-      throw this.#fault("INVALID_VALUE", `${field} mixes ISO week fields with other date fields`);
+      throw this.#fault(
+        "INVALID_VALUE",
+        `${field} cannot be combined with the other date fields, because only some of them count ` +
+          "ISO weeks",
+      );
     }
     this.#calendar = calendar;
   }
@@ -99,7 +103,7 @@ export class MomentFields {
   set(slot: FieldSlot, read: number, field: string, value: number = read): void {
     const known = this.#get(slot);
     if (known !== 0 && known !== read) {
-      throw this.#fault("INVALID_VALUE", `${field} contradicts another field of the ${slot}`);
+      throw this.#fault("INVALID_VALUE", `${field} contradicts an earlier field for the ${slot}`);
     }
     this.#values.set(slot, value);
   }
@@ -178,7 +182,7 @@ export class MomentFields {
   /** Derives the month and the day from the day of the year, if they were not read. */
   #fromDayOfYear(civil: Civil, dayOfYear: number): void {
     if (civil.year === 0) {
-      throw this.#fault("INVALID_VALUE", "a day of the year needs the year");
+      throw this.#fault("INVALID_VALUE", "a day of the year requires a year");
     }
     if (this.#calendar === "weeks") {
       const first = isoWeekStart(daysFromCivil(civil.year, 1, 4));
@@ -197,7 +201,7 @@ export class MomentFields {
     const days = daysFromCivil(year, month, day);
     const isMonth = month >= 1 && month <= 12;
     if (isMonth && day >= 1 && civilFromDays(days).day === day) return days;
-    throw this.#fault("VALUE_OUT_OF_RANGE", `there is no date ${year}-${month}-${day}`);
+    throw this.#fault("VALUE_OUT_OF_RANGE", `the date ${year}-${month}-${day} does not exist`);
   }
 
   #micros(): number {
@@ -212,7 +216,10 @@ export class MomentFields {
       isBelow(second, 60) &&
       isBelow(fraction, MICROS_PER_SECOND);
     if (!isTime) {
-      throw this.#fault("VALUE_OUT_OF_RANGE", `there is no time ${hour}:${minute}:${second}`);
+      throw this.#fault(
+        "VALUE_OUT_OF_RANGE",
+        `the time ${hour}:${minute}:${second} does not exist`,
+      );
     }
     const unit = 10 ** (6 - this.fractionDigits);
     const seconds = (hour * 60 + minute) * 60 + second;
@@ -222,7 +229,7 @@ export class MomentFields {
   #hourOf(hour: number): number {
     if (!this.#hasClockOf12) return hour;
     if (hour < 1 || hour > 12) {
-      throw this.#fault("INVALID_VALUE", `hour ${hour} is not between 1 and 12`);
+      throw this.#fault("INVALID_VALUE", `the hour is ${hour}, but must be between 1 and 12`);
     }
     return (hour % 12) + (this.#get("half of the day") === 2 ? 12 : 0);
   }
@@ -233,7 +240,7 @@ export class MomentFields {
     if (isBelow(hours, OFFSET_HOURS_MAX + 1) && isBelow(minutes, 60)) {
       return this.offsetSign * (hours * 60 + minutes) * MICROS_PER_MINUTE;
     }
-    throw this.#fault("INVALID_VALUE", `there is no offset of ${hours}:${minutes}`);
+    throw this.#fault("INVALID_VALUE", `the offset ${hours}:${minutes} does not exist`);
   }
 }
 

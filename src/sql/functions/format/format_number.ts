@@ -58,7 +58,7 @@ export function formatDouble(
   if (format.isScientific) return formatScientific(value, format);
   const size = Math.abs(value) * 10 ** format.shift;
   if (size === Number.POSITIVE_INFINITY && Number.isFinite(value)) {
-    throw unformattable("the value that V shifts is too large for double precision");
+    throw unformattable("the value shifted by V is too large for double precision");
   }
   const wholeCount = roundedToEven(size, 0).length;
   const fractionCount = Math.min(format.fractionCount, Math.max(digitsMax - wholeCount, 0));
@@ -130,7 +130,7 @@ function firstPower(value: string): number {
 
 function formatScientific(value: number, { fractionCount, isTight }: NumberPattern): string {
   if (fractionCount > EXACT_PLACES) {
-    throw unformattable(`with EEEE, at most ${EXACT_PLACES} digits may follow the point`);
+    throw unformattable(`EEEE allows at most ${EXACT_PLACES} digits after the decimal point`);
   }
   const [rounded = "", exponent = "0"] = value.toExponential(fractionCount).split("e");
   const [exact = "", exactExponent] = value.toExponential(EXACT_PLACES).split("e");

@@ -199,8 +199,9 @@ class FormatReader {
       case "OF":
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          `Cannot read ${excerpt(this.#text)} with the pattern ${excerpt(this.#pattern)}: only to_char supports the field ${field}`,
-          { hint: "TZH:TZM reads an offset" },
+          `Cannot read ${excerpt(this.#text)} with the pattern ${excerpt(this.#pattern)}: the ` +
+            `field ${field} is supported only by to_char`,
+          { hint: "use TZH:TZM to read an offset" },
         );
       default:
         this.#numberField(field, width);

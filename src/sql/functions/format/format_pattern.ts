@@ -15,7 +15,8 @@ export function checkPatternLength(pattern: string): void {
   if (pattern.length <= PATTERN_LENGTH_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot format with a pattern of ${pattern.length} characters: the maximum is ${PATTERN_LENGTH_MAX}`,
+    `Cannot use a format pattern of ${pattern.length} characters: the maximum is ` +
+      `${PATTERN_LENGTH_MAX}`,
   );
 }
 

@@ -22,7 +22,7 @@ export function numberFromFormat(text: string, pattern: string): string {
   if (format.isScientific || format.roman !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot read a number with the pattern EEEE or RN: it is not available yet",
+      "Cannot read a number with the pattern EEEE or RN: these patterns are not available yet",
     );
   }
   // The pattern cannot read beyond this prefix of the text.
@@ -35,7 +35,7 @@ export function numberFromFormat(text: string, pattern: string): string {
   if (whole.replace(/^0+/, "").length > format.wholeCount) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${read}: it has more digits than the pattern has before its point`,
+      `Cannot read ${read}: it has more digits before the decimal point than the pattern`,
     );
   }
   const exponent = format.shift > 0 ? `e-${format.shift}` : "";

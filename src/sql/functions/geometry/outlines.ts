@@ -39,7 +39,7 @@ import {
 
 const EFFORT = {
   stepsMax: 1_000_000,
-  message: "Cannot compare the shapes: it takes",
+  message: "Cannot compare the shapes: the comparison takes",
   hint: "use shapes with fewer points",
 } as const;
 

@@ -40,7 +40,7 @@ function arrayLength([json = null]: readonly Value[]): number {
   if (kind === "array") return jsonElements(text, root).length;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot count the elements of the JSON value: it is of kind ${kind}, but must be an array`,
+    `Cannot count the elements of the JSON value: it is of type ${kind}, but must be an array`,
   );
 }
 

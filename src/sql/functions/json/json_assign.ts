@@ -29,7 +29,7 @@ export function withJsonPart(json: Value, steps: readonly Value[], value: Value)
     if (typeof step === "string" || typeof step === "number") return `${step}`;
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot assign to a part of JSON: its position is NULL",
+      "Cannot assign to a part of a JSON value: one of the subscripts is NULL",
     );
   });
   const empty = typeof steps[0] === "string" ? jsonObject([]) : [];
@@ -50,7 +50,7 @@ function assigned(node: JsonNode, [step, ...rest]: readonly string[], part: Json
   if (isJsonArray(node)) return withItem(node, [step, ...rest], part);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot assign the member "${step}": it would be inside a scalar`,
+    `Cannot assign to the member "${step}": its parent is neither an object nor an array`,
   );
 }
 
@@ -71,7 +71,7 @@ function withItem(
   if (!INTEGER.test(step)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign to element "${step}" of a JSON array: its position must be an integer`,
+      `Cannot assign to element "${step}" of a JSON array: the subscript must be an integer`,
     );
   }
   const position = Number(step);
@@ -79,7 +79,8 @@ function withItem(
   if (index < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot assign to element ${step} of a JSON array: the array has ${items.length} elements`,
+      `Cannot assign to element ${step} of a JSON array: the array has only ${items.length} ` +
+        "elements",
     );
   }
   checkMadeLength(index);

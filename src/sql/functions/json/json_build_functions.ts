@@ -60,7 +60,8 @@ function buildObject(values: readonly Value[], types: readonly DataType[]): stri
   if (values.length % 2 !== 0) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot build a JSON object: expected an even number of arguments, with each key before its value",
+      "Cannot build a JSON object: the number of arguments must be even, because each key " +
+        "needs a value",
     );
   }
   const members: string[] = [];
@@ -87,12 +88,15 @@ function objectOfArray([array = null]: readonly Value[]): string {
   if (dimensions.length > 2 || (dimensions.length === 2 && dimensions[1] !== 2)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot build a JSON object: an array of several dimensions must contain pairs",
+      "Cannot build a JSON object: a multidimensional array must consist of key-value pairs",
     );
   }
   const items = elementsOf(array as ArrayValue);
   if (items.length % 2 !== 0) {
-    throw new DatabaseError("INVALID_VALUE", "Cannot build a JSON object: a key has no value");
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot build a JSON object: the last key has no value",
+    );
   }
   return objectOfPairs(
     items.filter((_, index) => index % 2 === 0),
@@ -101,8 +105,8 @@ function objectOfArray([array = null]: readonly Value[]): string {
 }
 
 function objectOfArrays([keys = null, values = null]: readonly Value[]): string {
-  const names = flatItems(keys, "build a JSON object of");
-  const held = flatItems(values, "build a JSON object of");
+  const names = flatItems(keys, "build a JSON object from");
+  const held = flatItems(values, "build a JSON object from");
   if (names.length === held.length) return objectOfPairs(names, held);
   throw new DatabaseError(
     "INVALID_VALUE",

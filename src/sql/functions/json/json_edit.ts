@@ -32,7 +32,7 @@ function checkedDocument(json: Value): JsonNode {
   if (isJsonArray(node) || isJsonObject(node)) return node;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot set a path in a scalar: expected an array or object",
+    "Cannot set a path in a JSON scalar: the document must be an array or an object",
   );
 }
 
@@ -67,11 +67,15 @@ function setLax(values: readonly Value[]): Value {
         }),
       );
     case "raise_exception":
-      throw new DatabaseError("INVALID_VALUE", "Cannot set the JSON path: the value is NULL");
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        "Cannot set the value at the JSON path: the new value is NULL",
+      );
     default:
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot set the JSON path: the last argument must be raise_exception, use_json_null, delete_key or return_target",
+        "Cannot set the value at the JSON path: the last argument must be raise_exception, " +
+          "use_json_null, delete_key or return_target",
       );
   }
 }
@@ -173,7 +177,7 @@ function pathOf(path: Value): string[] {
   if (at === -1) return steps;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot change the value at a JSON path: the element at position ${at + 1} is NULL`,
+    `Cannot change the value at the JSON path: element ${at + 1} of the path is NULL`,
   );
 }
 

@@ -143,7 +143,9 @@ export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNo
  */
 export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   if (!isJsonArray(node))
-    throw cannotDelete(isJsonObject(node) ? "an object by index" : "a scalar");
+    throw isJsonObject(node)
+      ? cannotDelete("an object by index", "an array")
+      : cannotDelete("a scalar");
   const at = index < 0 ? node.length + index : index;
   return node.filter((_, position) => position !== at);
 }
@@ -156,11 +158,8 @@ export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNo
   return jsonEdit(node, { path, creates: false, replace: () => undefined });
 }
 
-function cannotDelete(what: string): DatabaseError {
-  return new DatabaseError(
-    "INVALID_VALUE",
-    `Cannot delete from ${what}: expected an array or object`,
-  );
+function cannotDelete(what: string, expected = "an array or object"): DatabaseError {
+  return new DatabaseError("INVALID_VALUE", `Cannot delete from ${what}: expected ${expected}`);
 }
 
 export interface PathEdit {
@@ -196,7 +195,7 @@ function editMember(node: ReadonlyMap<string, JsonNode>, edit: PathEdit, depth: 
   if (held !== undefined && edit.insert !== undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot insert the key "${key}": it already exists; use jsonb_set to replace it`,
+      `Cannot insert the key "${key}": it already exists; to replace its value, use jsonb_set`,
     );
   }
   const made = edit.replace(held);
@@ -210,7 +209,8 @@ function editElement(node: readonly JsonNode[], edit: PathEdit, depth: number): 
   if (!/^[+-]?\d+$/.test(step) || !Number.isSafeInteger(index)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot follow the JSON path: "${step}" at position ${depth + 1} must be an integer`,
+      `Cannot follow the JSON path: element ${depth + 1} of the path, "${step}", must be an ` +
+        "integer",
     );
   }
   const at = index < 0 ? node.length + index : index;

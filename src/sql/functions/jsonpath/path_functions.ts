@@ -29,7 +29,7 @@ const variablesOf = remembered((text: string): JsonNode => {
   if (isJsonObject(variables)) return variables;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot follow the JSON path: its variables must be a JSON object",
+    "Cannot evaluate the JSON path: its variables must be passed as a JSON object",
   );
 });
 
@@ -103,8 +103,8 @@ function matches(call: PathCall): Value {
   if (call.isSilent) return null;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot match the JSON path: it must yield a single boolean",
-    { hint: "jsonb_path_exists tests whether a path yields anything" },
+    "Cannot use the JSON path as a condition: its result must be a single boolean",
+    { hint: "to test whether a path returns anything, use jsonb_path_exists" },
   );
 }
 

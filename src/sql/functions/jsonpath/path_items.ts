@@ -9,7 +9,7 @@ export type PathItem = JsonNode | PathMoment;
 /** An error that makes a condition unknown, and that silent functions suppress. */
 export class PathFault extends DatabaseError {
   constructor(why: string, code: ErrorCode = "INVALID_VALUE") {
-    super(code, `Cannot follow the JSON path: ${why}`);
+    super(code, `Cannot evaluate the JSON path: ${why}`);
   }
 }
 

@@ -23,7 +23,7 @@ export function doubleOf(item: PathItem): PathItem {
     checkedDouble(number);
     return item;
   }
-  if (typeof item !== "string") throw new PathFault(".double() needs a number or a string");
+  if (typeof item !== "string") throw new PathFault(".double() requires a number or a string");
   return { number: numberOfDouble(checkedDouble(item)) };
 }
 
@@ -33,7 +33,7 @@ function checkedDouble(text: string): number {
     return doubleFromText(text, "double precision");
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
-    throw new PathFault(`.double() cannot read ${excerpt(text)} as double precision`);
+    throw new PathFault(`.double() cannot read ${excerpt(text)} as a double precision number`);
   }
 }
 
@@ -49,7 +49,8 @@ export function datetimeOf(item: PathItem, template: string | undefined): PathMo
     const moment = momentFromIso(item);
     if (moment !== undefined) return moment;
     throw new PathFault(
-      `.datetime() cannot read ${excerpt(item)}: it is not an ISO 8601 date, time or timestamp`,
+      `.datetime() cannot read ${excerpt(item)}: it is not a date, time or timestamp in ISO ` +
+        "8601 format",
     );
   }
   try {

@@ -111,7 +111,8 @@ export function momentFromTemplate(text: string, template: string): PathMoment {
   if (text.slice(end).trim() !== "" || !isComplete) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} with the pattern ${excerpt(template)}: ${isComplete ? "text is left over" : "the text is too short"}`,
+      `Cannot read ${excerpt(text)} with the pattern ${excerpt(template)}: the text is ` +
+        `${isComplete ? "longer than the pattern" : "too short"}`,
     );
   }
   const fields = piecesOf(template).flatMap((piece) => (piece.kind === "field" ? piece.field : []));
@@ -142,9 +143,12 @@ export function compareMoments(
   if (isMixed && !usesZone) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot compare ${left.typeName} with ${right.typeName} in a JSON path: only one of them has a time zone`,
+      `Cannot compare ${left.typeName} with ${right.typeName} in a JSON path: only one of the ` +
+        "two has a time zone",
       {
-        hint: "jsonb_path_query_tz and similar functions read a timestamp without a time zone as UTC",
+        hint:
+          "use jsonb_path_query_tz or a similar function, which reads a timestamp without a time " +
+          "zone as UTC",
       },
     );
   }

@@ -145,8 +145,8 @@ export class PathRun {
     if (this.#itemsLeft < 0) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot follow the JSON path: it visits more than ${ITEMS_MAX} items`,
-        { hint: "write a path with fewer ** and filters, or search a smaller document" },
+        `Cannot evaluate the JSON path: it visits more than ${ITEMS_MAX} items`,
+        { hint: "use fewer ** and filters, or search a smaller document" },
       );
     }
     switch (part.kind) {
@@ -206,8 +206,8 @@ export class PathRun {
     if (value === undefined) {
       throw new DatabaseError(
         "OBJECT_NOT_FOUND",
-        `Cannot follow the JSON path: there is no variable "${part.text}"`,
-        { hint: "pass its value in the third argument, which is a JSON object" },
+        `Cannot evaluate the JSON path: the variable "${part.text}" is not defined`,
+        { hint: "pass the variable's value in the third argument, a JSON object" },
       );
     }
     return this.#next(part, value, { ...scope, base: { document: variables, id: 1 } }, receive);
@@ -224,7 +224,7 @@ export class PathRun {
         const value = isObjectItem(item) ? item.get(part.text) : undefined;
         if (value !== undefined) return this.#next(part, value, scope, receive);
         const why = isObjectItem(item)
-          ? `there is no key "${part.text}"`
+          ? `the object has no key "${part.text}"`
           : `the ${itemType(item)} has no key "${part.text}"`;
         return this.#missing(scope, why);
       }
@@ -363,8 +363,8 @@ export class PathRun {
     const number = withFaults(() =>
       calculated(
         part.op,
-        singleNumber(left, `the left side of ${part.op}`),
-        singleNumber(right, `the right side of ${part.op}`),
+        singleNumber(left, `the left operand of ${part.op}`),
+        singleNumber(right, `the right operand of ${part.op}`),
       ),
     );
     return this.#next(part, { number }, scope, receive);
@@ -387,7 +387,7 @@ export class PathRun {
         return this.#next(part, itemType(item), scope, receive);
       case "size": {
         if (!isArrayItem(item) && !this.#isLax) {
-          return this.#missing(scope, ".size() needs an array");
+          return this.#missing(scope, ".size() requires an array");
         }
         const number = String(isArrayItem(item) ? item.length : 1);
         return this.#next(part, { number }, scope, receive);
@@ -404,7 +404,7 @@ export class PathRun {
   }
 
   #keyValues(part: PathPart, item: PathItem, scope: PathScope, receive: Receiver): boolean {
-    if (!isObjectItem(item)) throw new PathFault(".keyvalue() needs an object");
+    if (!isObjectItem(item)) throw new PathFault(".keyvalue() requires an object");
     const { base } = scope;
     const offset = offsetWithin(base.document, item) ?? 0;
     const id = { number: String(base.id * OBJECT_ID_STEP + offset) };

@@ -289,7 +289,7 @@ export function squareRoot(value: number): number {
   if (value < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot take the square root of a negative number",
+      "Cannot compute the square root of a negative number",
     );
   }
   return Math.sqrt(value);

@@ -50,7 +50,8 @@ export function combinedBits(combine: BitPairOperation, left: Value, right: Valu
   if (a.length !== b.length) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot combine bit strings of ${a.length} and ${b.length} bits: they must have the same length`,
+      `Cannot combine bit strings of ${a.length} and ${b.length} bits: both must have the same ` +
+        "length",
     );
   }
   let bits = "";

@@ -132,7 +132,7 @@ function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddre
   if (a.family === b.family) return [a, b];
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot compute with an IPv4 address and an IPv6 address: they differ in size",
+    "Cannot combine an IPv4 address with an IPv6 address: both must belong to the same family",
   );
 }
 
@@ -145,7 +145,7 @@ function moved(value: Value, count: bigint): Value {
   }
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot compute an address: the result is beyond the addresses of IPv${inet.family}`,
+    `Cannot compute the address: the result is outside the range of IPv${inet.family} addresses`,
   );
 }
 

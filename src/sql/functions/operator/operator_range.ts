@@ -141,6 +141,6 @@ function notContiguous(op: string): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
     `Cannot compute the ${op === "+" ? "union" : "difference"} of two ranges: the result is not contiguous`,
-    { hint: "cast both ranges to a multirange, which can have several parts" },
+    { hint: "cast both ranges to a multirange type, whose values can consist of several ranges" },
   );
 }

@@ -41,7 +41,7 @@ export function checkedEscape(escape: string): string {
   if (Array.from(escape).length <= 1) return escape;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot use the text as ESCAPE: it must be empty or one character",
+    "Cannot use this ESCAPE string: it must be empty or a single character",
   );
 }
 

@@ -48,7 +48,7 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
 export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | undefined): Regex {
   if (typeof flags !== "string" || !flags.includes("g")) return regexOf(pattern, flags);
   throw new DatabaseError("INVALID_VALUE", `Cannot call ${name} with the flag "g"`, {
-    hint: name === "regexp_match" ? "regexp_matches returns every match" : "omit the flag",
+    hint: name === "regexp_match" ? "to find all matches, use regexp_matches" : "remove the flag",
   });
 }
 
@@ -90,7 +90,7 @@ function checkPositive(value: number, what: string): void {
   if (value >= 1) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot search the text: ${what} must be at least 1, not ${value}`,
+    `Cannot search the text: ${what} is ${value}, but must be at least 1`,
   );
 }
 
@@ -98,7 +98,7 @@ function checkGroup(group: number): void {
   if (group >= 0) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot search the text: the group must not be negative, but is ${group}`,
+    `Cannot search the text: the group number is ${group}, but must not be negative`,
   );
 }
 
@@ -107,7 +107,7 @@ function checkGroup(group: number): void {
  * beyond the end of the string.
  */
 function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
-  checkPositive(position, "the start");
+  checkPositive(position, "the start position");
   const isBeyond = position > 1 && sliceCodePoints(text, 0, position - 2).length === text.length;
   return isBeyond ? [] : matchesOf(regex, text, sliceCodePoints(text, 0, position - 1).length);
 }
@@ -130,7 +130,7 @@ interface WantedMatch {
 }
 
 function find(text: string, pattern: Value, wanted: WantedMatch): RegexMatch | undefined {
-  checkPositive(wanted.occurrence, "the occurrence");
+  checkPositive(wanted.occurrence, "the occurrence number");
   const regex = regexWithoutGlobal(wanted.name, pattern, wanted.flags);
   let seen = 0;
   for (const match of matchesFrom(regex, text, wanted.start)) {
@@ -147,7 +147,7 @@ function instr(values: readonly Value[]): Value {
   if (end !== 0 && end !== 1) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot search the text: the end option must be 0 or 1, not ${end as number}`,
+      `Cannot search the text: the end option is ${end as number}, but must be 0 or 1`,
     );
   }
   checkGroup(group as number);
@@ -242,7 +242,8 @@ function replaceFrom(values: readonly Value[]): string {
   if (typeof occurrence === "number" && occurrence < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot replace in the text: the occurrence must not be negative, but is ${occurrence}`,
+      `Cannot replace in the text: the occurrence number is ${occurrence}, but must not be ` +
+        "negative",
     );
   }
   return replace(text as string, [pattern, by], {

@@ -41,7 +41,7 @@ export function readBracket(
   const sets: CharacterSet[] = [];
   let at = first;
   while (pattern[at] !== "]" || at === first) {
-    if (at >= pattern.length) throw malformed("brackets are not balanced");
+    if (at >= pattern.length) throw malformed("a bracket is not closed");
     const item = readItem(pattern, at, malformed);
     at = item.end;
     const isRange = pattern[at] === "-" && pattern[at + 1] !== "]" && item.code !== undefined;
@@ -49,10 +49,10 @@ export function readBracket(
       sets.push(item.set);
       continue;
     }
-    if (at + 1 >= pattern.length) throw malformed("brackets are not balanced");
+    if (at + 1 >= pattern.length) throw malformed("a bracket is not closed");
     const last = readItem(pattern, at + 1, malformed);
     if (item.code === undefined || last.code === undefined || last.code < item.code) {
-      throw malformed("a range in brackets must ascend");
+      throw malformed("the end of a range in brackets comes before its start");
     }
     sets.push(setOfRanges([[item.code, last.code]]));
     at = last.end;
@@ -80,16 +80,17 @@ function readItem(pattern: string, at: number, malformed: Malformed): BracketIte
 function readNamed(pattern: string, at: number, malformed: Malformed): BracketItem {
   const mark = pattern[at + 1] ?? "";
   const close = pattern.indexOf(`${mark}]`, at + 2);
-  if (close === -1) throw malformed("brackets are not balanced");
+  if (close === -1) throw malformed("a bracket is not closed");
   const name = pattern.slice(at + 2, close);
   if (mark === ":") {
     const set = setOfClass(name);
-    if (set === undefined || name === "") throw malformed(`there is no class [:${name}:]`);
+    if (set === undefined || name === "")
+      throw malformed(`the character class [:${name}:] does not exist`);
     return { code: undefined, set, end: close + 2 };
   }
   const code = name.codePointAt(0);
   if (code === undefined || String.fromCodePoint(code) !== name) {
-    throw malformed("a collating element must be one character");
+    throw malformed("a collating element must be a single character");
   }
   return { code, set: setOfCharacter(code), end: close + 2 };
 }
@@ -129,11 +130,14 @@ export function readCharacterEscape(
     const hex = pattern.slice(at + 2, at + 2 + length);
     const code = Number.parseInt(hex, 16);
     const isValid = hex.length === length && /^[0-9a-f]+$/i.test(hex) && code <= 0x10ffff;
-    if (!isValid) throw malformed(`\\${letter} needs ${length} hexadecimal digits of a character`);
+    if (!isValid)
+      throw malformed(
+        `\\${letter} must be followed by ${length} hexadecimal digits of a character's code`,
+      );
     return { code, end: at + 2 + length };
   }
   if (letter === "\u0000" || /[0-9A-Za-z]/.test(letter)) {
-    throw malformed(`there is no escape \\${letter}`);
+    throw malformed(`the escape \\${letter} does not exist`);
   }
   return { code: letter.codePointAt(0) ?? 0, end: at + 1 + letter.length };
 }
@@ -149,5 +153,5 @@ function readHexEscape(
   const [hex = ""] = digits.exec(pattern) ?? [];
   const code = Number.parseInt(hex, 16);
   if (code <= 0x10ffff) return { code, end: at + hex.length };
-  throw malformed(String.raw`\x needs the hexadecimal digits of a character`);
+  throw malformed(String.raw`\x must be followed by the hexadecimal digits of a character's code`);
 }

@@ -11,7 +11,7 @@ const LIMIT: EffortLimit = {
    */
   stepsMax: 2 ** 23,
   message: "Cannot search the text: the regular expression takes",
-  hint: "search a shorter text, or write a pattern with fewer repetitions",
+  hint: "search a shorter text, or use fewer repetitions in the pattern",
 };
 
 export function regexEffort(): CallEffort {

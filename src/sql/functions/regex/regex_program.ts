@@ -77,7 +77,7 @@ class Emitter {
     if (this.instructions.length >= INSTRUCTIONS_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot use the regular expression: it would be too long if written without {m,n}",
+        "Cannot use the regular expression: with its {m,n} repetitions expanded, it is too long",
       );
     }
     return this.instructions.push(instruction) - 1;

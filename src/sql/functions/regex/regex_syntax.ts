@@ -107,7 +107,8 @@ function flagsFromText(text: string, given: RegexFlags): RegexFlags {
     } else if (flag !== "g") {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot use ${excerpt(flag)} as a flag of a regular expression: expected i, c, n, m, p, w, s, x, t or g`,
+        `Cannot use ${excerpt(flag)} as a regular expression flag: the flags are i, c, n, m, ` +
+          "p, w, s, x, t and g",
       );
     }
   }
@@ -154,8 +155,8 @@ class RegexParser {
     if (pattern.length > PATTERN_LENGTH_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot use the regular expression: it has ${pattern.length} characters, but must have ` +
-          `at most ${PATTERN_LENGTH_MAX}`,
+        `Cannot use the regular expression: it has ${pattern.length} characters, but the ` +
+          `maximum is ${PATTERN_LENGTH_MAX}`,
       );
     }
     let read = flagsFromText(flags, NO_FLAGS);
@@ -170,13 +171,13 @@ class RegexParser {
 
   parse(): RegexSyntax {
     const root = this.#expression();
-    if (this.#at < this.pattern.length) throw this.#malformed("parentheses do not match");
+    if (this.#at < this.pattern.length) throw this.#malformed("its parentheses are not balanced");
     return { root, groupCount: this.#groupCount };
   }
 
   #expression(): RegexNode {
     this.#depth += 1;
-    if (this.#depth > NESTING_MAX) throw this.#malformed("groups are nested too deeply");
+    if (this.#depth > NESTING_MAX) throw this.#malformed("its groups are nested too deeply");
     const items = [this.#branch()];
     while (this.pattern[this.#at] === "|") {
       this.#at += 1;
@@ -201,7 +202,8 @@ class RegexParser {
   #quantified(item: RegexNode): RegexNode {
     const bounds = this.#quantifier();
     if (bounds === undefined) return item;
-    if (item.kind === "assert") throw this.#malformed("a quantifier follows no character");
+    if (item.kind === "assert")
+      throw this.#malformed("there is nothing before a quantifier that it could repeat");
     const isLazy = this.pattern[this.#at] === "?";
     if (isLazy) this.#at += 1;
     const next = this.pattern[this.#at] ?? "";
@@ -223,13 +225,15 @@ class RegexParser {
     if (match === null) {
       // A brace that is not followed by a digit is an ordinary character.
       if (!/^\{\d/.test(this.pattern.slice(this.#at))) return undefined;
-      throw this.#malformed("the bounds {m,n} are not complete");
+      throw this.#malformed("a quantifier {m,n} is incomplete");
     }
     this.#at += match[0].length;
     const min = Number(match[1]);
     const max = match[2] === undefined ? min : match[3] === "" ? undefined : Number(match[3]);
     if (min > REPEAT_MAX || (max !== undefined && (max > REPEAT_MAX || max < min))) {
-      throw this.#malformed(`the bounds of {m,n} must ascend and be at most ${REPEAT_MAX}`);
+      throw this.#malformed(
+        `in a quantifier {m,n}, m must not be greater than n, and n must be at most ${REPEAT_MAX}`,
+      );
     }
     return { min, max, isFixed: match[2] === undefined };
   }
@@ -247,7 +251,7 @@ class RegexParser {
       case "*":
       case "+":
       case "?":
-        throw this.#malformed("a quantifier follows no character");
+        throw this.#malformed("there is nothing before a quantifier that it could repeat");
       case ".":
         this.#at += 1;
         return { kind: "set", set: stopsAtNewlines ? invertedSet(NEWLINE_SET) : EVERY_CHARACTER };
@@ -276,18 +280,19 @@ class RegexParser {
       if (/^\?(?:=|!|<=|<!)/.test(rest)) {
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they cannot be matched in linear time`,
+          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not ` +
+            "supported, because they cannot be matched in linear time",
         );
       }
       if (!rest.startsWith("?:"))
-        throw this.#malformed("a group begins with (? and an unknown character");
+        throw this.#malformed("a group starts with (? and an unknown character");
       this.#at += 2;
     } else {
       this.#groupCount += 1;
       index = this.#groupCount;
     }
     const item = this.#expression();
-    if (this.pattern[this.#at] !== ")") throw this.#malformed("parentheses do not match");
+    if (this.pattern[this.#at] !== ")") throw this.#malformed("its parentheses are not balanced");
     this.#at += 1;
     return index === 0 ? item : { kind: "group", item, index };
   }
@@ -321,8 +326,9 @@ class RegexParser {
     if (this.#bracketsCost <= BRACKETS_COST_MAX) return;
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot use the regular expression: its brackets contain too many ranges of characters",
-      { hint: "write fewer different brackets" },
+      "Cannot use the regular expression: its bracket expressions contain too many character " +
+        "ranges",
+      { hint: "use fewer different bracket expressions" },
     );
   }
 
@@ -342,7 +348,8 @@ class RegexParser {
     if (/[1-9]/.test(letter)) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot match ${excerpt(this.pattern)}: back references are not available, because they cannot be matched in linear time`,
+        `Cannot match ${excerpt(this.pattern)}: back references are not supported, because ` +
+          "they cannot be matched in linear time",
       );
     }
     const { code, end } = readCharacterEscape(this.pattern, this.#at, (what) =>
@@ -355,7 +362,7 @@ class RegexParser {
   #malformed(what: string): DatabaseError {
     return new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(this.pattern)} as a regular expression: ${what}`,
+      `Cannot use ${excerpt(this.pattern)} as a regular expression: ${what}`,
     );
   }
 }

@@ -21,7 +21,8 @@ export function regexFromSimilar(pattern: string, escape: string): string {
   if (parts.length > PARTS_MAX) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot match ${excerpt(pattern)}: a SIMILAR TO pattern must not have more than two separators, which are its escape character and a double quote`,
+      `Cannot match ${excerpt(pattern)}: a SIMILAR TO pattern can contain at most two ` +
+        "separators (the escape character followed by a double quote)",
     );
   }
   const [first = [], second, third = []] = parts;

@@ -36,7 +36,7 @@ export function configurationOf(name: string): SearchConfiguration {
   if (known === "simple" || known === "english") return known;
   throw new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot search with the configuration ${excerpt(name)}: it does not exist`,
+    `Cannot use the text search configuration ${excerpt(name)}: it does not exist`,
     { hint: "the available configurations are 'simple' and 'english'" },
   );
 }
@@ -91,8 +91,8 @@ export function wordsOfDictionary(name: string, text: string): readonly string[]
   if (configuration === undefined) {
     throw new DatabaseError(
       "OBJECT_NOT_FOUND",
-      `Cannot find the dictionary ${excerpt(name)} of text search`,
-      { hint: "the dictionaries are simple and english_stem" },
+      `Cannot find the text search dictionary ${excerpt(name)}`,
+      { hint: "the available dictionaries are simple and english_stem" },
     );
   }
   const word = wordOfToken({ kind: "word", text }, configuration);

@@ -338,7 +338,7 @@ function optionsFrom(text: string): HeadlineOptions {
     const [, name = "", given = ""] = OPTION.exec(text.trimEnd()) ?? [];
     if (name === "")
       throw invalid(
-        `Cannot read ${excerpt(text)} as options of a headline: they must have the form name = value`,
+        `Cannot read ${excerpt(text)} as headline options: they must have the form name = value`,
       );
     const value = given.startsWith('"') ? given.slice(1, -1).replaceAll('""', '"') : given;
     options = withOption(options, name, value);
@@ -347,7 +347,8 @@ function optionsFrom(text: string): HeadlineOptions {
   if (highlightAll) return options;
   if (minWords >= maxWords || minWords <= 0 || shortWord < 0 || maxFragments < 0) {
     throw invalid(
-      "Cannot create a headline: MinWords must be positive and less than MaxWords, and no other number may be negative",
+      "Cannot create a headline: MinWords must be positive and less than MaxWords, and the " +
+        "other numbers must not be negative",
     );
   }
   return options;
@@ -358,19 +359,22 @@ const KEYS = Object.keys(DEFAULTS) as (keyof HeadlineOptions)[];
 function withOption(options: HeadlineOptions, name: string, value: string): HeadlineOptions {
   const key = KEYS.find((each) => each.toLowerCase() === name.toLowerCase());
   if (key === undefined)
-    throw invalid(`Cannot use ${excerpt(name)} as an option of a headline: it does not exist`);
+    throw invalid(`Cannot use the headline option ${excerpt(name)}: it does not exist`);
   switch (typeof DEFAULTS[key]) {
     case "boolean":
       return { ...options, [key]: TRUE.test(value) };
     case "number":
       if (!/^[+-]?\d{1,9}$/.test(value)) {
-        throw invalid(`Cannot use ${excerpt(value)} as ${name}: it must be an integer`);
+        throw invalid(
+          `Cannot set the headline option ${name} to ${excerpt(value)}: it must be an integer`,
+        );
       }
       return { ...options, [key]: Number(value) };
     default:
       if (Buffer.byteLength(value) > SIGN_BYTES_MAX) {
         throw invalid(
-          `Cannot use a value of ${Buffer.byteLength(value)} bytes as ${name}: the maximum is ${SIGN_BYTES_MAX}`,
+          `Cannot set the headline option ${name} to a value of ${Buffer.byteLength(value)} ` +
+            `bytes: the maximum is ${SIGN_BYTES_MAX}`,
         );
       }
       return { ...options, [key]: value };
@@ -379,6 +383,6 @@ function withOption(options: HeadlineOptions, name: string, value: string): Head
 
 function invalid(message: string): DatabaseError {
   return new DatabaseError("INVALID_VALUE", message, {
-    hint: "write for example 'MaxWords = 20, MinWords = 5, StartSel = <em>, StopSel = </em>'",
+    hint: "an example is 'MaxWords = 20, MinWords = 5, StartSel = <em>, StopSel = </em>'",
   });
 }

@@ -49,6 +49,7 @@ function kindsNamed(name: JsonNode): readonly StringKind[] {
   if (kind !== undefined) return [kind];
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use ${textFromJson(name)} as a filter of JSON: expected "string", "numeric", "boolean", "key", "all" or an array of these`,
+    `Cannot use ${textFromJson(name)} as a filter for JSON values: it must be "string", ` +
+      '"numeric", "boolean", "key", "all" or an array of these',
   );
 }

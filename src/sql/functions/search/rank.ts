@@ -32,14 +32,14 @@ export function rankWeights(given: readonly unknown[] | undefined): readonly num
   if (given.length < 4 || given.some((weight) => typeof weight !== "number")) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot rank a document: the weights of D, C, B and A must be four numbers",
+      "Cannot rank a document: the weights must be four numbers, for D, C, B and A",
     );
   }
   return (given as readonly number[]).slice(0, 4).map((weight, i) => {
     if (weight > 1) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot rank a document: the weight ${weight} must be at most 1`,
+        `Cannot rank a document: the weight ${weight} is greater than 1`,
       );
     }
     return weight < 0 ? (WEIGHTS_DEFAULT[i] ?? 0) : fround(weight);

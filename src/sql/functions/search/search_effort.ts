@@ -4,8 +4,8 @@ import { CallEffort, type EffortLimit } from "../base/call_effort.ts";
 const LIMIT: EffortLimit = {
   /** This many steps take a few tenths of a second. */
   stepsMax: 2 ** 22,
-  message: "Cannot compare the words: this takes",
-  hint: "compare shorter texts, or search for fewer words",
+  message: "Cannot search the text: comparing the words takes",
+  hint: "search shorter texts, or search for fewer words",
 };
 
 export function searchEffort(): CallEffort {

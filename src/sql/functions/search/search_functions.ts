@@ -105,7 +105,7 @@ function weightFrom(letter: Value): TsWeight {
   if (weight !== undefined) return weight;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use "${letter as string}" as a weight of words: the weights are A, B, C and D`,
+    `Cannot use "${letter as string}" as a word weight: the weights are A, B, C and D`,
   );
 }
 
@@ -357,7 +357,7 @@ function wordOfElement(word: Value): TsWord {
   if (typeof word === "string" && word !== "") return { word, positions: [] };
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot create a tsvector from ${word === null ? "NULL" : quotedTsWord("")}: words must have ` +
-      "characters",
+    `Cannot create a tsvector from ${word === null ? "NULL" : quotedTsWord("")}: its words ` +
+      "must not be NULL or empty",
   );
 }

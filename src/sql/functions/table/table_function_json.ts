@@ -41,7 +41,7 @@ function documentOf(value: Value | undefined, kind: "array" | "object"): Documen
   if (found === kind) return { text, root };
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read the JSON value as rows: it is of kind ${found}, but must be of kind ${kind}`,
+    `Cannot read the JSON value as rows: its type is ${found}, but must be ${kind}`,
   );
 }
 
@@ -169,7 +169,7 @@ function requireObject(text: string, slice: JsonSlice): void {
   if (kind === "object") return;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read the JSON value as a row: it is of kind ${kind}, but must be of kind object`,
+    `Cannot read the JSON value as a row: its type is ${kind}, but must be object`,
   );
 }
 

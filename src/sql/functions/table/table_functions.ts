@@ -51,7 +51,10 @@ import { PATH_TABLE_FUNCTIONS } from "./table_function_path.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 function stepOfNothing(): DatabaseError {
-  return new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot create a series: its step must not be 0");
+  return new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot generate a series: its step must not be 0",
+  );
 }
 
 /**
@@ -105,7 +108,7 @@ function* numericSeries(from: string, to: string, by = numericOf(1n, 0)): Genera
   if (![from, to, by].every(isFiniteNumeric)) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot create a series: its bounds and its step must be finite numbers",
+      "Cannot generate a series: its bounds and its step must be finite numbers",
     );
   }
   const bounds = [from, to, by].map(bigDecimalOf);

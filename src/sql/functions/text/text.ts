@@ -256,7 +256,8 @@ function splitPart([text = null, separator = null, place = null]: readonly Value
   if (position === 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot split the text: the position of a part must not be 0",
+      "Cannot split the text: parts are numbered from 1, or from -1 at the end, so there is no " +
+        "part 0",
     );
   }
   const parts = separator === "" ? [text as string] : (text as string).split(separator as string);
@@ -269,7 +270,8 @@ function chr([value = null]: readonly Value[]): string {
   if (isCharacter) return String.fromCodePoint(code);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot create the character ${code}: it must be a Unicode character other than 0`,
+    `Cannot create a character from the code ${code}: it must be that of a Unicode character ` +
+      "other than 0",
   );
 }
 
@@ -285,7 +287,7 @@ function normalizeText([text = null, form = "NFC"]: readonly Value[]): string {
   if (known !== undefined) return normalized(text as string, known);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot normalize to "${name}": expected NFC, NFD, NFKC or NFKD`,
+    `Cannot normalize text to the form "${name}": the forms are NFC, NFD, NFKC and NFKD`,
   );
 }
 

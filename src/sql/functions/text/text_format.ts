@@ -50,8 +50,8 @@ export function formatText(values: readonly Value[], types: readonly DataType[])
 function tooManySpecifiers(): DatabaseError {
   return new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot format with a template that has more than ${SPECIFIERS_MAX} specifiers`,
-    { hint: "format the parts of the text separately, and join them with ||" },
+    `Cannot format with this template: it has more than ${SPECIFIERS_MAX} format specifiers`,
+    { hint: "format parts of the text separately, and concatenate them with ||" },
   );
 }
 
@@ -75,7 +75,7 @@ class Arguments {
     if (letter !== "s" && letter !== "I" && letter !== "L") {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot format with "%${letter}": expected %s, %I, %L or %%`,
+        `Cannot format with "%${letter}": the format specifiers are %s, %I, %L and %%`,
       );
     }
     const at = this.#position(place);
@@ -98,7 +98,7 @@ class Arguments {
     }
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot format the template: it uses argument ${at}, which is not given`,
+      `Cannot format with this template: it uses argument ${at}, which was not passed`,
     );
   }
 }

@@ -38,7 +38,7 @@ function rangeOf(from: number, count: number | undefined): { start: number; end:
   if (count !== undefined && count < 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot take ${count} characters: the count must not be negative`,
+      `Cannot take ${count} characters: the number must not be negative`,
     );
   }
   const start = from - 1;

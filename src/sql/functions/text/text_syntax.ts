@@ -22,17 +22,22 @@ function unistr([text = null]: readonly Value[]): string {
     return String.fromCodePoint(code);
   });
   if (made.isWellFormed()) return made;
-  throw invalidEscape("an unpaired surrogate");
-}
-
-function invalidEscape(found: string): DatabaseError {
-  return new DatabaseError(
+  throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read the escape ${excerpt(found)} of a character`,
+    "Cannot read the text: its escapes form an unpaired surrogate",
     {
-      hint: "an escape is \\\\, \\ and 4 hex digits, \\+ and 6, \\u and 4, or \\U and 8",
+      hint: ESCAPES,
     },
   );
+}
+
+const ESCAPES =
+  "the escapes are \\\\, \\ with 4 hexadecimal digits, \\+ with 6, \\u with 4, and \\U with 8";
+
+function invalidEscape(found: string): DatabaseError {
+  return new DatabaseError("INVALID_VALUE", `Cannot read the character escape ${excerpt(found)}`, {
+    hint: ESCAPES,
+  });
 }
 
 /** One part of a qualified name, quoted or unquoted. Whitespace around it is allowed. */
@@ -60,8 +65,10 @@ function parseIdentifier([name = null, isStrict = true]: readonly Value[]): read
 }
 
 function notIdentifier(text: string): DatabaseError {
-  return new DatabaseError("INVALID_VALUE", `Cannot parse ${excerpt(text)}: it is not a name`, {
-    hint: 'put names with characters other than letters, digits and _ in double quotes, such as "my table".column',
+  return new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text)} as a name`, {
+    hint:
+      "put names that contain characters other than letters, digits and _ in double quotes, as " +
+      'in "my table".column',
   });
 }
 

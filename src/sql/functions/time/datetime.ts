@@ -119,17 +119,21 @@ function bin([step = null, value = null, origin = null]: readonly Value[]): Valu
   if (months !== 0 || width <= 0n) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot compute bins: the step must be positive and have no months or years",
+      "Cannot assign the timestamp to a bin: the bin width must be positive, and must not " +
+        "contain months or years",
     );
   }
   if (width >= 2n ** 63n) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot compute bins: the step must be less than 2^63 microseconds",
+      "Cannot assign the timestamp to a bin: the bin width must be less than 2^63 microseconds",
     );
   }
   if (!isFiniteTimestamp(origin as Whole)) {
-    throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot compute bins: their origin is infinite");
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot assign the timestamp to a bin: the origin of the bins is infinite",
+    );
   }
   if (!isFiniteTimestamp(value as Whole)) return value;
   const start = BigInt(origin as Whole);

@@ -68,7 +68,7 @@ function fieldName(text: string): string {
 function noSuchField(field: string, type: DataType): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use the field ${excerpt(field)}: ${typeName(type)} has no such field`,
+    `Cannot use the field ${excerpt(field)}: values of type ${typeName(type)} do not have it`,
   );
 }
 

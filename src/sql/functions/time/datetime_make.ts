@@ -29,7 +29,7 @@ function makeDate([year = null, month = null, day = null]: readonly Value[]): nu
   if (counted === 0) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot create a date in the year 0: there is no such year; -1 stands for 1 BC",
+      "Cannot create a date in the year 0: this year does not exist; for 1 BC, pass -1",
     );
   }
   return dateFromCivil(counted < 0 ? counted + 1 : counted, month as number, day as number);
@@ -85,7 +85,7 @@ function timestampFromEpoch([seconds = null]: readonly Value[]): Value {
   if (Number.isNaN(value)) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot create a timestamp from NaN seconds: expected a number",
+      "Cannot create a timestamp: the number of seconds is NaN",
     );
   }
   const days = Math.floor(value / 86_400);

@@ -52,7 +52,10 @@ export function addToDate(days: number, count: Whole): number {
  */
 export function daysBetween(later: number, earlier: number): number {
   if (isFiniteDate(later) && isFiniteDate(earlier)) return later - earlier;
-  throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot subtract dates: one of them is infinite");
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot subtract dates: one of the two is infinite",
+  );
 }
 
 /**
@@ -63,7 +66,7 @@ function requireFinite(left: Whole, right: Whole): void {
   if (isFiniteTimestamp(left) && isFiniteTimestamp(right)) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot subtract timestamps: one of them is infinite",
+    "Cannot subtract timestamps: one of the two is infinite",
   );
 }
 

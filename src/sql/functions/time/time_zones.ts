@@ -59,8 +59,8 @@ function zonedTimeIn(zone: TimeZone, time: string): string {
   if (zone.kind !== "fixed") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot convert a time of day to a zone whose offset changes: the date is not known",
-      { hint: "convert a TIMESTAMPTZ, or name an offset such as INTERVAL '-05:00'" },
+      "Cannot convert a time of day to a time zone whose offset changes: the date is unknown",
+      { hint: "convert a TIMESTAMPTZ, or use a fixed offset such as INTERVAL '-05:00'" },
     );
   }
   const { micros, offset } = zonedTimeOf(time);
@@ -97,7 +97,8 @@ function zoneOf(value: Value): TimeZone {
   if (months === 0 && days === 0) return { kind: "fixed", offsetSeconds };
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot use an interval of months or days as a time zone: expected hours and minutes",
+    "Cannot use an interval with months or days as a time zone: it may contain only hours and " +
+      "minutes",
   );
 }
 
@@ -124,6 +125,7 @@ export function zoneEastward(text: string): TimeZone {
   if (zone !== undefined) return zone;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use ${excerpt(text)} as a time zone: expected an IANA name such as 'Europe/Berlin' or an offset`,
+    `Cannot use ${excerpt(text)} as a time zone: it must be an IANA name, such as ` +
+      "'Europe/Berlin', or an offset",
   );
 }

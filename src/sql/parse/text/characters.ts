@@ -90,16 +90,18 @@ export function hintOf(character: string): { readonly hint?: string } {
   if (character === "") return {};
   const hint = HINTS.find(([characters]) => characters.includes(character))?.[1];
   if (hint !== undefined) return { hint };
-  return character > "\x7f" ? { hint: 'a name with such letters needs double quotes: "…"' } : {};
+  return character > "\x7f"
+    ? { hint: 'put a name with such characters in double quotes: "…"' }
+    : {};
 }
 
 /** Advice for the parameter placeholders of other systems. */
 export const PARAMETER_ADVICE =
-  "write parameters as $1, $2, … and send their values in order in params";
+  "write parameters as $1, $2, …, and send their values in the same order in params";
 
 const HINTS: readonly (readonly [characters: string, hint: string])[] = [
-  ["`", 'write names that need quotes in double quotes: "name"'],
-  ["‘’‚‛′´", "write strings in straight single quotes: 'text'"],
+  ["`", 'put names that need quotes in double quotes: "name"'],
+  ["‘’‚‛′´", "put strings in straight single quotes: 'text'"],
   ["“”„‟″«»", "use straight quotes: single quotes for strings ('text'), double quotes for names"],
   ["–—−", "write a minus sign as -"],
   ["≠", "write != or <>"],
@@ -107,12 +109,13 @@ const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["≥", "write >="],
   ["×", "write *"],
   ["÷", "write /"],
-  ["，；（）＝", "write commas, semicolons, parentheses and equals signs in ASCII"],
+  ["，；（）＝", "use ASCII commas, semicolons, parentheses and equals signs"],
   ["$", PARAMETER_ADVICE],
-  ["{}", `${PARAMETER_ADVICE}; write JSON as text: '{"a": 1}'`],
+  ["{}", `${PARAMETER_ADVICE}; write JSON values as strings: '{"a": 1}'`],
   ["!", "write NOT before a condition"],
   [
     "\\",
-    "psql commands are not SQL: SHOW TABLES lists tables, and DESCRIBE t shows the columns of a table",
+    "psql commands are not SQL; to list tables, use SHOW TABLES; to see the columns of a " +
+      "table, use DESCRIBE t",
   ],
 ];

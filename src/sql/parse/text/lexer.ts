@@ -169,7 +169,7 @@ class Lexer implements LexedTokens {
   run(): void {
     const nul = this.text.indexOf("\0", this.#position);
     if (nul !== -1 && nul < this.#limit) {
-      this.#fail("INVALID_SQL", "the text contains a NUL character, which is not allowed", nul);
+      this.#fail("INVALID_SQL", "the SQL contains a NUL character, which is not allowed", nul);
     }
     while (this.#position < this.#limit) {
       const code = this.text.charCodeAt(this.#position);
@@ -440,7 +440,7 @@ class Lexer implements LexedTokens {
     }
     while (IS_WORD_PART[text.charCodeAt(at)] === 1 && text.charCodeAt(at) !== 36) at += 1;
     if (text.charCodeAt(at) !== 36 || at >= this.#limit) {
-      this.#fail("INVALID_SQL", 'found "$", which cannot begin a token here', this.#position);
+      this.#fail("INVALID_SQL", 'found "$", which is not allowed here', this.#position);
     }
     const tag = text.slice(this.#position, at + 1);
     const close = text.indexOf(tag, at + 1);
@@ -468,7 +468,7 @@ class Lexer implements LexedTokens {
         return;
       }
     }
-    if (code === 33) this.#fail("INVALID_SQL", 'found "!", which cannot begin a token here', at);
+    if (code === 33) this.#fail("INVALID_SQL", 'found "!", which is not allowed here', at);
     this.#push(Token.symbol, SINGLE[code] ?? "", at + 1);
   }
 
@@ -504,7 +504,7 @@ class Lexer implements LexedTokens {
     if (code === BACKSLASH && this.#skipsCommand()) return;
     const found = String.fromCodePoint(this.text.codePointAt(this.#position) ?? code);
     const printable = code < 32 || code === 127 ? `character ${code}` : `"${found}"`;
-    const what = `found ${printable}, which cannot begin a token`;
+    const what = `found ${printable}, which is not allowed here`;
     this.#fail("INVALID_SQL", what, this.#position, hintOf(found));
   }
 
@@ -523,7 +523,9 @@ class Lexer implements LexedTokens {
 
   #unclosed(what: string): never {
     const hint =
-      what === "a string" ? { hint: "write a quote within a string twice: 'it''s'" } : {};
+      what === "a string"
+        ? { hint: "to include a quote in a string, write it twice: 'it''s'" }
+        : {};
     const fault = `${what} that starts here is not closed`;
     this.#fail("BATCH_PARSE_ERROR", fault, this.#position, hint);
   }
@@ -534,7 +536,7 @@ class Lexer implements LexedTokens {
     at: number,
     hint: { readonly hint?: string } = hintOf(this.text.charAt(at)),
   ): never {
-    throw new DatabaseError(condition, `Cannot parse the text: ${what}`, {
+    throw new DatabaseError(condition, `Cannot parse the SQL: ${what}`, {
       position: at,
       statementIndex: this.#statementIndex(),
       ...hint,

@@ -56,7 +56,7 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
 // together must form valid characters.
 function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   const failEscape = (position: number, found: string, expected: string): never =>
-    fail(`the string contains ${found}, but must contain ${expected}`, position);
+    fail(`the string contains ${found}, but expected ${expected}`, position);
   let value = "";
   let at = start;
   while (at < end) {
@@ -71,7 +71,7 @@ function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
     const numeric =
       /^(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{1,2})|([0-7]{1,3}))/.exec(rest);
     if (numeric === null) {
-      if (/^[uU]/.test(rest)) failEscape(at, `\\${rest}`, "4 (\\u) or 8 (\\U) hex digits");
+      if (/^[uU]/.test(rest)) failEscape(at, `\\${rest}`, "4 (\\u) or 8 (\\U) hexadecimal digits");
       value += SIMPLE_ESCAPES[rest.charAt(0)] ?? rest.charAt(0);
       at += 2;
       continue;
@@ -83,12 +83,14 @@ function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
     );
     const isByte = hex !== undefined || octal !== undefined;
     if (point === 0) failEscape(at, `\\${found}`, "a character other than NUL");
-    if (isByte && point > 127) failEscape(at, `\\${found}`, "an ASCII byte, or \\u and 4 digits");
+    if (isByte && point > 127)
+      failEscape(at, `\\${found}`, "an ASCII byte, or \\u and 4 hexadecimal digits");
     if (point > 0x10ffff) failEscape(at, `\\${found}`, "a Unicode character");
     value += String.fromCodePoint(point);
     at += 1 + found.length;
   }
-  if (!value.isWellFormed()) failEscape(start, "a lone surrogate", "both halves of the pair");
+  if (!value.isWellFormed())
+    failEscape(start, "an unpaired surrogate", "both halves of a surrogate pair");
   return value;
 }
 
@@ -116,8 +118,7 @@ export function numericText(source: string): string {
 /** Returns the digits of B'…'. */
 export function bitDigits(source: string, position: number, fail: Fail): string {
   const bits = source.slice(2, -1);
-  if (/[^01]/.test(bits))
-    fail("B'…' contains other characters, but must contain only 0 and 1", position);
+  if (/[^01]/.test(bits)) fail("B'…' may contain only the digits 0 and 1", position);
   return bits;
 }
 
@@ -125,7 +126,7 @@ export function bitDigits(source: string, position: number, fail: Fail): string 
 export function bytesHex(source: string, position: number, fail: Fail): string {
   const hex = source.slice(2, -1);
   if (hex.length % 2 !== 0 || /[^0-9a-fA-F]/.test(hex)) {
-    fail("X'…' contains other characters, but must contain only pairs of hex digits", position);
+    fail("X'…' may contain only pairs of hexadecimal digits", position);
   }
   return hex.toLowerCase();
 }

@@ -36,8 +36,8 @@ export function decodeUnicode({ end, start, text }: TokenRange, fail: Fail): str
   const escape = escapeIn(text.slice(at, end), { fail, position: at });
   return unescaped(value, escape, (found) =>
     fail(
-      `${isName ? "the name" : "the string"} contains ${found}, but must contain Unicode ` +
-        `characters as 4 hex digits, or + and 6, after "${escape}"`,
+      `${isName ? "the name" : "the string"} contains ${found}, but "${escape}" must be ` +
+        "followed by 4 hexadecimal digits, or by + and 6 hexadecimal digits",
       start,
     ),
   );
@@ -60,7 +60,8 @@ function escapeIn(clause: string, { fail, position }: { fail: Fail; position: nu
   const [, given = ""] = /'((?:[^']|'')*)'$/.exec(clause) ?? [];
   if (Array.from(given).length === 1 && !/[0-9a-fA-F+'"\s]/.test(given)) return given;
   return fail(
-    "UESCAPE must be followed by one character other than a hex digit, a quote, a plus sign or a space",
+    "UESCAPE must be followed by a single character other than a hexadecimal digit, a quote, a " +
+      "plus sign or a space",
     position,
   );
 }
