@@ -102,7 +102,7 @@ export class AccountLinks {
       const user = this.#resettable(name);
       if (user !== undefined) this.#notify(user, { type: "reset_password" });
     });
-    return { message: "If the account exists and has an address, an email is being sent to it" };
+    return { message: "If the account exists and has an email address, an email is on its way" };
   }
 
   /** Sets a new password, authorised by the token of a link. @throws {AuthError} */
@@ -125,9 +125,9 @@ export class AccountLinks {
     catalog.accounts.change(userId, { passwordHash });
     sessionEnds.endUser(userId);
     this.#options.onPassword(userId);
-    log.info("password was reset through a link", { user: userId, request: caller.requestId });
+    log.info("password reset through a link", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "reset password"));
-    return { message: "The password has been set; log in with it" };
+    return { message: "The new password has been set; you can now log in with it" };
   }
 
   /**
@@ -139,7 +139,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("Address verification is disabled", "auth.email_login = true");
+      throw turnedOff("Email verification is disabled", "auth.email_login = true");
     }
     await steadily(clock, () => {
       const user = catalog.accounts.user(principal.userId);
@@ -147,7 +147,7 @@ export class AccountLinks {
         this.requestVerification(user);
       }
     });
-    return { message: "If your address is not verified yet, you will receive an email" };
+    return { message: "If your email address has not been verified yet, an email is on its way" };
   }
 
   /**
@@ -159,7 +159,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("Changing your own address is disabled", "auth.email_login = true");
+      throw turnedOff("Changing your own email address is disabled", "auth.email_login = true");
     }
     requireLogin(principal);
     const fields = bodyFields(body);
@@ -178,7 +178,7 @@ export class AccountLinks {
       }
     });
     onAudit(ownAction(userId, caller, "request change of email"));
-    return { message: "If the address is free, an email is being sent to it" };
+    return { message: "If the address is not in use, an email is on its way to it" };
   }
 
   /**
@@ -191,7 +191,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, onAudit, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("Address verification is disabled", "auth.email_login = true");
+      throw turnedOff("Email verification is disabled", "auth.email_login = true");
     }
     const token = textField(bodyFields(body), ["token"], TOKEN_LENGTH_MAX);
     const { claims, user } = this.#userOf(token, "verify");
@@ -204,7 +204,7 @@ export class AccountLinks {
       catalog.accounts.change(user.userId, { email, emailVerifiedAtMs: clock.nowMs() });
       onAudit(ownAction(user.userId, caller, "verify email"));
     }
-    return { message: "The address has been verified; you can log in with it" };
+    return { message: "The email address has been verified; you can now log in with it" };
   }
 
   /**
@@ -240,7 +240,7 @@ export class AccountLinks {
     const { tokenVersion, userId } = user;
     if (email === undefined) return;
     if (!this.#mayNotify(userId)) {
-      log.warn("an account was sent too many messages within an hour", { user: userId, type });
+      log.warn("too many messages were sent to an account within an hour", { user: userId, type });
       return;
     }
     const issuedAt = Math.floor(clock.nowMs() / 1000);
@@ -301,6 +301,7 @@ export class AccountLinks {
 function invalidLink(): AuthError {
   return new AuthError(
     "invalid_link",
-    "The link is no longer valid: it was used, has expired or was replaced; request another one",
+    "The link is no longer valid: it has been used, has expired, or has been replaced by a " +
+      "newer one; request a new link",
   );
 }

@@ -63,7 +63,7 @@ export function textField(
   if (typeof value !== "string" || value.length > lengthMax) {
     throw new AuthError(
       "invalid_request",
-      `The body must have a string "${names[0]}" of at most ${lengthMax} characters`,
+      `The body must contain a string "${names[0]}" of at most ${lengthMax} characters`,
     );
   }
   return value;

@@ -378,10 +378,11 @@ export class Auth {
       !principal.isImpersonated &&
       mayExecuteAs(actor, { userId: targetUserId, role: target?.role });
     if (!isAllowed) {
-      this.#log.warn("EXECUTE AS was refused", { actor: actor.userId, target: targetUserId });
+      this.#log.warn("rejected an EXECUTE AS", { actor: actor.userId, target: targetUserId });
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot execute as user ${targetUserId}: role ${actor.role} may not act for this user`,
+        `Cannot run statements as user ${targetUserId}: the role ${actor.role} may not act for ` +
+          "this user",
       );
     }
     if (target === undefined) throw userNotFound(targetUserId);
@@ -542,5 +543,5 @@ function externalParts(
 }
 
 function userNotFound(userId: string): DatabaseError {
-  return new DatabaseError("USER_NOT_FOUND", `Cannot act as user ${userId}: it does not exist`);
+  return new DatabaseError("USER_NOT_FOUND", `Cannot act as user ${userId}: there is no such user`);
 }

@@ -68,13 +68,13 @@ const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )
 export function invalidCredentials(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
-    `The token is not valid: ${LOGIN} returns a valid one as access_token`,
+    `The token is not valid; ${LOGIN} returns a valid one as access_token`,
   );
 }
 
 const SEND_COOKIE =
-  "; an EventSource cannot send headers, so it sends the cookie tidemark_auth, which a login by " +
-  "its page sets";
+  "; an EventSource cannot send headers, so its page must first log in to get the cookie " +
+  "tidemark_auth";
 
 /**
  * Returns the error for a request without a token.
@@ -90,7 +90,7 @@ export function noToken({
   mayBeCookie: boolean;
 }): AuthError {
   const what = isInUrl
-    ? "The request has no Authorization header, and a token in the URL is ignored"
+    ? "The request has no Authorization header, and tokens in the URL are ignored"
     : "The request has no token";
   return new AuthError(
     "MISSING_AUTHORIZATION",
@@ -116,8 +116,8 @@ export function notBearer(header: string): AuthError {
 export function tokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",
-    'The token has expired: POST /v1/api/auth/refresh with {"refresh_token": "…"} returns a new ' +
-      `one, and so does ${LOGIN}`,
+    'The token has expired; POST /v1/api/auth/refresh with {"refresh_token": "…"} returns a ' +
+      `new one, and so does ${LOGIN}`,
   );
 }
 
@@ -125,7 +125,7 @@ export function tokenExpired(): AuthError {
 export function invalidFileUrl(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
-    "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
+    "The URL is not valid, or its session has ended; FILE_URL and SHOW EXPORT return new URLs",
   );
 }
 
@@ -133,7 +133,7 @@ export function invalidFileUrl(): AuthError {
 export function fileUrlExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",
-    "The URL has expired: FILE_URL and SHOW EXPORT return new ones",
+    "The URL has expired; FILE_URL and SHOW EXPORT return new URLs",
   );
 }
 
@@ -142,13 +142,13 @@ export function fileUrlExpired(): AuthError {
  * token.
  */
 export function externalTokenExpired(): AuthError {
-  return new AuthError("TOKEN_EXPIRED", "The token has expired: its issuer returns a new one");
+  return new AuthError("TOKEN_EXPIRED", "The token has expired; get a new one from its issuer");
 }
 
 /** Returns the error for an expired service token. Service tokens cannot be renewed. */
 export function serviceTokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",
-    "The service token has expired: an administrator can create another one with CREATE TOKEN",
+    "The service token has expired; an administrator can create a new one with CREATE TOKEN",
   );
 }

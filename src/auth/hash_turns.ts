@@ -116,7 +116,7 @@ function takeFirst(lane: Lane): Waiting | undefined {
 }
 
 function tooMany(): AuthError {
-  return new AuthError("rate_limited", "Too many simultaneous logins; try again soon", {
+  return new AuthError("rate_limited", "Too many simultaneous logins; try again in a moment", {
     retryAfterSeconds: 5,
   });
 }

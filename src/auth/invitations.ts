@@ -58,7 +58,7 @@ export class Invitations {
     if (expiresAtMs !== undefined && expiresAtMs <= clock.nowMs()) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot create invitation ${name}: it would expire in the past`,
+        `Cannot create invitation ${name}: its expiry time is in the past`,
       );
     }
     const { invitations } = catalog;
@@ -71,7 +71,8 @@ export class Invitations {
     if (invitations.all().length >= INVITATIONS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot create invitation ${name}: there are ${INVITATIONS_MAX} invitations; drop some first`,
+        `Cannot create invitation ${name}: there are already ${INVITATIONS_MAX} invitations; ` +
+          "drop some of them first",
       );
     }
   }
@@ -100,7 +101,7 @@ export class Invitations {
     requireAdministrator(principal, `drop invitation ${name}`);
     if (this.#options.catalog.invitations.named(name) !== undefined) return;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find invitation "${name}"`, {
-      hint: "SHOW INVITATIONS lists them",
+      hint: "to list the invitations, run SHOW INVITATIONS",
     });
   }
 
@@ -132,6 +133,6 @@ function requireAdministrator(principal: Principal, action: string): void {
   if (isAtLeast(principal.role, "dba") && !principal.isImpersonated && !isScoped) return;
   throw new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot ${action}: this requires role dba, and a token without scopes`,
+    `Cannot ${action}: this requires the role dba, and a token without scopes`,
   );
 }

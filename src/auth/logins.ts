@@ -137,10 +137,10 @@ export class Logins {
         log.warn("login locked after repeated failures", { user: name, address, request });
       }
       if (guard.closedForSeconds(attempt) !== undefined) {
-        const what = "logins for a user have failed so often that only known devices may try again";
+        const what = "logins of a user have failed so often that only known devices may try again";
         log.warn(what, { user: name, address, request });
       }
-      throw new AuthError("unauthorized", "The user or the password is wrong");
+      throw new AuthError("unauthorized", "The user or password is wrong");
     }
     guard.succeeded(attempt, caller.address);
     if (action === "login") this.#audit(name, caller, { action, outcome: "ok", isLocked: false });
@@ -169,7 +169,8 @@ export class Logins {
     if (closedForSeconds === undefined) return;
     throw new AuthError(
       "rate_limited",
-      "Too many failed logins for this user; try again later, or from a device or address from which you have logged in before",
+      "Too many failed logins for this user; try again later, or from a device or address from " +
+        "which you have logged in before",
       { retryAfterSeconds: closedForSeconds },
     );
   }

@@ -90,7 +90,8 @@ export class OwnAccount {
     if (role === "system" || role === "dba") {
       throw new AuthError(
         "forbidden",
-        `Cannot delete the account: it has role ${role}, and only another administrator can remove it, with DROP USER`,
+        `Cannot delete the account: it has the role ${role}, so only a different administrator ` +
+          "can delete it, with DROP USER",
       );
     }
     const authType = catalog.accounts.user(userId)?.authType;
@@ -103,7 +104,7 @@ export class OwnAccount {
     sessionEnds.endAccount(userId);
     log.info("user deleted their own account", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "delete account"));
-    return { message: "The account has been deleted; its rows will be erased after 30 days" };
+    return { message: "The account has been deleted; its rows will be erased in 30 days" };
   }
 
   /**
@@ -120,7 +121,9 @@ export class OwnAccount {
     if (bodyFields(body)["code"] === undefined) {
       throw new AuthError(
         "forbidden",
-        "Cannot delete the account: it has no password, and the last login is older than 5 minutes; log in through the provider again, or send the code and the verifier of such a login",
+        "Cannot delete the account: it has no password, and the last login is older than 5 " +
+          "minutes; log in through the provider again, or send the code and the verifier from " +
+          "such a login",
       );
     }
     providerLogins.requireOwnLogin(principal, body);

@@ -73,12 +73,12 @@ function tokenFault(
   if (tokenScope === undefined) return undefined;
   const { namespaces, rights, tokenName } = tokenScope;
   if (right === "all")
-    return `token ${tokenName} has scopes, and this requires a token without scopes`;
+    return `token ${tokenName} has scopes, but this requires a token without scopes`;
   if (right !== undefined && rights?.has(right) === false) {
-    return `token ${tokenName} has no scope ${right.toUpperCase()}`;
+    return `token ${tokenName} lacks the scope ${right.toUpperCase()}`;
   }
   if (namespace === undefined || namespaces?.has(namespace) !== false) return undefined;
-  return `token ${tokenName} is limited to ${[...namespaces].join(", ")}`;
+  return `token ${tokenName} is limited to the namespaces ${[...namespaces].join(", ")}`;
 }
 
 /**
@@ -144,7 +144,10 @@ function classFault(
   if (fault !== undefined || !isWide) return fault;
   const { namespaces, tokenName } = principal.tokenScope ?? {};
   if (namespaces === undefined) return undefined;
-  return `token ${tokenName} is limited to ${[...namespaces].join(", ")}, but this affects the whole server`;
+  return (
+    `token ${tokenName} is limited to the namespaces ${[...namespaces].join(", ")}, but this ` +
+    "affects the whole server"
+  );
 }
 
 /**
@@ -164,8 +167,8 @@ export function requireRun(
   throw denied(
     action,
     owner
-      ? `this requires role ${minimum} or higher, or ownership of the namespace`
-      : `this requires role ${minimum} or higher`,
+      ? `this requires the role ${minimum} or higher, or ownership of the namespace`
+      : `this requires the role ${minimum} or higher`,
     details,
   );
 }
@@ -300,14 +303,15 @@ export function requireMessages(
     if (table === undefined) continue;
     if (!mayRead(principal, table, catalog.namespace(table.namespace))) {
       const fault = tokenFault(principal, { right: "read", namespace: table.namespace });
-      const reason = `it delivers rows of a table that role ${principal.role} may not read`;
+      const reason = `it delivers rows of a table that the role ${principal.role} may not read`;
       throw denied(`read topic ${namespace}.${name}`, fault ?? reason, {});
     }
     if (!isRuledFor(principal, table, catalog)) continue;
     throw denied(
       `read topic ${namespace}.${name}`,
-      `it delivers whole rows of ${table.namespace}.${table.name}, but policies restrict the rows for role ${principal.role}`,
-      { hint: "consume it as role dba or higher" },
+      `it delivers whole rows of ${table.namespace}.${table.name}, but policies restrict which ` +
+        `rows the role ${principal.role} may read`,
+      { hint: "consume it with the role dba or higher" },
     );
   }
 }
@@ -355,17 +359,18 @@ export function requireWrite(principal: Principal, table: TableEntry, right: Tab
   if (fault !== undefined) throw denied(`write to table ${name}`, fault, details);
   const role = policyRoleFor(principal, table, namespace);
   if (role !== undefined) {
-    const reason = `no policy of the table permits role ${role} to write`;
+    const reason = `no policy of the table allows the role ${role} to write`;
     throw denied(`write to table ${name}`, `${levelOf(table)}, and ${reason}`, details);
   }
   if (principal.isImpersonated) {
     throw new DatabaseError(
       "SHARED_IMPERSONATION",
-      `Cannot write to table ${name}: it is SHARED, but EXECUTE AS can write only to USER and STREAM tables`,
+      `Cannot write to table ${name}: it is a SHARED table, but EXECUTE AS can write only to ` +
+        "USER and STREAM tables",
       details,
     );
   }
-  const writer = `writing to it requires role ${writerOf(table)} or higher, or ownership of the namespace`;
+  const writer = `writing to it requires the role ${writerOf(table)} or higher, or ownership of the namespace`;
   throw denied(`write to table ${name}`, `${levelOf(table)}, and ${writer}`, details);
 }
 
@@ -381,7 +386,7 @@ export function requireAlter(
   if (fault !== undefined) throw denied(action, fault, details);
   throw denied(
     action,
-    `this requires role ${writerOf(table)} or higher, or ownership of the namespace`,
+    `this requires the role ${writerOf(table)} or higher, or ownership of the namespace`,
     details,
   );
 }

@@ -182,7 +182,7 @@ export class ProviderLogins {
     if (answer === undefined) {
       return this.#failed("state_mismatch", {
         ...about,
-        why: "this login was not started in this browser",
+        why: "this login was started in a different browser",
       });
     }
     try {
@@ -203,7 +203,8 @@ export class ProviderLogins {
     if (login !== undefined) return login;
     throw new AuthError(
       "unknown_user",
-      "No account belongs to this login: an administrator can create one, or oidc.auto_provision creates it",
+      "No account belongs to this login; an administrator can create one, or enable " +
+        "oidc.auto_provision",
     );
   }
 
@@ -232,7 +233,8 @@ export class ProviderLogins {
     if (linked !== undefined && linked.userId !== user.userId) {
       throw new AuthError(
         "user_exists",
-        "Cannot link the account: this login at the provider is already linked to another account",
+        "Cannot link the account: this login at the provider is already linked to a different " +
+          "account",
       );
     }
     providerUsers.link(user, identity, caller);
@@ -269,13 +271,13 @@ export class ProviderLogins {
     if (user === undefined || link === undefined) {
       throw new AuthError(
         "invalid_request",
-        "Cannot remove the link: the account has no link with this provider and subject",
+        "Cannot remove the link: the account has no link to this provider and subject",
       );
     }
     if (user.authType === "oauth" && links.length === 1) {
       throw new AuthError(
         "forbidden",
-        "Cannot remove the link: it is the only way to log in to the account; link another login first",
+        "Cannot remove the link: it is the account's only way to log in; link another login first",
       );
     }
     providerUsers.unlink(user, link, caller);
@@ -306,7 +308,8 @@ export class ProviderLogins {
     if (isLogin && user !== undefined && user.authType !== "internal") return user;
     throw new AuthError(
       "forbidden",
-      "Cannot change the links of the account: only a guest, or a user who has logged in to this server, can do this",
+      "Cannot change the account's links: only guests, and users who have logged in to this " +
+        "server, may do this",
     );
   }
 
@@ -356,7 +359,7 @@ export class ProviderLogins {
     const discovery = await provider.keys.discovery();
     const issuer = query.get("iss");
     if (issuer === null ? discovery.namesIssuer : issuer !== provider.issuer) {
-      log.warn("refused a login: another provider responded", { provider: begun.provider });
+      log.warn("rejected a login: a different provider responded", { provider: begun.provider });
       return "state_mismatch";
     }
     const error = query.get("error");
@@ -456,7 +459,8 @@ export class ProviderLogins {
 function invalidCode(): AuthError {
   return new AuthError(
     "invalid_code",
-    "The code is no longer valid: it was used, has expired or was ended by a logout, or it belongs to another page; log in again",
+    "The code is no longer valid: it has been used, has expired, was ended by a logout, or " +
+      "belongs to a different page; log in again",
   );
 }
 

@@ -132,7 +132,8 @@ async function payloadOf(
     if (!(error instanceof ProviderError)) throw error;
     throw new AuthError(
       "AUTHENTICATION_ERROR",
-      "The logout token cannot be verified because the keys of its provider cannot be fetched; try again later",
+      "The logout token cannot be verified because its provider's keys cannot be fetched; try " +
+        "again later",
       { retryAfterSeconds: RETRY_SECONDS },
     );
   }
@@ -151,6 +152,7 @@ function isText(value: unknown): value is string {
 function refused(): AuthError {
   return new AuthError(
     "invalid_request",
-    "The logout token is not valid: it was not signed by the provider for this server, has expired, was used before, or is not a logout token",
+    "The logout token is not valid: it was not signed by the provider for this server, has " +
+      "expired, has been used before, or is not a logout token",
   );
 }

@@ -120,7 +120,7 @@ export class ProviderUsers {
     if (others.length >= LINKS_MAX) {
       throw new AuthError(
         "invalid_request",
-        `Cannot link the account: it has ${LINKS_MAX} links, which is the maximum`,
+        `Cannot link the account: it already has ${LINKS_MAX} links, which is the maximum`,
       );
     }
     const isGuest = user.authType === "guest";
@@ -157,7 +157,7 @@ export class ProviderUsers {
     const ids = idsFor(identity);
     const dropped = ids.find((id) => catalog.accounts.wasDropped(id));
     if (dropped !== undefined) {
-      log.warn("refused a user of a provider whose account was dropped", { user: dropped });
+      log.warn("rejected a provider's user whose account has been deleted", { user: dropped });
       return undefined;
     }
     const userId = ids.find(
@@ -173,7 +173,7 @@ export class ProviderUsers {
       ...(email === undefined ? {} : { email }),
       ...metadataFrom(identity),
     });
-    log.info("created an account for a user of a provider", {
+    log.info("created an account for a provider's user", {
       user: userId,
       request: caller.requestId,
     });

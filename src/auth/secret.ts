@@ -43,7 +43,9 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
     if (!isFatal) return undefined;
     return {
       isFatal,
-      message: `auth.jwt_secret is missing, but ${host} is not a loopback address; ${HINT}`,
+      message:
+        `auth.jwt_secret is missing, but is required because ${host} is not a loopback address; ` +
+        `${HINT}`,
     };
   }
   if (isKnownSecret(secret))
@@ -52,22 +54,20 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
   if (bytes < SECRET_BYTES_MIN) {
     return {
       isFatal,
-      message:
-        `auth.jwt_secret has ${bytes} bytes, but must have ${SECRET_BYTES_MIN} or ` +
-        `more; ${HINT}`,
+      message: `auth.jwt_secret has ${bytes} bytes, but must have at least ${SECRET_BYTES_MIN}; ${HINT}`,
     };
   }
   return undefined;
 }
 
 /** Explains how to create a good secret. */
-const HINT = "create one with: openssl rand -base64 48";
+const HINT = "to create one, run: openssl rand -base64 48";
 
 /** Returns the log message for a startup without a configured secret. */
 export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
   const what = disk.exists(keptSecretPath(dataPath))
-    ? "tokens are signed with the secret in the data directory"
-    : "the server creates a secret and keeps it in the data directory";
+    ? "tokens are signed with the secret stored in the data directory"
+    : "the server creates a secret and stores it in the data directory";
   return `auth.jwt_secret is not set: ${what}`;
 }
 
@@ -117,7 +117,7 @@ export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError |
 function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   const byteCount = disk.sizeOf(path) ?? 0;
   if (byteCount !== FILE_BYTES && byteCount !== SECRET_BYTES_MIN) {
-    const what = `it has ${byteCount} bytes, but should have ${FILE_BYTES}`;
+    const what = `it has ${byteCount} bytes instead of ${FILE_BYTES}`;
     return new CorruptionError(path, 0, `${what}; ${REMEDY}`);
   }
   const bytes = disk.readFile(path);
@@ -128,7 +128,7 @@ function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   return secret;
 }
 
-const REMEDY = "remove it to get a new one, which invalidates all tokens";
+const REMEDY = "remove the file to get a new secret, which invalidates all tokens";
 
 function checksumIn(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset).getUint32(SECRET_BYTES_MIN, true);

@@ -65,19 +65,20 @@ export class ServiceTokens {
     if (!mayManageUser(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot create token ${name}: this requires role dba, or role system for a token of a user of role system`,
+        `Cannot create token ${name}: this requires the role dba or, for a token of a user ` +
+          "with the role system, the role system",
       );
     }
     if (user === undefined) {
       throw new DatabaseError(
         "USER_NOT_FOUND",
-        `Cannot create token ${name}: user ${userId} does not exist`,
+        `Cannot create token ${name}: there is no user ${userId}`,
       );
     }
     if (expiresAtMs !== undefined && expiresAtMs <= clock.nowMs()) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot create token ${name}: it would expire in the past`,
+        `Cannot create token ${name}: its expiry time is in the past`,
       );
     }
     const tokens = catalog.serviceTokens;
@@ -87,7 +88,8 @@ export class ServiceTokens {
     if (tokens.all().length >= TOKENS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot create token ${name}: there are ${TOKENS_MAX} tokens; drop some first`,
+        `Cannot create token ${name}: there are already ${TOKENS_MAX} tokens; drop some of ` +
+          "them first",
       );
     }
   }
@@ -125,12 +127,13 @@ export class ServiceTokens {
     if (!mayManageUser(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot drop token ${name}: this requires role dba, or role system for a token of a user of role system`,
+        `Cannot drop token ${name}: this requires the role dba or, for a token of a user with ` +
+          "the role system, the role system",
       );
     }
     if (token !== undefined) return token;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find token "${name}"`, {
-      hint: "SHOW TOKENS lists them",
+      hint: "to list the tokens, run SHOW TOKENS",
     });
   }
 
@@ -207,6 +210,6 @@ export function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;
   throw new AuthError(
     "forbidden",
-    "Cannot change the account: a service token cannot do this; log in instead",
+    "Cannot change the account with a service token; log in instead",
   );
 }

@@ -146,7 +146,7 @@ export class Sessions {
   #endStolen(claims: TokenClaims, caller: TokenSource): void {
     const { log, onAudit } = this.#options;
     const { sessionId, userId } = claims;
-    log.warn("a retired refresh token was used: the session is revoked as stolen", {
+    log.warn("a retired refresh token was used, so its session is revoked as stolen", {
       user: userId,
       session: sessionId,
       request: caller.requestId,

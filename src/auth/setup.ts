@@ -85,7 +85,7 @@ export class Setup {
     const isNeeded = this.isNeeded();
     return {
       needs_setup: isNeeded,
-      message: isNeeded ? "Server needs first-time setup" : "Server is configured",
+      message: isNeeded ? "The server needs first-time setup" : "The server has been set up",
       setup_code_required: this.code !== undefined,
     };
   }
@@ -125,7 +125,9 @@ export class Setup {
     const turn = { sender: ROOT_USER_ID, isTrusted: true };
     if (await hasher.matches(password, root.passwordHash, turn)) return;
     catalog.accounts.change(ROOT_USER_ID, { passwordHash: await hasher.hash(password, turn) });
-    log.info("root has the configured password; its earlier tokens are revoked");
+    log.info(
+      "the configured root password has been set, and earlier tokens of root have been revoked",
+    );
     onAudit({
       action: "alter user",
       actor: ROOT_USER_ID,
@@ -167,7 +169,7 @@ export class Setup {
     });
     return {
       user: answerFromUser(user),
-      message: `Setup complete; log in as ${user.userId}`,
+      message: `Setup complete; you can now log in as ${user.userId}`,
     };
   }
 
@@ -195,7 +197,7 @@ export class Setup {
 
   #refuseConfigured(): void {
     if (this.isNeeded()) return;
-    throw new AuthError("already_configured", "The server is already configured");
+    throw new AuthError("already_configured", "The server has already been set up");
   }
 
   /**
@@ -210,8 +212,8 @@ export class Setup {
     throw new AuthError(
       "invalid_setup_code",
       given === undefined
-        ? 'Setup requires the code that the server printed when it started: send it as "setup_code"'
-        : "The setup code is not the one that the server printed when it last started",
+        ? 'Setup requires the code that the server printed when it started; send it as "setup_code"'
+        : "The setup code is wrong; the server printed the right one when it last started",
     );
   }
 
@@ -220,13 +222,15 @@ export class Setup {
     if (!caller.isLocal) {
       throw new AuthError(
         "forbidden",
-        "Setup is open only to callers on this machine, unless auth.allow_remote_setup is true",
+        "Only callers on the server's own machine may set it up, unless " +
+          "auth.allow_remote_setup is true",
       );
     }
     if (caller.isHostAllowed === false) {
       throw new AuthError(
         "host_not_allowed",
-        "The Host header of the request does not name this server; security.allowed_hosts lists further names",
+        "The request's Host header does not name this server; to accept more names, add them " +
+          "to security.allowed_hosts",
       );
     }
   }

@@ -115,8 +115,10 @@ export class SignUps {
     return {
       message:
         request.name === undefined
-          ? "If the address is not yet in use, an email is being sent to it; follow the link in the email to complete the sign-up"
-          : "If the name was free, it is yours: log in. Otherwise the login fails; choose another name",
+          ? "If the email address is not yet in use, an email is on its way to it; to complete " +
+            "the sign-up, open the link in the email"
+          : "If the name was free, it is now yours, and you can log in. If logging in fails, " +
+            "choose a different name",
     };
   }
 
@@ -152,7 +154,7 @@ export class SignUps {
     for (const { userId } of idle.slice(0, DROPPED_AT_ONCE_MAX)) {
       catalog.accounts.drop(userId);
       sessionEnds.endAccount(userId);
-      log.info("dropped a guest without recent activity", { user: userId });
+      log.info("deleted a guest without recent activity", { user: userId });
     }
     return idle.length > DROPPED_AT_ONCE_MAX;
   }
@@ -251,7 +253,7 @@ export class SignUps {
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     const invitation = optionalTextField(fields, "invitation", CODE_LENGTH_MAX);
     if (name === undefined && (email === undefined || !settings.isEmailLogin)) {
-      throw new AuthError("invalid_request", 'The body must have a string "user"');
+      throw new AuthError("invalid_request", 'The body must contain a string "user"');
     }
     if (email !== undefined) requireAddress(email);
     const fault = name === undefined ? undefined : nameFault(name);
@@ -269,8 +271,8 @@ export class SignUps {
     throw new AuthError(
       "invalid_invitation",
       code === undefined
-        ? 'Sign-up needs an invitation: send its code as "invitation"'
-        : "The invitation is unknown, used up or expired: ask for another invitation",
+        ? 'Signing up requires an invitation; send its code as "invitation"'
+        : "The invitation is unknown, used up or expired; ask for a new one",
     );
   }
 }
@@ -284,7 +286,10 @@ const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 /** Requires that a string has the form of an email address. @throws {AuthError} invalid_request */
 export function requireAddress(email: string): void {
   if (EMAIL.test(email)) return;
-  throw new AuthError("invalid_request", '"email" must be an address like ann@example.com');
+  throw new AuthError(
+    "invalid_request",
+    '"email" must be an email address such as ann@example.com',
+  );
 }
 
 /**
@@ -293,12 +298,12 @@ export function requireAddress(email: string): void {
  */
 function nameFault(name: string): string | undefined {
   if (name.toLowerCase() === ROOT_USER_ID) return `it must not be "${ROOT_USER_ID}"`;
-  if (name.includes("@")) return 'it must not contain @; send an address as "email"';
+  if (name.includes("@")) return 'it must not contain @; send an email address as "email"';
   if (name.toLowerCase().startsWith(GUEST_PREFIX)) {
-    return `it must not begin with "${GUEST_PREFIX}", because the ids of guests do`;
+    return `it must not begin with "${GUEST_PREFIX}", which is reserved for guests`;
   }
   if (name.toLowerCase().startsWith(PROVIDER_USER_PREFIX)) {
-    return `it must not begin with "${PROVIDER_USER_PREFIX}", because the ids of users of providers do`;
+    return `it must not begin with "${PROVIDER_USER_PREFIX}", which is reserved for users of providers`;
   }
   return newUserIdFault(name);
 }

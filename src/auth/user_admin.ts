@@ -108,7 +108,7 @@ export class UserAdmin {
     const like = this.#options.catalog.accounts.userLike(userId);
     if (like !== undefined) {
       const isSame = like.userId === userId || like.loginName === userId;
-      const fault = isSame ? "it already exists" : "it looks like the name of another user";
+      const fault = isSame ? "it already exists" : "it looks like an existing user's name";
       throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: ${fault}`);
     }
     checkEmail(request.email);
@@ -150,7 +150,7 @@ export class UserAdmin {
     if (role !== undefined && role !== before.role && userId === ROOT_USER_ID) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot change the role of ${ROOT_USER_ID}: it is always system`,
+        `Cannot change the role of ${ROOT_USER_ID}: it always has the role system`,
       );
     }
     checkEmail(email);
@@ -215,7 +215,7 @@ export class UserAdmin {
     if (userId === ROOT_USER_ID) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot drop user ${userId}: it is the local superuser`,
+        `Cannot drop user ${userId}: the superuser root cannot be dropped`,
       );
     }
   }
@@ -226,7 +226,7 @@ export class UserAdmin {
     this.checkDrop(principal, userId);
     catalog.accounts.drop(userId, options);
     sessionEnds.endAccount(userId);
-    log.info("user dropped", { user: userId, by: principal.actorId });
+    log.info("user deleted", { user: userId, by: principal.actorId });
   }
 
   /**
@@ -262,7 +262,8 @@ export class UserAdmin {
     if (password !== undefined && userId === ROOT_USER_ID && this.#options.isRootManaged) {
       throw new DatabaseError(
         "MANAGED_BY_CONFIG",
-        `Cannot set the password of ${ROOT_USER_ID}: auth.root_password sets it at every startup`,
+        `Cannot set the password of ${ROOT_USER_ID}: the configuration key auth.root_password ` +
+          "sets it at every startup",
       );
     }
     return user;
@@ -282,7 +283,10 @@ export class UserAdmin {
     if (link.add === undefined) {
       const left = links.filter((each) => each !== text);
       if (left.length < links.length) return { authData: authDataOf(left) };
-      throw new DatabaseError("OBJECT_NOT_FOUND", `${what}: the account has no such link`);
+      throw new DatabaseError(
+        "OBJECT_NOT_FOUND",
+        `${what}: the account has no link to this provider and subject`,
+      );
     }
     const holder = this.#options.catalog.accounts.userByLink(text);
     if (holder !== undefined) {
@@ -292,7 +296,7 @@ export class UserAdmin {
     if (links.length >= LINKS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `${what}: an account has at most ${LINKS_MAX} links`,
+        `${what}: an account can have at most ${LINKS_MAX} links`,
       );
     }
     const next = { authData: authDataOf([...links, text]) };
@@ -371,7 +375,7 @@ function checkEmail(email: string | undefined): void {
   if (email === undefined || email.length <= EMAIL_LENGTH_MAX) return;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use the email: it must have at most ${EMAIL_LENGTH_MAX} characters`,
+    `Cannot use the email address: it has more than ${EMAIL_LENGTH_MAX} characters`,
   );
 }
 
@@ -382,8 +386,7 @@ function checkMetadata(metadata: string | undefined): void {
   if (isShort && isJsonObject(metadata)) return;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot use the metadata: it must be the JSON text of an object with at most " +
-      `${METADATA_BYTES_MAX} bytes`,
+    `Cannot use the metadata: it must be a JSON object of at most ${METADATA_BYTES_MAX} bytes`,
   );
 }
 
@@ -404,7 +407,8 @@ const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 function oauthLink(userId: string, text: string, what: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",
-    `${what}: OAUTH must be JSON text with a string "provider" and, if it is known, a string "subject"`,
+    `${what}: OAUTH must be a JSON object with a string "provider" and, if it is known, a ` +
+      'string "subject"',
   );
   let link: unknown;
   try {
@@ -423,10 +427,14 @@ function oauthLink(userId: string, text: string, what: string): string {
 function denied(action: string): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot ${action}: this requires role dba, or role system for users of role system; role service may create users of role user`,
+    `Cannot ${action}: this requires the role dba or, for users with the role system, the role ` +
+      "system; the role service may create users with the role user",
   );
 }
 
 function notFound(action: string, userId: string): DatabaseError {
-  return new DatabaseError("USER_NOT_FOUND", `Cannot ${action} user ${userId}: it does not exist`);
+  return new DatabaseError(
+    "USER_NOT_FOUND",
+    `Cannot ${action} user ${userId}: there is no such user`,
+  );
 }

@@ -129,7 +129,7 @@ async function signUp(session: Session, fields: SignUpFields): Promise<Identity 
   } catch (error) {
     if (!(error instanceof ServerError) || error.code !== "unauthorized") throw error;
     const message =
-      "Signed up, but could not log in: the name may already be taken; choose another one";
+      "Signed up, but could not log in: the name may already be taken; choose a different one";
     throw new ServerError("unauthorized", message, { status: error.status });
   }
 }

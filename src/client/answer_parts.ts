@@ -46,7 +46,7 @@ export async function* partsOfBody(
       const { done, value } = await reader.read().catch((error: unknown) => {
         throw signal?.aborted === true ? error : session.broken(error);
       });
-      if (done) throw session.broken(new Error("the response ended early"));
+      if (done) throw session.broken(new Error("the response ended prematurely"));
       const text = decoder.decode(value, { stream: true });
       for (const part of partsIn(scanner, text, () => session.foreign(answer))) {
         if (part.kind === "rows") {

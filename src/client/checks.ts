@@ -32,7 +32,7 @@ export const FLAG: ValueRule = {
 };
 
 export const COUNT: ValueRule = {
-  should: "a whole number, 0 or more",
+  should: "a whole number of at least 0",
   holds: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 };
 
@@ -47,7 +47,7 @@ export const OBJECT: ValueRule = {
 };
 
 export const SIGNAL: ValueRule = {
-  should: "the signal of an AbortController",
+  should: "an AbortSignal",
   holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
 };
 

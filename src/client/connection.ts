@@ -264,7 +264,7 @@ export class LiveConnection {
 
   #authenticate(): void {
     const token = this.#options.session.accessToken;
-    if (token === undefined) return this.signedOut(unauthorized("Nobody is logged in"));
+    if (token === undefined) return this.signedOut(unauthorized("No user is logged in"));
     this.#token = token;
     // Without compression, the browser has nothing to decompress.
     const protocol = { serialization: "json", compression: "none" };

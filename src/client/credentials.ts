@@ -28,7 +28,9 @@ const CALL: Call = {
 export function requireCredentials(given: unknown): asserts given is Credentials {
   if (typeof given === "function") return;
   if (!OBJECT.holds(given)) {
-    throw new TypeError(`Cannot ${CALL.doing}: it is ${kindOf(given)}; write ${CALL.example}`);
+    throw new TypeError(
+      `Cannot ${CALL.doing}: the option is ${kindOf(given)}; write ${CALL.example}`,
+    );
   }
   requireOptions(CALL, given, { token: FILLED_TEXT, user: FILLED_TEXT, password: TEXT });
   const { password, token, user } = given as Record<string, unknown>;
@@ -36,7 +38,7 @@ export function requireCredentials(given: unknown): asserts given is Credentials
   const isLogin = token === undefined && user !== undefined && password !== undefined;
   if (isToken || isLogin) return;
   throw new TypeError(
-    `Cannot ${CALL.doing}: it must have either a token, or a user and a password; ` +
+    `Cannot ${CALL.doing}: the option must have either a token, or a user and a password; ` +
       `write ${CALL.example}`,
   );
 }

@@ -119,7 +119,8 @@ export const globalEnvironment: ClientEnvironment = {
     const { WebSocket: socket }: BrowserGlobals = globalThis;
     if (socket !== undefined) return;
     throw new Error(
-      "Cannot follow the query: this runtime has no WebSocket; use Node 22 or later (20 and 21 need --experimental-websocket), Bun, Deno or a browser",
+      "Cannot follow the query: this runtime has no WebSocket; use Node 22 or later (Node 20 " +
+        "and 21 need --experimental-websocket), Bun, Deno or a browser",
     );
   },
   connect: (url, handlers) => new LazySocket(url, handlers),

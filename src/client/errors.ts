@@ -95,7 +95,7 @@ export function errorFromBody(
   const message = textIn(inner["message"]);
   if (code === undefined) {
     const said =
-      told.message ?? `The server answered with status ${status}, without an explanation`;
+      told.message ?? `The server responded with status ${status}, without an explanation`;
     return new ServerError("http_error", said, { ...told, status });
   }
   return new ServerError(code, message ?? code, {

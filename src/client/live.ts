@@ -402,7 +402,9 @@ function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEn
 }
 
 function noColumn(name: string): ServerError {
-  const message = `Cannot put rows in order: orderBy names ${JSON.stringify(name)}, which is not a column of the query`;
+  const message =
+    `Cannot sort the rows: orderBy names ${JSON.stringify(name)}, but the query has no such ` +
+    "column";
   return new ServerError("INVALID_ORDER", message);
 }
 

@@ -84,7 +84,7 @@ const RULES: FieldRules = {
   from: COUNT,
   resumeKey: FILLED_TEXT,
   orderBy: {
-    should: 'a string like "sent_at DESC, id", or a function that compares two rows',
+    should: 'a string such as "sent_at DESC, id", or a function that compares two rows',
     holds: (value) => typeof value === "string" || typeof value === "function",
   },
   keepRows: FLAG,
@@ -99,12 +99,14 @@ export function requireLiveOptions(given: LiveOptions): void {
   const { keepRows, onEvent, onRows } = given ?? {};
   if (onEvent === undefined && onRows === undefined) {
     throw new TypeError(
-      `Cannot ${CALL.doing}: it has no handler; write ${CALL.example}, or pass onEvent, which receives each change`,
+      `Cannot ${CALL.doing}: there is no handler; write ${CALL.example}, or pass onEvent, ` +
+        "which receives each change",
     );
   }
   if (keepRows === false && onRows !== undefined) {
     throw new TypeError(
-      `Cannot ${CALL.doing}: onRows needs all rows, but keepRows is false; omit keepRows, or use onEvent`,
+      `Cannot ${CALL.doing}: onRows needs all rows, but keepRows is false; remove keepRows, or ` +
+        "use onEvent",
     );
   }
 }

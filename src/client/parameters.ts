@@ -80,7 +80,8 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   if (bytes !== undefined) return bytesText(bytes);
   if (depth > DEPTH_MAX) {
     throw new TypeError(
-      `Cannot send a parameter: it has more than ${DEPTH_MAX} levels of lists and objects, or contains itself`,
+      `Cannot send a parameter: its lists and objects are nested more than ${DEPTH_MAX} levels ` +
+        "deep, or it contains itself",
     );
   }
   if (Array.isArray(value)) return sentList(value, name, depth + 1);
@@ -103,7 +104,9 @@ function sentObject(object: object, name: string, depth: number): SentParameter 
     members.map(([key, value]: [string, unknown]) => {
       const member = `"${key}" of ${name}`;
       if (typeof value === "bigint" && !Number.isSafeInteger(Number(value))) {
-        throw new TypeError(`Cannot send ${member}: JSON cannot represent ${value}; send a string`);
+        throw new TypeError(
+          `Cannot send ${member}: JSON cannot represent ${value}; send a string instead`,
+        );
       }
       return [key, sentParameter(value, member, depth)];
     }),
@@ -140,7 +143,8 @@ function hasText(value: unknown): value is { toJSON(): string } {
 
 function noTime(number: number, type: string): TypeError {
   return new TypeError(
-    `Cannot send parameter ${number}: it is a number where the statement expects ${type}; send a Date, such as new Date(ms), or an ISO string`,
+    `Cannot send parameter ${number}: it is a number, but the statement expects ${type}; send ` +
+      "a Date, such as new Date(ms), or an ISO string",
   );
 }
 
@@ -156,7 +160,8 @@ function isLikeMoment(value: unknown): boolean {
 
 function noList(number: number): TypeError {
   return new TypeError(
-    `Cannot send parameter ${number}: it is a list, but IN ($${number}) compares with one value; write = ANY($${number})`,
+    `Cannot send parameter ${number}: it is a list, but IN ($${number}) compares with a single ` +
+      `value; write = ANY($${number})`,
   );
 }
 

@@ -15,7 +15,7 @@ export interface PositionStorage {
 }
 
 export const STORAGE: ValueRule = {
-  should: "like localStorage, with getItem, setItem and removeItem",
+  should: "an object like localStorage, with getItem, setItem and removeItem",
   holds: (value) =>
     typeof value === "object" &&
     value !== null &&
@@ -34,7 +34,9 @@ export function storageFor(given: PositionStorage | undefined, option: string): 
   const { localStorage } = globalThis as { localStorage?: unknown };
   if (STORAGE.holds(localStorage)) return localStorage as PositionStorage;
   throw new TypeError(
-    `Cannot use ${option}: there is no storage, because localStorage is ${kindOf(localStorage)}; write createClient({ url, storage }) with an object that has getItem, setItem and removeItem`,
+    `Cannot use ${option}: it needs a storage, but localStorage is ${kindOf(localStorage)}; ` +
+      "write createClient({ url, storage }), where storage is an object with getItem, setItem " +
+      "and removeItem",
   );
 }
 

@@ -87,7 +87,7 @@ const CALL: Call = {
 
 /** Matches a table name that needs no quotes, optionally qualified by its namespace. */
 const TABLE: ValueRule = {
-  should: 'the name of a table, like "chat.presence"',
+  should: 'the name of a table, such as "chat.presence"',
   holds: (value) => typeof value === "string" && /^[a-z_]\w*(?:\.[a-z_]\w*)?$/i.test(value),
 };
 

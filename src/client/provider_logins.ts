@@ -139,11 +139,13 @@ const PROVIDER_NAME: ValueRule = {
 
 /** The message for each error code that a failed login puts into the address. */
 const FAILURES: Readonly<Record<string, string>> = {
-  denied: "The login was not permitted at the provider",
-  state_mismatch: "The login did not begin in this browser, or took too long: log in again",
-  exchange_failed: "The provider could not be reached or refused the login: try again",
-  token_invalid: "The provider's response is not valid: its operator or yours has to investigate",
-  unknown_user: "No account belongs to this login: an administrator can create one",
+  denied: "The provider did not allow the login",
+  state_mismatch: "The login was not started in this browser, or took too long; log in again",
+  exchange_failed: "The provider could not be reached or rejected the login; try again",
+  token_invalid:
+    "The provider's response is not valid; the administrator of this server or of the provider " +
+    "has to investigate",
+  unknown_user: "No account belongs to this login; an administrator can create one",
 };
 
 export function providerLoginsBy(session: Session, serverUrl: string): ProviderCalls {
@@ -238,7 +240,7 @@ function takenVerifier(given: string | undefined): string {
   const verifier = given ?? kept?.getItem(VERIFIER_KEY) ?? undefined;
   kept?.removeItem(VERIFIER_KEY);
   if (verifier !== undefined) return verifier;
-  const message = "This page has not started a login: log in again";
+  const message = "This page has not started a login; log in again";
   throw new ServerError("invalid_code", message, { status: 403 });
 }
 
@@ -255,7 +257,8 @@ function pageAddress({ doing, example }: Call): string {
   const { location } = globalThis as { location?: { readonly href?: unknown } };
   if (typeof location?.href === "string") return location.href;
   throw new TypeError(
-    `Cannot ${doing}: this runtime has no page, as location is ${kindOf(location)}; write ${example} with an address`,
+    `Cannot ${doing}: this runtime has no page, because location is ${kindOf(location)}; write ` +
+      `${example} with a URL`,
   );
 }
 
@@ -267,7 +270,8 @@ async function challengeOf(verifier: string): Promise<string> {
   const { subtle } = crypto as { subtle?: typeof crypto.subtle };
   if (subtle === undefined) {
     throw new TypeError(
-      "Cannot begin a login: this page has no crypto.subtle; browsers offer it over https and on localhost",
+      "Cannot begin the login: this page has no crypto.subtle, which browsers provide only " +
+        "over https and on localhost",
     );
   }
   const digest = await subtle.digest("SHA-256", new TextEncoder().encode(verifier));

@@ -95,7 +95,9 @@ export function msFromDuration(duration: string): number {
   const [, digits, unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(duration) ?? [];
   const ms = Number(digits) * (MS_PER_UNIT[unit] ?? Number.NaN);
   if (ms > 0) return ms;
-  throw new TypeError(`Cannot use the duration "${duration}": it must be like "500ms" or "10s"`);
+  throw new TypeError(
+    `Cannot use the duration "${duration}": it must have a form such as "500ms" or "10s"`,
+  );
 }
 
 export function isPassing(error: unknown): boolean {

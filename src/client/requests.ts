@@ -119,7 +119,10 @@ export class Requests {
 
   #foreign(status: number, kind: string): string {
     const at = shownUrl(this.#options.url);
-    return `The server at ${at} answered with status ${status} and ${kind}, not as Tidemark does: the response may come from a proxy, or the url may belong to another program`;
+    return (
+      `The server at ${at} responded with status ${status} and ${kind}, which is not a Tidemark ` +
+      "response: it may come from a proxy, or the url may belong to a different program"
+    );
   }
 
   #deadline(): Deadline | undefined {
@@ -194,7 +197,7 @@ function unanswered(url: string, cause: unknown): ConnectionError {
   // Some runtimes quote the requested URL in the message.
   const why = textOfCauses(cause).replaceAll(url, shown);
   return new ConnectionError(
-    `The server at ${shown} could not be reached or broke off its response: ${why}`,
+    `The server at ${shown} could not be reached, or interrupted its response: ${why}`,
     cause,
   );
 }

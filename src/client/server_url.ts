@@ -16,7 +16,7 @@ export function serverUrlFrom(given: unknown): string {
   // Text before an @ may be a password, even in an invalid address.
   const shown = text.replace(/^.*@/s, "");
   throw new TypeError(
-    `Cannot use the url "${shown}": it must begin with http:// or https://, like ` +
+    `Cannot use the url "${shown}": it must begin with http:// or https://, as in ` +
       '"http://127.0.0.1:2900"',
   );
 }

@@ -490,7 +490,8 @@ export class Session {
     if (this.#accessToken === undefined) return signedOut();
     this.#end();
     const message =
-      "The token is no longer accepted, and it cannot be renewed: pass a function to auth, or a user and a password";
+      "The token is no longer accepted, and cannot be renewed; to renew tokens automatically, " +
+      "pass a function as auth, or a user and a password";
     return new ServerError("unauthorized", message, { status: 401 });
   }
 }
@@ -499,8 +500,8 @@ export class Session {
 function requireLogin(user: unknown, password: unknown): void {
   if (typeof user === "string" && typeof password === "string") return;
   throw new TypeError(
-    'Cannot log in: name and password must be strings; write session.login("ada", "correct ' +
-      'horse 9")',
+    'Cannot log in: the name and the password must be strings; write session.login("ada", ' +
+      '"correct horse 9")',
   );
 }
 
@@ -508,7 +509,7 @@ function requireLogin(user: unknown, password: unknown): void {
 function replaced(): ServerError {
   return new ServerError(
     "unauthorized",
-    "The session has ended, or was replaced by another login",
+    "The session has ended, or has been replaced by a new login",
     {
       status: 401,
     },
@@ -516,5 +517,5 @@ function replaced(): ServerError {
 }
 
 function signedOut(): ServerError {
-  return new ServerError("unauthorized", "Nobody is logged in", { status: 401 });
+  return new ServerError("unauthorized", "No user is logged in", { status: 401 });
 }

@@ -122,7 +122,9 @@ async function runOnce<Result>(
   let isOpen = true;
   const headers = (): Record<string, string> => {
     if (isOpen) return { "Tidemark-Transaction": id };
-    throw new TypeError("Cannot use the transaction: it has ended; await each of its calls");
+    throw new TypeError(
+      "Cannot use the transaction: it has already ended; await each of its calls",
+    );
   };
   let result: Result;
   try {
@@ -155,9 +157,11 @@ async function commit(session: Session, path: string, body: object): Promise<voi
     if (!isGone || failureCount < 2) throw error;
     throw new ServerError(
       "COMMIT_UNKNOWN",
-      "The connection was lost during the commit, and the server no longer knows its outcome",
+      "The connection was lost during the commit, and the server no longer knows the outcome",
       {
-        hint: "check with a query whether the changes are there; with an idempotencyKey, the server stores the outcome",
+        hint:
+          "run a query to check whether the changes were made; with an idempotencyKey, the " +
+          "server stores the outcome",
       },
     );
   }

@@ -145,12 +145,16 @@ function isSameType(type: DataType, other: DataType): boolean {
 }
 
 function told(subscriptionId: string, code: EndCode, { tableName }: LivePlan): ErrorMessage {
-  return ending(subscriptionId, code, WHY[code]?.(tableName) ?? `${tableName} was changed`);
+  return ending(
+    subscriptionId,
+    code,
+    WHY[code]?.(tableName) ?? `Table ${tableName} has changed; subscribe again`,
+  );
 }
 
 const WHY: Partial<Record<EndCode, (tableName: string) => string>> = {
-  NOT_FOUND: (tableName) => `Table ${tableName} was dropped or renamed`,
-  UNAUTHORIZED: (tableName) => `Table ${tableName} may no longer be read`,
-  SCHEMA_CHANGED: (tableName) => `Table ${tableName} was altered; subscribe again`,
-  SUBSCRIPTION_FAILED: () => "The subscription failed on the server",
+  NOT_FOUND: (tableName) => `Table ${tableName} has been dropped or renamed`,
+  UNAUTHORIZED: (tableName) => `You may no longer read table ${tableName}`,
+  SCHEMA_CHANGED: (tableName) => `Table ${tableName} has been altered; subscribe again`,
+  SUBSCRIPTION_FAILED: () => "The subscription has ended because of an internal error",
 };

@@ -228,7 +228,8 @@ export class LocalLiveEngine implements LiveEngine {
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
     if (wayFromSpec(spec) === "evaluated") {
       const what =
-        "way applies only to materialised queries, but this query is followed row by row";
+        "the option way applies only to materialised queries, but this query is followed row " +
+        "by row";
       const message = `Cannot subscribe "${spec.id}": ${what}`;
       throw new SubscriptionError(ending(spec.id, "INVALID_OPTIONS", message));
     }
@@ -280,7 +281,8 @@ export class LocalLiveEngine implements LiveEngine {
   #startOfResult(start: Start, resume: Omit<ResultResume, "claimsKey" | "position">): Start {
     const { id, plan } = resume;
     if (start.kind === "snapshot" && start.lastRows !== undefined) {
-      const what = "last_rows applies only to queries of one table; write ORDER BY … LIMIT instead";
+      const what =
+        "last_rows applies only to queries over a single table; use ORDER BY … LIMIT instead";
       const message = `Cannot subscribe "${id}": ${what}`;
       throw new SubscriptionError(ending(id, "INVALID_OPTIONS", message));
     }
@@ -341,7 +343,7 @@ export class LocalLiveEngine implements LiveEngine {
   kill(liveId: string): boolean {
     const subscription = this.#all().find((open) => open.liveId === liveId);
     if (subscription === undefined) return false;
-    const message = "The subscription was ended by KILL LIVE QUERY";
+    const message = "KILL LIVE QUERY has ended the subscription";
     subscription.end(ending(subscription.id, "KILLED", message));
     return true;
   }
@@ -405,11 +407,11 @@ export class LocalLiveEngine implements LiveEngine {
     const { subscriptionsPerUser, subscriptionsPerConnection } = this.#limits;
     const code = "SUBSCRIPTION_LIMIT_EXCEEDED";
     if (subscriptionsPerUser > 0 && this.countOfUser(userId) >= subscriptionsPerUser) {
-      const what = `a user may have ${subscriptionsPerUser} subscriptions`;
+      const what = `a user may have at most ${subscriptionsPerUser} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
     if (backpressure.subscriptionCount >= subscriptionsPerConnection) {
-      const what = `a connection may have ${subscriptionsPerConnection} subscriptions`;
+      const what = `a connection may have at most ${subscriptionsPerConnection} subscriptions`;
       throw refusal(id, code, `Cannot subscribe "${id}": ${what}`);
     }
   }

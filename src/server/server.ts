@@ -215,7 +215,7 @@ class HttpServer implements RunningServer {
    * other code runs.
    */
   replaceTls(tls: TlsTexts): string | undefined {
-    if (this.#isStopping) return "the server is stopping";
+    if (this.#isStopping) return "the server is shutting down";
     const before = this.#tls;
     this.#tls = tls;
     // Accepting is paused. The server will listen with the new certificate once descriptors are
@@ -274,11 +274,11 @@ class HttpServer implements RunningServer {
     if (!(await this.#requestsEnded(timeoutSeconds * 1000))) {
       const count = sql.shutDown();
       if (count > 0) {
-        const what = "ended statements that ran for longer than server.shutdown_timeout_secs";
+        const what = "ended statements that were still running after server.shutdown_timeout_secs";
         log.warn(what, { count, seconds: timeoutSeconds });
       }
       if (!(await this.#requestsEnded(ANSWER_MS_MAX))) {
-        log.warn("stopped without responding to some requests", { count: this.#runningCount });
+        log.warn("shut down without responding to some requests", { count: this.#runningCount });
       }
     }
     await socketsClosed;
@@ -424,7 +424,8 @@ class HttpServer implements RunningServer {
       throw new HttpError(
         400,
         "invalid_request",
-        "The Host header is malformed; it must be a host name or an IP address with an optional port",
+        "The Host header is malformed: it must be a host name or an IP address, with an " +
+          "optional port",
       );
     }
     this.#requireRunning(exchange);
@@ -439,7 +440,7 @@ class HttpServer implements RunningServer {
     throw new HttpError(
       429,
       "RATE_LIMIT_EXCEEDED",
-      `Too many requests from this address: it may send ${perSecond} per second`,
+      `Too many requests from this address: it may send at most ${perSecond} per second`,
       { retryAfterSeconds: Math.ceil(waitMs / 1000) },
     );
   }

@@ -174,7 +174,7 @@ export class MessageReader {
     this.#lostUpTo.set(partition, offset);
     this.lostCount += 1;
     const fields = { topic: this.#topicName, partition, offset };
-    this.#deps.log.error("a topic skips a message whose row is gone", fields);
+    this.#deps.log.error("a topic skips a message because its row no longer exists", fields);
   }
 
   #textOf(tableId: number): MessageText | undefined {

@@ -98,7 +98,8 @@ export class TableSources {
         const { name, namespace } = table;
         const { message } = error as DatabaseError;
         faults.push(
-          `${source.operation} on ${namespace}.${name} is omitted: its condition cannot be evaluated: ${message}`,
+          `a change (${source.operation}) to ${namespace}.${name} is omitted, because the ` +
+            `source's condition cannot be evaluated: ${message}`,
         );
       }
     }
@@ -200,7 +201,8 @@ export class TableSources {
       if (!isExpected(error)) throw error;
       const { name, namespace } = this.table;
       this.onFault(
-        `changes to ${namespace}.${name} are omitted: the condition of their source fails: ${error.message}`,
+        `changes to ${namespace}.${name} are omitted, because the source's condition fails: ` +
+          `${error.message}`,
       );
     }
   }

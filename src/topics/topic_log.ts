@@ -226,7 +226,7 @@ export class LocalTopicLog implements TopicLog {
     const faults: string[] = [];
     for (const tableId of new Set(entry.sources.map((source) => source.tableId))) {
       const sources = TableSources.of(entry, tableId, this.#deps);
-      if (sources === undefined) faults.push(`table ${tableId} of a source was dropped`);
+      if (sources === undefined) faults.push(`the table ${tableId} of a source has been dropped`);
       else {
         sources.onFault = (fault) => {
           this.#rowFault = fault;
@@ -444,7 +444,7 @@ export class LocalTopicLog implements TopicLog {
     if (this.#closedBy === undefined) return;
     const what = `Cannot read topic ${this.entry.namespace}.${this.entry.name}`;
     throw this.#closedBy === "drop"
-      ? new DatabaseError("OBJECT_NOT_FOUND", `${what}: it was dropped`)
-      : new DatabaseError("SHUTTING_DOWN", `${what}: the server is stopping`);
+      ? new DatabaseError("OBJECT_NOT_FOUND", `${what}: the topic has been dropped`)
+      : new DatabaseError("SHUTTING_DOWN", `${what}: the server is shutting down`);
   }
 }

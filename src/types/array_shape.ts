@@ -55,7 +55,7 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
   if (shapes.every((shape) => isSameShape(shape, wanted))) return parts;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot create an array: the arrays within it differ in their dimensions",
+    "Cannot create an array: its subarrays must all have the same dimensions",
   );
 }
 
@@ -70,7 +70,7 @@ export function gatheredArray(values: ArrayValue): ArrayValue {
     return arrayOfArrays(values);
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot aggregate arrays: none of them may be empty or NULL",
+    "Cannot aggregate the arrays: one of them is empty or NULL",
   );
 }
 
@@ -81,6 +81,6 @@ export function isSameShape(left: readonly number[], right: readonly number[]): 
 export function tooDeep(count: number): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot make an array of ${count} dimensions: the maximum is ${DIMENSIONS_MAX}`,
+    `Cannot create an array with ${count} dimensions: the maximum is ${DIMENSIONS_MAX}`,
   );
 }

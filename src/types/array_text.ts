@@ -106,20 +106,23 @@ class ArrayReader {
     if (items.length > 0 && !isRegular(items, dimensions)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read ${excerpt(this.#text)} as an array: the arrays within it differ in their dimensions`,
+        `Cannot read ${excerpt(this.#text)} as an array: its subarrays must all have the same ` +
+          "dimensions",
       );
     }
     if (bounds !== undefined && !isSameShape(bounds.lengths, dimensions)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read ${excerpt(this.#text)} as an array: its bounds must agree with the number of elements`,
+        `Cannot read ${excerpt(this.#text)} as an array: its bounds do not match the number of ` +
+          "elements",
       );
     }
     if (bounds?.areFromOne === false) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot read ${excerpt(this.#text)} as an array: its first position is not 1, but all arrays start at 1`,
-        { hint: "leave out the bounds" },
+        `Cannot read ${excerpt(this.#text)} as an array: it has a lower bound other than 1, ` +
+          "but all arrays start at position 1",
+        { hint: "omit the bounds" },
       );
     }
     return items;
@@ -170,7 +173,7 @@ class ArrayReader {
     if (this.#count > PARTS_OF_TEXT_MAX) {
       throw new DatabaseError(
         "VALUE_TOO_LONG",
-        `Cannot read an array from text: it has more than ${PARTS_OF_TEXT_MAX} items`,
+        `Cannot read the text as an array: it has more than ${PARTS_OF_TEXT_MAX} elements`,
       );
     }
     const [, inQuotes] = match;
@@ -188,7 +191,8 @@ class ArrayReader {
   #malformed(): DatabaseError {
     return new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(this.#text)} as an array: expected elements in braces, for example '{1,2,NULL}'`,
+      `Cannot read ${excerpt(this.#text)} as an array: the elements must be in braces, as in ` +
+        "'{1,2,NULL}'",
     );
   }
 }

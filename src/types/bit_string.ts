@@ -67,7 +67,8 @@ export function wholeOfBits(bits: string, width: 32 | 64): bigint {
   if (bits.length > width) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot represent ${excerpt(bits)} as ${width === 32 ? "integer" : "bigint"}: it has more than ${width} bits`,
+      `Cannot convert ${excerpt(bits)} to ${width === 32 ? "integer" : "bigint"}: it has more ` +
+        `than ${width} bits`,
     );
   }
   return BigInt.asIntN(width, BigInt(`0b0${bits}`));

@@ -80,7 +80,8 @@ export function casterFor(
   if (cast !== undefined) return cast;
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot cast ${typeName(from)} to ${typeName(to)}: there is no ${mode} cast between them`,
+    `Cannot cast ${typeName(from)} to ${typeName(to)}: there is no ${mode} cast between these ` +
+      "types",
   );
 }
 
@@ -332,13 +333,13 @@ function embeddingFromArray(
     if (value === null) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot create an embedding: one of its elements is NULL",
+        "Cannot create an embedding: one of the elements is NULL",
       );
     }
     if (isArrayValue(value)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot create an embedding from an array with several dimensions",
+        "Cannot create an embedding: the array has more than one dimension",
       );
     }
     return (cast === "same" ? value : cast(value)) as number;
@@ -360,6 +361,6 @@ function scalarFromJson(text: string, wanted: "boolean" | "number"): Value {
   }
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot cast the JSON ${excerpt(text)} to a ${wanted}: its JSON type is ${kind}`,
+    `Cannot cast the JSON value ${excerpt(text)} to a ${wanted}: its JSON type is ${kind}`,
   );
 }

@@ -95,8 +95,8 @@ function dayOf(days: number): number {
 function notInUnits(value: Whole, what: string, units: string, example: string): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${value} as ${what}: a number for ${what} counts ${units} since 1970, ` +
-      `and its year must be between 1 and 9999; send a string such as '${example}'`,
+    `Cannot convert ${value} to ${what}: the number would count ${units} since 1970, and the ` +
+      `year must be between 1 and 9999; send a string such as '${example}'`,
   );
 }
 
@@ -127,7 +127,7 @@ function checkTime(micros: number): number {
   if (micros >= 0 && micros <= MICROS_PER_DAY) return micros;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${micros} as a time of day: it must be 0 to ${MICROS_PER_DAY} microseconds; ` +
-      "send a string such as '14:30:00'",
+    `Cannot convert ${micros} to a time of day: the number must be between 0 and ` +
+      `${MICROS_PER_DAY} microseconds; send a string such as '14:30:00'`,
   );
 }

@@ -202,8 +202,9 @@ function joined(one: DerivedCollation, other: DerivedCollation): DerivedCollatio
   if (one.isExplicit && other.isExplicit && !isSame) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot choose between COLLATE ${collationName(one.collation)} and COLLATE ${collationName(other.collation)}: an expression can have only one collation`,
-      { hint: "write the same COLLATE for all operands, or for only one of them" },
+      `Cannot combine COLLATE ${collationName(one.collation)} with COLLATE ` +
+        `${collationName(other.collation)}: an expression can have only one collation`,
+      { hint: "use the same COLLATE for all operands, or COLLATE for only one of them" },
     );
   }
   if (isSame) return one.isExplicit ? one : other;
@@ -240,7 +241,8 @@ export function comparedTextType(type: DataType, { isOrder }: { isOrder: boolean
 export function mixedCollations({ names: [one, other] }: MixedCollation): DatabaseError {
   return new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot choose a collation: the operands have the collations ${one} and ${other}`,
+    `Cannot determine the collation: the operands have the different collations ${one} and ` +
+      `${other}`,
     { hint: `add COLLATE to one of the operands, as in x COLLATE ${one}` },
   );
 }

@@ -45,7 +45,7 @@ export function reasonAgainstKeys({ ignoresPunctuation, locale }: IcuRules): str
   const isPlain = ROOT_LANGUAGES.has(language) && !(language === "fr" && region === "CA");
   return isRoot && isPlain
     ? undefined
-    : `the language ${baseName} has letters of several characters`;
+    : `some letters of the language ${baseName} consist of several characters`;
 }
 
 /** Returns the key of a string. @throws {DatabaseError} UNSUPPORTED_FEATURE */
@@ -173,7 +173,8 @@ class LetterTable {
     if (this.#areEqual(key, text) && !REFUSED.test(text)) return key;
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot compare ${JSON.stringify(text.slice(0, 40))} under a nondeterministic collation: it contains a sequence of characters with an order of its own`,
+      `Cannot compare ${JSON.stringify(text.slice(0, 40))} with a nondeterministic collation: ` +
+        "it contains characters that the collation sorts as a unit",
       { hint: "use a deterministic collation" },
     );
   }

@@ -160,7 +160,7 @@ function yearOf(year: number, text: string): number {
   if (year > 0) return year;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot read ${excerpt(text)} as a date: there is no year 0; the year before 1 is 1 BC`,
+    `Cannot read ${excerpt(text)} as a date: the year 0 does not exist; the year before 1 is 1 BC`,
   );
 }
 
@@ -551,7 +551,8 @@ class DateTimeReader {
     if (!Number.isNaN(moved)) return micros + (moved - hours) * 3_600_000_000;
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${excerpt(this.#text)} as a time of day: an hour with AM or PM is at most 12`,
+      `Cannot read ${excerpt(this.#text)} as a time of day: with AM or PM, the hour must be at ` +
+        "most 12",
     );
   }
 }
@@ -578,7 +579,8 @@ function momentFromWord(text: string, { nowMicros }: Now): Whole | undefined {
   if (nowMicros === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read "${word}" here: the time of the statement is not known; use now() instead`,
+      `Cannot read "${word}" here: it depends on the time at which the statement runs, which ` +
+        "is not known here; use now() instead",
     );
   }
   if (word === "now") return nowMicros;

@@ -193,7 +193,7 @@ export function digitsFromText(text: string): DecimalDigits | undefined {
   if (Math.abs(exponent) > EXPONENT_MAX || whole.length + fraction.length > EXPONENT_MAX) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot read ${shortened(text)} as a number: it must have at most ${EXPONENT_MAX} digits`,
+      `Cannot read ${shortened(text)} as a number: it has more than ${EXPONENT_MAX} digits`,
     );
   }
   const magnitude = BigInt(whole + fraction);

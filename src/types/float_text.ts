@@ -103,7 +103,7 @@ export function finiteFloat(value: number): number {
   if (Number.isFinite(rounded) && (rounded !== 0 || value === 0)) return rounded;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot represent the value as real: it must be between 1e-45 and 3.4e38 in magnitude, or 0",
+    "Cannot represent the value as real: its magnitude must be between 1e-45 and 3.4e38, or 0",
   );
 }
 

@@ -55,19 +55,20 @@ export function polygonOfCircle({ center, radius }: Circle, count: number): Poly
   if (isZero(radius)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot convert a circle to a polygon: its radius must be above 0",
+      "Cannot convert a circle to a polygon: its radius must be greater than 0",
     );
   }
   if (count < 2) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot convert a circle to a polygon of ${count} points: it must have at least 2`,
+      `Cannot convert a circle to a polygon with ${count} points: a polygon must have at least 2`,
     );
   }
   if (count > PARTS_OF_TEXT_MAX) {
     throw new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot convert a circle to a polygon of ${count} points: it can have at most ${PARTS_OF_TEXT_MAX}`,
+      `Cannot convert a circle to a polygon with ${count} points: the maximum is ` +
+        `${PARTS_OF_TEXT_MAX}`,
     );
   }
   const step = divide(2 * Math.PI, count);
@@ -98,8 +99,8 @@ function polygonOfPath({ isClosed, points }: Path): Polygon {
   if (isClosed) return { points };
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot convert an open path to a polygon: the path must be closed",
-    { hint: "close it with pclose(path)" },
+    "Cannot convert the path to a polygon: it is open, but must be closed",
+    { hint: "to close the path, call pclose(path)" },
   );
 }
 

@@ -61,7 +61,7 @@ function isInfinite(value: number): boolean {
 function outOfRange(): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot compute with the shape: a number is beyond the range of double precision",
+    "Cannot compute the shape: one of its numbers is outside the range of double precision",
   );
 }
 

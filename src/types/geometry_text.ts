@@ -61,16 +61,16 @@ export function shapeFromText(kind: GeometricKind, text: string): string {
  */
 export function checkedLine(line: Line): Line {
   if (!isZero(line.a) || !isZero(line.b)) return line;
-  throw new DatabaseError(
-    "INVALID_VALUE",
-    "Cannot make a line: at least one of A and B must differ from 0",
-  );
+  throw new DatabaseError("INVALID_VALUE", "Cannot create a line: A or B must not be 0");
 }
 
 /** Returns the line through two points. @throws {DatabaseError} INVALID_VALUE */
 export function lineOfPoints(one: PlanePoint, other: PlanePoint): Line {
   if (!areSamePoint(one, other)) return lineThrough(one, slope(one, other));
-  throw new DatabaseError("INVALID_VALUE", "Cannot make a line: its two points must be distinct");
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot create a line: its two points must be different",
+  );
 }
 
 function readLine(reader: ShapeTextReader): Line {
@@ -146,7 +146,7 @@ class ShapeTextReader {
     if (count <= PARTS_OF_TEXT_MAX) return count;
     throw new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot read a ${this.#kind} from text: it has more than ${PARTS_OF_TEXT_MAX} points`,
+      `Cannot read the text as a ${this.#kind}: it has more than ${PARTS_OF_TEXT_MAX} points`,
     );
   }
 
@@ -224,7 +224,8 @@ class ShapeTextReader {
   malformed(): DatabaseError {
     return new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(this.#text)} as ${this.#kind}: expected, for example, ${EXAMPLES[this.#kind]}`,
+      `Cannot read ${excerpt(this.#text)} as ${this.#kind}: expected a value such as ` +
+        `${EXAMPLES[this.#kind]}`,
     );
   }
 

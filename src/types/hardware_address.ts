@@ -72,6 +72,6 @@ export function macOfMac8(value: string): string {
   if (value.slice(9, 14) === "ff:fe") return `${value.slice(0, 8)}:${value.slice(15)}`;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${value} as macaddr: its fourth and fifth bytes must be ff and fe`,
+    `Cannot convert ${value} to macaddr: its fourth and fifth bytes must be ff and fe`,
   );
 }

@@ -83,8 +83,8 @@ export function inetFromText(kind: InetKind, text: string): string {
   if (kind === "cidr" && inetNetwork(inet) !== inet.address) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} as cidr: it has bits to the right of its mask that are not 0`,
-      { hint: "use INET, which can contain an address within a network" },
+      `Cannot read ${excerpt(text)} as cidr: the bits after its network prefix must be 0`,
+      { hint: "use INET, which accepts any address within a network" },
     );
   }
   return inetValue(inet);

@@ -29,7 +29,8 @@ export function makeInterval(months: number, days: number, micros: number): Inte
     return { months: months + 0, days: days + 0, micros: micros + 0 };
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot make an interval: months and days must fit in 32 bits, and microseconds in 53 bits",
+    "Cannot create the interval: its months and days must fit in 32 bits, and its microseconds " +
+      "in 53 bits",
   );
 }
 

@@ -271,7 +271,8 @@ function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_PARAMETER",
-    `Cannot read ${excerpt(text)} as a parameter: it must not contain the character NUL or an unpaired surrogate`,
+    `Cannot read ${excerpt(text)} as a parameter: it contains a NUL character or an unpaired ` +
+      "surrogate",
   );
 }
 
@@ -286,6 +287,6 @@ function valueFromJsonNumber(text: string): TypedValue {
   if (Number.isFinite(value)) return { type: DOUBLE, value: value + 0 };
   throw new DatabaseError(
     "INVALID_PARAMETER",
-    `Cannot read ${excerpt(text)} as a parameter: it is beyond the range of ${typeName(DOUBLE)}`,
+    `Cannot read ${excerpt(text)} as a parameter: it is outside the range of ${typeName(DOUBLE)}`,
   );
 }

@@ -90,7 +90,8 @@ function bytesFromList(text: string, root: JsonSlice): Uint8Array {
     if (byte <= 255) return byte;
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(raw)} as a byte: an item of a list for bytea must be an integer from 0 to 255`,
+      `Cannot read ${excerpt(raw)} as a byte: every item in a list for bytea must be an ` +
+        "integer from 0 to 255",
     );
   });
 }

@@ -58,7 +58,8 @@ export class MalformedJson extends DatabaseError {
   readonly at: number;
 
   constructor(text: string, at: number) {
-    const found = at >= text.length ? "it ends too early" : `unexpected character at ${at}`;
+    const found =
+      at >= text.length ? "it ends too early" : `unexpected character at position ${at}`;
     super("INVALID_VALUE", `Cannot read ${excerpt(text)} as JSON: ${found}`);
     this.at = at;
   }
@@ -71,7 +72,7 @@ function malformed(text: string, at: number): MalformedJson {
 function tooDeep(): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read JSON: it must not nest deeper than ${NESTING_MAX} levels`,
+    `Cannot read the JSON value: it is nested more than ${NESTING_MAX} levels deep`,
   );
 }
 
@@ -397,6 +398,7 @@ export function textOfJsonString(characters: string): string {
   if (!characters.includes("\u0000") && characters.isWellFormed()) return characters;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot read a JSON string as text: it must not contain the character \\u0000 or an unpaired surrogate",
+    "Cannot convert the JSON string to text: it contains the character \\u0000 or an unpaired " +
+      "surrogate",
   );
 }

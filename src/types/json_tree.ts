@@ -92,8 +92,8 @@ function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNo
 function tooManyParts(): DatabaseError {
   return new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot represent a JSON value in JSONB: it has more than ${PARTS_OF_TEXT_MAX} parts`,
-    { hint: "use JSON, which keeps the text, or split the value" },
+    `Cannot convert the JSON value to JSONB: it has more than ${PARTS_OF_TEXT_MAX} parts`,
+    { hint: "use the type JSON, which stores the text unchanged, or split the value" },
   );
 }
 
@@ -101,7 +101,8 @@ function checkedString(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot represent a JSON string in JSONB: it must not contain the character \\u0000 or an unpaired surrogate",
+    "Cannot convert the JSON string to JSONB: it contains the character \\u0000 or an unpaired " +
+      "surrogate",
   );
 }
 
@@ -119,7 +120,7 @@ export function canonicalNumber(text: string): string {
   }
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent a JSON number in JSONB: it must have at most ${NUMBER_DIGITS_MAX} digits`,
+    `Cannot convert the JSON number to JSONB: it has more than ${NUMBER_DIGITS_MAX} digits`,
   );
 }
 

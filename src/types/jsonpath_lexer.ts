@@ -102,8 +102,8 @@ class PathLexer {
     if (SPECIAL.includes(next) && next !== "\\") return { kind: "number", text: digits };
     throw malformedPath(
       this.#text,
-      `${excerpt(next)} follows the number ${digits}`,
-      "put a blank or brackets around a number, as in (1).type()",
+      `the number ${digits} is followed directly by ${excerpt(next)}`,
+      "add a space after the number, or put it in parentheses, as in (1).type()",
     );
   }
 
@@ -166,7 +166,7 @@ class PathLexer {
    */
   #character(written: string, code: number): string {
     if (code === 0 || code > 0x10ffff) {
-      throw malformedPath(this.#text, `\\${written} is not a character that a string can contain`);
+      throw malformedPath(this.#text, `\\${written} is not allowed in a string`);
     }
     // A surrogate pair is written as two consecutive escapes.
     const pair = code >= 0xd800 && code <= 0xdbff;

@@ -153,7 +153,7 @@ class PathParser {
   #conditionOrValue(): PathPart {
     this.#depth += 1;
     if (this.#depth > DEPTH_MAX)
-      throw malformedPath(this.#text, `it is nested deeper than ${DEPTH_MAX} levels`);
+      throw malformedPath(this.#text, `it is nested more than ${DEPTH_MAX} levels deep`);
     let part = this.#conjunction();
     while (this.#isSymbol("||")) {
       const left = this.#asPredicate(part);
@@ -237,7 +237,7 @@ class PathParser {
     if (unknown !== undefined) {
       throw malformedPath(
         this.#text,
-        `"${unknown}" is not a flag of like_regex`,
+        `like_regex has no flag "${unknown}"`,
         "the flags are i, s, m, x and q",
       );
     }
@@ -247,7 +247,8 @@ class PathParser {
     if (flags.includes("x") && !flags.includes("q")) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot read ${excerpt(this.#text)} as jsonpath: patterns with blanks and comments (flag x) are not supported`,
+        `Cannot read ${excerpt(this.#text)} as jsonpath: the flag x, which ignores whitespace ` +
+          "and comments in the pattern, is not supported",
       );
     }
     return { kind: "likeRegex", operand, pattern, flags };
@@ -283,7 +284,7 @@ class PathParser {
     const op = this.#take().text === "+" ? "+" : "-";
     this.#depth += 1;
     if (this.#depth > DEPTH_MAX)
-      throw malformedPath(this.#text, `it is nested deeper than ${DEPTH_MAX} levels`);
+      throw malformedPath(this.#text, `it is nested more than ${DEPTH_MAX} levels deep`);
     const operand = this.#asValue(this.#signed());
     this.#depth -= 1;
     if (operand.kind === "number" && operand.next === undefined) {
@@ -334,7 +335,7 @@ class PathParser {
       if (this.#filters > 0) return { kind: "current" };
       throw malformedPath(
         this.#text,
-        "@ is the current item of a filter, and can only be used in a filter",
+        "@ stands for the current item, and can be used only in a filter",
       );
     }
     if (kind !== "word") return undefined;
@@ -344,7 +345,7 @@ class PathParser {
     if (this.#subscripts > 0) return { kind: "last" };
     throw malformedPath(
       this.#text,
-      "last is the last index of an array, and can only be used in brackets",
+      "last stands for the last index of an array, and can be used only in a subscript",
     );
   }
 
@@ -392,7 +393,7 @@ class PathParser {
     this.#take();
     const level = Number(text);
     if (level < 2 ** 31) return level;
-    throw malformedPath(this.#text, `the level ${text} must be below ${2 ** 31}`);
+    throw malformedPath(this.#text, `the level ${text} must be less than ${2 ** 31}`);
   }
 
   #brackets(): PathPart {

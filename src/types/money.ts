@@ -45,7 +45,8 @@ export function checkedMoney(cents: bigint, text?: string): Whole {
   if (cents >= CENTS_MIN && cents <= CENTS_MAX) return wholeFromBigint(cents);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${text === undefined ? "the amount" : excerpt(text)} as money: it must be between -92233720368547758.08 and 92233720368547758.07`,
+    `Cannot represent ${text === undefined ? "the amount" : excerpt(text)} as money: it is ` +
+      "outside the range from -92233720368547758.08 to 92233720368547758.07",
   );
 }
 

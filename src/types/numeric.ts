@@ -166,7 +166,8 @@ function numericOfParts({ digits, exponent, isNegative, scale }: NumericParts): 
 export function numericOverflow(): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent the value as numeric: it must have at most ${WHOLE_DIGITS_MAX} digits before the point and ${NUMERIC_SCALE_MAX} after it`,
+    `Cannot represent the value as numeric: it must have at most ${WHOLE_DIGITS_MAX} digits ` +
+      `before the decimal point and ${NUMERIC_SCALE_MAX} after it`,
   );
 }
 

@@ -57,7 +57,7 @@ function undefinedFor(what: string): DatabaseError {
 /** Computes the square root of a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function squareRootNumeric(value: string): string {
   if (numericSign(value) < 0) {
-    throw undefinedFor("Cannot take the square root of a negative number");
+    throw undefinedFor("Cannot compute the square root of a negative number");
   }
   if (!isFiniteNumeric(value)) return value;
   const { weight } = numericHead(value);
@@ -126,7 +126,7 @@ function requireLogarithm(value: string): void {
   const sign = numericSign(value);
   if (sign > 0 || Number.isNaN(sign)) return;
   const what = sign < 0 ? "a negative number" : "0";
-  throw undefinedFor(`Cannot take the logarithm of ${what}`);
+  throw undefinedFor(`Cannot compute the logarithm of ${what}`);
 }
 
 /** Computes the natural logarithm of a number. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
@@ -218,7 +218,7 @@ export function logarithmToBase(base: string, value: string): string {
   if (compareNumerics(base, ONE) === 0) {
     throw new DatabaseError(
       "DIVISION_BY_ZERO",
-      "Cannot take a logarithm to the base 1: the base must be a positive number other than 1",
+      "Cannot compute a logarithm to base 1: the base must be a positive number other than 1",
     );
   }
   const baseWeight = logarithmWeight(base);
@@ -255,7 +255,9 @@ function zeroToNegative(): DatabaseError {
 }
 
 function complexPower(): DatabaseError {
-  return undefinedFor("Cannot raise a negative number to a fraction: the result would be complex");
+  return undefinedFor(
+    "Cannot raise a negative number to a fractional power: the result would be complex",
+  );
 }
 
 /**

@@ -393,7 +393,7 @@ export class RangeMath {
       if (order > 0) {
         throw new DatabaseError(
           "INVALID_VALUE",
-          "Cannot make a range: its lower bound must be less than or equal to its upper bound",
+          "Cannot create the range: its lower bound is greater than its upper bound",
         );
       }
       if (order === 0 && !(lower.isIncluded && upper.isIncluded)) return undefined;

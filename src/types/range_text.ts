@@ -95,7 +95,7 @@ class RangeReader {
       if (ranges.length > PARTS_OF_TEXT_MAX) {
         throw new DatabaseError(
           "VALUE_TOO_LONG",
-          `Cannot read a multirange from text: it has more than ${PARTS_OF_TEXT_MAX} ranges`,
+          `Cannot read the text as a multirange: it has more than ${PARTS_OF_TEXT_MAX} ranges`,
         );
       }
       this.#skipBlank();
@@ -153,7 +153,8 @@ class RangeReader {
     const example = this.#type.kind === "range" ? "'[1,5)' or 'empty'" : "'{[1,5),[7,9)}'";
     return new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(this.#text)} as ${typeName(this.#type)}: expected a form such as ${example}`,
+      `Cannot read ${excerpt(this.#text)} as ${typeName(this.#type)}: expected a value such as ` +
+        `${example}`,
     );
   }
 }

@@ -108,7 +108,7 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "file":
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot read text as a file reference: only FILE('part') creates one",
+        "Cannot read text as a file: only FILE('part') creates a file",
       );
     default:
       if (isObjectName(type)) refuseName(type.kind);
@@ -126,7 +126,8 @@ function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: 
   if (named === undefined) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot read ${excerpt(text)} as a row: only rows of a named type can be read from a string; write ROW(…)`,
+      `Cannot read ${excerpt(text)} as a row: only rows of a named type can be read from a ` +
+        "string; use ROW(…)",
     );
   }
   const cells = cellsFromRowText(text);
@@ -140,7 +141,8 @@ function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: 
   }
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as ${named.name}: expected ${fields.length} values in parentheses, for example '(1,"a b",)'`,
+    `Cannot read ${excerpt(text)} as ${named.name}: expected ${fields.length} values in ` +
+      `parentheses, as in '(1,"a b",)'`,
   );
 }
 
@@ -312,8 +314,8 @@ function booleanFromText(text: string): boolean {
 }
 
 /** Explains in error messages why a NUMERIC with a declared precision cannot be NaN. */
-const NO_SPECIALS = "a NUMERIC of up to 38 digits has no NaN and no infinity";
-const SPECIALS_HINT = "use NUMERIC without a size, which can represent NaN and infinities";
+const NO_SPECIALS = "a NUMERIC of up to 38 digits cannot represent NaN or infinity";
+const SPECIALS_HINT = "use NUMERIC without a size, which can represent NaN and infinity";
 
 /**
  * Refuses text that is not a number of this type.
@@ -331,7 +333,7 @@ function refuseDecimal(type: DataType, text: string): never {
 function refuse(type: DataType, text: string): never {
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as ${typeName(type)}: it does not have the form of a value of this type`,
+    `Cannot read ${excerpt(text)} as ${typeName(type)}: it is not a valid value of this type`,
   );
 }
 
@@ -343,7 +345,7 @@ function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot represent the text: it must not contain the character NUL or an unpaired surrogate",
+    "Cannot represent the text: it contains a NUL character or an unpaired surrogate",
   );
 }
 
@@ -361,7 +363,7 @@ export function limitedText(lengthMax: number | undefined, text: string): string
   if (/^ +$/.test(text.slice(kept.length))) return kept;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot represent ${excerpt(text)} as character varying(${lengthMax}): it has ${length} characters`,
+    `Cannot store ${excerpt(text)} as character varying(${lengthMax}): it has ${length} characters`,
   );
 }
 
@@ -419,6 +421,6 @@ export function checkDimensions(expected: number, found: number): void {
   if (expected === found) return;
   throw new DatabaseError(
     "DIMENSION_MISMATCH",
-    `Cannot represent ${found} numbers as embedding(${expected}): expected exactly ${expected}`,
+    `Cannot convert ${found} numbers to embedding(${expected}): expected exactly ${expected}`,
   );
 }

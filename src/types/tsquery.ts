@@ -105,8 +105,9 @@ class TsQueryParser {
   #malformed(): DatabaseError {
     return new DatabaseError(
       "INVALID_SQL",
-      `Cannot read ${excerpt(this.#text)} as tsquery: words are joined by & (and), | (or), ! (not) and <-> (followed by)`,
-      { hint: "plainto_tsquery and websearch_to_tsquery accept what people type" },
+      `Cannot read ${excerpt(this.#text)} as tsquery: words must be joined by & (and), | (or), ` +
+        "! (not) or <-> (followed by)",
+      { hint: "to search for what a user has typed, call plainto_tsquery or websearch_to_tsquery" },
     );
   }
 
@@ -142,7 +143,8 @@ class TsQueryParser {
       if (distance > DISTANCE_MAX) {
         throw new DatabaseError(
           "INVALID_VALUE",
-          `Cannot read ${excerpt(this.#text)} as tsquery: a distance is at most ${DISTANCE_MAX}`,
+          `Cannot read ${excerpt(this.#text)} as tsquery: the distance between two words can ` +
+            `be at most ${DISTANCE_MAX}`,
         );
       }
       left = { kind: "phrase", distance, left, right: this.#negation() };

@@ -60,9 +60,12 @@ export function tsVectorFromText(text: string): TsWord[] {
     if (match === null || match[1] === "") {
       throw new DatabaseError(
         "INVALID_SQL",
-        `Cannot read ${excerpt(text)} as tsvector: ${excerpt(text.slice(at))} is not a word with positions`,
+        `Cannot read ${excerpt(text)} as tsvector: ${excerpt(text.slice(at))} is not a word ` +
+          "with optional positions",
         {
-          hint: "a tsvector has the form 'cat':3A,7 'hat':5; to_tsvector creates one from a string",
+          hint:
+            "a tsvector has the form 'cat':3A,7 'hat':5; to create one from a text, call " +
+            "to_tsvector",
         },
       );
     }
@@ -90,7 +93,7 @@ function positionsFrom(written: string | undefined, text: string): TsPosition[] 
     if (digits === 0) {
       throw new DatabaseError(
         "INVALID_SQL",
-        `Cannot read ${excerpt(text)} as tsvector: positions begin at 1`,
+        `Cannot read ${excerpt(text)} as tsvector: positions start at 1`,
       );
     }
     const weight = letter === "*" ? 3 : (tsWeightOf(letter) ?? 0);
@@ -113,7 +116,8 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
     if (length > TS_WORD_BYTES_MAX) {
       throw new DatabaseError(
         "VALUE_TOO_LONG",
-        `Cannot represent the word ${excerpt(word)} in a tsvector: it is ${length} bytes long, but the maximum is ${TS_WORD_BYTES_MAX}`,
+        `Cannot store the word ${excerpt(word)} in a tsvector: it is ${length} bytes long, but ` +
+          `the maximum is ${TS_WORD_BYTES_MAX}`,
       );
     }
     bytes += length;
@@ -122,7 +126,8 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
   if (bytes > VECTOR_BYTES_MAX) {
     throw new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot represent a tsvector: its words are ${bytes} bytes long in total, but the maximum is ${VECTOR_BYTES_MAX}`,
+      `Cannot create the tsvector: its words have ${bytes} bytes in total, but the maximum is ` +
+        `${VECTOR_BYTES_MAX}`,
     );
   }
   return made.toSorted((left, right) => compareCodePoints(left.word, right.word));

@@ -35,7 +35,9 @@ export function authorizationUrl(
   { nonce, redirectUri, state, verifier }: LoginSecrets & { readonly redirectUri: string },
 ): string {
   if (authorizationEndpoint === undefined || tokenEndpoint === undefined) {
-    throw new ProviderError(`the provider ${settings.name} does not offer the code flow`);
+    throw new ProviderError(
+      `the provider ${settings.name} does not support the authorization code flow`,
+    );
   }
   const url = new URL(authorizationEndpoint);
   const parameters = {

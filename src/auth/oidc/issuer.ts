@@ -165,7 +165,7 @@ export class Issuer {
    * runtime cannot use its key. The caller refuses the token.
    */
   #refused(error: unknown): undefined {
-    this.#log.debug("refused a token of a provider", { issuer: this.url, error: String(error) });
+    this.#log.debug("rejected a token from a provider", { issuer: this.url, error: String(error) });
   }
 }
 
@@ -183,7 +183,7 @@ function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
  */
 function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
   if (document["issuer"] !== issuer) {
-    throw new ProviderError(`the discovery document of ${issuer} names another issuer`);
+    throw new ProviderError(`the discovery document of ${issuer} names a different issuer`);
   }
   const endpoint = (name: string): string | undefined => {
     const value = document[name];
@@ -212,10 +212,10 @@ function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
 /** Reads the public keys from an issuer's key document. @throws {ProviderError} */
 function keysFrom(document: ProviderObject): IssuerKeys {
   const { keys } = document;
-  if (!Array.isArray(keys)) throw new ProviderError("the key set of the provider has no keys");
+  if (!Array.isArray(keys)) throw new ProviderError("the provider's key set contains no keys");
   try {
     return { find: createLocalJWKSet({ keys }) };
   } catch (error) {
-    throw new ProviderError(`the key set of the provider cannot be read: ${String(error)}`);
+    throw new ProviderError(`the provider's key set cannot be read: ${String(error)}`);
   }
 }

@@ -118,10 +118,18 @@ export function ending(
 export function endingFor(subscriptionId: string, error: unknown, stage: Stage): ErrorMessage {
   if (error instanceof SubscriptionError) return error.response;
   if (error instanceof CorruptionError) {
-    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "Stored data of this table is damaged");
+    return ending(
+      subscriptionId,
+      "SUBSCRIPTION_FAILED",
+      "The subscription has ended: stored data of the table is damaged",
+    );
   }
   if (!(error instanceof DatabaseError)) {
-    return ending(subscriptionId, "SUBSCRIPTION_FAILED", "The subscription failed on the server");
+    return ending(
+      subscriptionId,
+      "SUBSCRIPTION_FAILED",
+      "The subscription has ended because of an internal error",
+    );
   }
   const { code: errorCode, message, position, hint, earliestSeq } = withoutPaths(error);
   const code = stage === "planning" ? PLANNING_CODES[errorCode] : readingCode(errorCode);
@@ -137,7 +145,8 @@ export function endingFor(subscriptionId: string, error: unknown, stage: Stage):
 export function resumeExpired(earliestSeq: number): DatabaseError {
   return new DatabaseError(
     "RESUME_EXPIRED",
-    `History up to ${earliestSeq} is gone; subscribe without from_seq_id`,
+    `The changes up to _seq ${earliestSeq} are no longer kept; subscribe without from_seq_id ` +
+      "to load the current rows",
     { earliestSeq },
   );
 }
@@ -149,7 +158,7 @@ export function resumeExpired(earliestSeq: number): DatabaseError {
 export function resumedWithOtherRights(what: string, earliestSeq?: number): DatabaseError {
   return new DatabaseError(
     "RESUME_EXPIRED",
-    `${what}, so other rows may be visible; subscribe without from_seq_id`,
+    `${what}, so different rows may be visible now; subscribe without from_seq_id to load them`,
     earliestSeq === undefined ? {} : { earliestSeq },
   );
 }

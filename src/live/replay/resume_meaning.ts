@@ -61,7 +61,7 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
   const before = definitions.tableAt(plan.tableId, position);
   // The table did not exist at that position, so no client has rows from it.
   if (before === undefined || showsSame(plan, { before, table })) return;
-  throw changed(id, `Table ${plan.tableName} was altered`);
+  throw changed(id, `Table ${plan.tableName} has been altered`);
 }
 
 /**
@@ -112,9 +112,9 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
     }
     const before = definitions.tableAt(tableId, position);
     if (before === undefined || before.schemaVersion === table.schemaVersion) continue;
-    throw changed(id, `Table ${table.namespace}.${table.name} was altered`);
+    throw changed(id, `Table ${table.namespace}.${table.name} has been altered`);
   }
-  if (position < plan.viewsChangedSeq) throw changed(id, "A view was replaced");
+  if (position < plan.viewsChangedSeq) throw changed(id, "A view has been replaced");
 }
 
 /**
@@ -133,18 +133,18 @@ function requireSameRights(
     ...tableIds.flatMap((tableId) => users.map((user) => definitions.rowRightsSeq(tableId, user))),
   );
   if (position < changedSeq) {
-    const error = resumedWithOtherRights("The rights to the rows have changed", changedSeq);
+    const error = resumedWithOtherRights("Your rights to the rows have changed", changedSeq);
     throw new SubscriptionError(endingFor(id, error, "planning"));
   }
   if (plan.claimsKey === undefined || plan.claimsKey === claimsKey) return;
   const what =
     claimsKey === undefined
-      ? "The query reads claims, and the option claims is missing"
-      : "The claims of the token have changed";
+      ? "The query reads claims, but the option claims is missing"
+      : "The token's claims have changed";
   throw new SubscriptionError(endingFor(id, resumedWithOtherRights(what), "planning"));
 }
 
 function changed(id: string, what: string): SubscriptionError {
-  const message = `${what}; subscribe without from_seq_id`;
+  const message = `${what}; subscribe without from_seq_id to load the current rows`;
   return new SubscriptionError(ending(id, "SCHEMA_CHANGED", message));
 }

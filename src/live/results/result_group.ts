@@ -547,15 +547,24 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   #end(member: ResultMember, code: EndCode): void {
     const names = this.#plan.tables.map(({ name }) => name).join(", ");
-    member.end(ending(member.id, code, WHY[code]?.(names) ?? `A definition of ${names} changed`));
+    member.end(
+      ending(
+        member.id,
+        code,
+        WHY[code]?.(names) ??
+          `A definition used by the query has changed (${names}); subscribe again`,
+      ),
+    );
   }
 }
 
 const WHY: Partial<Record<EndCode, (names: string) => string>> = {
-  NOT_FOUND: (names) => `A table or view of the query was dropped or renamed; it read ${names}`,
-  UNAUTHORIZED: (names) => `The query may no longer be read; it reads ${names}`,
-  SCHEMA_CHANGED: (names) => `A definition of the query changed; subscribe again (${names})`,
-  SUBSCRIPTION_FAILED: () => "The subscription failed on the server",
+  NOT_FOUND: (names) =>
+    `A table or view that the query reads has been dropped or renamed; it read ${names}`,
+  UNAUTHORIZED: (names) => `You may no longer run the query, which reads ${names}`,
+  SCHEMA_CHANGED: (names) =>
+    `A definition used by the query has changed; subscribe again (${names})`,
+  SUBSCRIPTION_FAILED: () => "The subscription has ended because of an internal error",
 };
 
 /**

@@ -214,7 +214,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     const fields = { live_id: this.liveId, user: this.principal.userId, sql };
     if (message.code === "SUBSCRIPTION_FAILED") {
       if (isExpected(error))
-        host.log.error("a live query ended", { ...fields, cause: stackOf(error) });
+        host.log.error("a live query has ended", { ...fields, cause: stackOf(error) });
       else host.onBug(error, "a live query", fields);
     }
     this.end(message);

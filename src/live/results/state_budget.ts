@@ -48,10 +48,12 @@ export class StateBudget {
    */
   check({ countedBytes }: Consumer, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
-    if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes`);
+    if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes of memory`);
     const others = this.#bytes - countedBytes;
     if (others + bytes <= this.#bytesMax) return;
-    throw tooMuch(`the rows of all live queries take more than ${this.#bytesMax} bytes`);
+    throw tooMuch(
+      `the rows of all live queries together take more than ${this.#bytesMax} bytes of memory`,
+    );
   }
 
   /** Records how much memory a query uses; 0 for a query that has ended. */

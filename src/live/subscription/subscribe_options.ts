@@ -39,7 +39,7 @@ export interface SubscriptionStart {
 export function wayFromSpec({ id, options }: SubscriptionSpec): LiveRequest["way"] {
   const way: unknown = options?.way ?? undefined;
   if (way === undefined || way === "maintained" || way === "evaluated") return way;
-  throw refused(id, "INVALID_OPTIONS", 'way must be "maintained" or "evaluated"');
+  throw refused(id, "INVALID_OPTIONS", 'the option way must be "maintained" or "evaluated"');
 }
 
 /**
@@ -55,17 +55,21 @@ export function startFromSpec(
   if (options === null) return { start: { kind: "live" }, batchSize: batchSizeDefault };
   if (options === undefined) return { start: fullSnapshot(), batchSize: batchSizeDefault };
   if (typeof options !== "object" || Array.isArray(options)) {
-    throw refused(id, "INVALID_OPTIONS", "options must be an object or null");
+    throw refused(id, "INVALID_OPTIONS", "the options must be an object or null");
   }
   const batchSize = wholeOption(id, "batch_size", { value: options.batch_size, min: 1 });
   const lastRows = wholeOption(id, "last_rows", { value: options.last_rows, min: 0 });
   const replay: unknown = options.replay ?? "all";
   if (replay !== "all" && replay !== "latest") {
-    throw refused(id, "INVALID_OPTIONS", 'replay must be "all" or "latest"');
+    throw refused(id, "INVALID_OPTIONS", 'the option replay must be "all" or "latest"');
   }
   const claims: unknown = options.claims ?? undefined;
   if (claims !== undefined && typeof claims !== "string") {
-    throw refused(id, "INVALID_OPTIONS", "claims must be the text of a subscription_ack");
+    throw refused(
+      id,
+      "INVALID_OPTIONS",
+      "the option claims must be the string from a subscription_ack",
+    );
   }
   const given: unknown = options.from_seq_id ?? options.from ?? undefined;
   const start: Start =
@@ -82,7 +86,10 @@ export function startFromSpec(
 export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParameter[] {
   const given: unknown = params ?? [];
   if (!Array.isArray(given)) {
-    throw new DatabaseError("INVALID_PARAMETER", "Cannot bind parameters: params must be an array");
+    throw new DatabaseError(
+      "INVALID_PARAMETER",
+      "Cannot bind the parameters: params must be an array",
+    );
   }
   return given.map((value: unknown, index) => {
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
@@ -92,7 +99,7 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
     if (isWritten(value, "number") || isWritten(value, "json")) return value;
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind parameter ${index + 1}: a value of type ${typeof value} is not a valid parameter`,
+      `Cannot bind parameter ${index + 1}: values of type ${typeof value} are not supported`,
     );
   });
 }
@@ -118,7 +125,8 @@ export function invalidResume(id: string): SubscriptionError {
   return refused(
     id,
     "INVALID_RESUME",
-    "the position is above the newest id issued, or its commit was lost in a restore or a crash; subscribe without a position",
+    "the position is above the newest _seq, or its commit was lost in a restore or a crash; " +
+      "subscribe without a position",
   );
 }
 
@@ -135,20 +143,20 @@ function wholeOption(
   if (typeof value === "number" && Number.isInteger(value) && value >= min) return value;
   // MessagePack may deliver an integer as a bigint.
   if (typeof value === "bigint" && value >= BigInt(min)) return Number(value);
-  throw refused(id, "INVALID_OPTIONS", `${name} must be an integer of ${min} or more`);
+  throw refused(id, "INVALID_OPTIONS", `the option ${name} must be an integer of at least ${min}`);
 }
 
 function positionFrom(id: string, given: unknown): Seq {
   const isText = typeof given === "string" && /^\d+$/.test(given);
   if (!isText && typeof given !== "number" && typeof given !== "bigint") {
-    throw refused(id, "INVALID_OPTIONS", "a position must be an integer or a decimal string");
+    throw refused(id, "INVALID_OPTIONS", "the position must be an integer or a decimal string");
   }
   const number = Number(given);
   const position = seqFromNumber(number);
   if (position !== undefined) return position;
   // A string may contain more digits than a number can represent.
   if (number > 0 && (isText || Number.isInteger(number))) throw invalidResume(id);
-  throw refused(id, "INVALID_OPTIONS", "a position must be 0 or a positive integer");
+  throw refused(id, "INVALID_OPTIONS", "the position must be an integer of at least 0");
 }
 
 function refused(id: string, code: EndCode, what: string): SubscriptionError {

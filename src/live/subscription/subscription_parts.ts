@@ -40,8 +40,8 @@ export function loadingBy(
   },
 ): Loading {
   const onTimeout = (): void => {
-    const what = "the client did not request a batch in time";
-    end(ending(id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
+    const what = "the client did not request the next batch in time";
+    end(ending(id, "SUBSCRIPTION_FAILED", `The subscription has ended: ${what}`));
   };
   return new Loading(reader, { clock, timeoutMs, onTimeout });
 }

@@ -210,7 +210,8 @@ export function strangersWarning(log: Log): (address: string, header: string) =>
     if (told.size >= ADDRESSES_MAX || told.has(address)) return;
     told.add(address);
     log.warn(
-      "requests come through a proxy that security.trusted_proxies does not name: all its clients count as one address, and none counts as local",
+      "requests arrive through a proxy that is not listed in security.trusted_proxies, so all " +
+        "of its clients count as a single address, and none as local",
       { address, header, set: `security.trusted_proxies = ["${address}"]` },
     );
   };

@@ -68,8 +68,8 @@ export class AcceptWatch {
       this.isPaused = true;
       this.pauseCount += 1;
       pause();
-      const hint = "raise the limit of open files (ulimit -n), or use fewer connections";
-      log.error("few file descriptors are left: no more connections are accepted", {
+      const hint = "raise the limit on open files (ulimit -n), or use fewer connections";
+      log.error("not accepting new connections: only a few file descriptors are left", {
         open,
         max,
         hint,
@@ -92,6 +92,6 @@ export class AcceptWatch {
     }
     this.isPaused = false;
     this.#isFailing = false;
-    log.info("file descriptors are available again: connections are accepted", { ...found });
+    log.info("accepting connections again: file descriptors are available", { ...found });
   }
 }

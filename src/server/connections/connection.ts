@@ -80,9 +80,9 @@ const CLOSE_INTERNAL = 1011;
 
 /** The error for a client that sends a message before it has authenticated. */
 const AUTHENTICATE_FIRST =
-  'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection ' +
-  "with the header Authorization: Bearer <token>; POST /v1/api/auth/login returns a token " +
-  "as access_token";
+  'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the ' +
+  "connection with the header Authorization: Bearer <token>; POST /v1/api/auth/login returns a " +
+  "token as access_token";
 
 /** How soon a client with too many waiting messages may try again, in milliseconds. */
 const BUSY_RETRY_MS = 1000;
@@ -354,7 +354,10 @@ export class Connection
     else if (!isKept && isFull)
       this.#close(CLOSE_POLICY, "messages sent without reading the responses");
     else if (!isKept)
-      this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages are waiting");
+      this.#refuseRate(
+        BUSY_RETRY_MS,
+        "The server is busy: too many messages are waiting to be processed",
+      );
   }
 
   #refuseRate(retryAfterMs: number, message: string): void {
@@ -493,7 +496,7 @@ export class Connection
     this.#principal = answer.principal;
     this.#sendIdentity();
     if (!answer.hasOtherClaims) return;
-    const message = "The claims of the token have changed, so other rows may be visible";
+    const message = "The token's claims have changed, so different rows may be visible now";
     for (const id of this.#subscriptions.ids()) {
       this.#subscriptions.close(id);
       this.end({
@@ -580,7 +583,7 @@ export class Connection
 
   /** Called when the WebSocket has dropped a frame. */
   sendFailed(): void {
-    this.#parts.log.warn("a WebSocket dropped a message, so its connection is closed", {
+    this.#parts.log.warn("closing a connection because its WebSocket dropped a message", {
       connection: this.connectionId,
     });
     this.#close(CLOSE_INTERNAL, "send failed");

@@ -183,9 +183,7 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   kill(): void {
-    this.#finish(
-      errorMessage("KILLED", STREAM_WORD, "The connection was ended by KILL CONNECTION"),
-    );
+    this.#finish(errorMessage("KILLED", STREAM_WORD, "KILL CONNECTION has ended the connection"));
     this.#closeSoon();
   }
 
@@ -258,7 +256,7 @@ export class EventStream implements LiveSink, OpenConnection {
   #failed(error: unknown): void {
     this.#options.onBug(error, "a stream of events", { connection: this.connectionId });
     if (this.#isClosed) return;
-    const message = "The subscription failed on the server";
+    const message = "The subscription has ended because of an internal error";
     const last = errorMessage("SUBSCRIPTION_FAILED", STREAM_WORD, message);
     this.#controller?.enqueue(this.#encoder.encode(lastEvent(last.code, jsonFromMessage(last))));
     this.#controller?.close();

@@ -298,10 +298,11 @@ export class HeldMessages {
     this.remove(socket);
     socket.refuse(
       bound === undefined
-        ? `Too many unfinished or waiting messages: those of all connections exceed ${bytesMax} bytes in total`
-        : `Too many unfinished or waiting messages: those of ${bound.whose} exceed ` +
-            `${bound.bytesMax} bytes in total; finish one message before another connection ` +
-            "begins one, and read the responses",
+        ? "Too many unfinished or waiting messages: on all connections together, they take more " +
+            `than ${bytesMax} bytes`
+        : `Too many unfinished or waiting messages: on the connections of ${bound.whose}, they ` +
+            `take more than ${bound.bytesMax} bytes; finish sending a message on one connection ` +
+            "before starting the next on another, and read the responses",
     );
   }
 }

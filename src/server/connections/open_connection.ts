@@ -37,12 +37,12 @@ export interface SessionEnd {
 
 export const REVOKED: SessionEnd = {
   code: "TOKEN_REVOKED",
-  message: "The session was ended; log in again",
+  message: "The session has ended; log in again",
 };
 
 export const EXPIRED: SessionEnd = {
   code: "TOKEN_EXPIRED",
-  message: "The token has expired: connect again with a new one",
+  message: "The token has expired; connect again with a new one",
 };
 
 /** Returns whether a connection's token expired so long ago that the connection must end. */

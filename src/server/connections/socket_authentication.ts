@@ -36,10 +36,10 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
  * bytes.
  */
 const MESSAGES: Readonly<Record<string, string>> = {
-  AUTH_TIMEOUT: "Authentication timed out: send authenticate right after connecting",
-  TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
+  AUTH_TIMEOUT: "Authentication timed out: send authenticate immediately after connecting",
+  TOKEN_EXPIRED: "The token has expired; POST /v1/api/auth/refresh returns a new one",
   AUTHENTICATION_ERROR: "The keys of the token's issuer cannot be fetched; try again later",
-  OTHER_USER: "A connection keeps its user: open another connection for another user",
+  OTHER_USER: "A connection cannot change its user: open a separate connection for the other user",
 };
 
 type AuthFailure = Extract<ControlMessage, { type: "auth_error" }>;

@@ -76,17 +76,13 @@ export class Subscriptions {
     if (id !== undefined) {
       const subscription = this.#find(id);
       if (subscription === undefined) {
-        throw refusal("BATCH_FETCH_FAILED", id, `There is no subscription "${id}"`);
+        throw refusal("BATCH_FETCH_FAILED", id, `This connection has no subscription "${id}"`);
       }
       if (subscription.state === "loading") subscription.nextBatch();
       return;
     }
     if (this.#first === undefined) {
-      throw refusal(
-        "BATCH_FETCH_FAILED",
-        PROTOCOL_WORD,
-        "There is no subscription on this connection",
-      );
+      throw refusal("BATCH_FETCH_FAILED", PROTOCOL_WORD, "This connection has no subscriptions");
     }
     this.#onlyLoading()?.nextBatch();
   }
@@ -115,7 +111,8 @@ export class Subscriptions {
     for (const subscription of this.#all()) {
       if (subscription.state !== "loading") continue;
       if (loading !== undefined) {
-        const message = "Several subscriptions are loading: name one by subscription_id";
+        const message =
+          "Several subscriptions are loading: specify one of them with subscription_id";
         throw refusal("AMBIGUOUS_SUBSCRIPTION", PROTOCOL_WORD, message);
       }
       loading = subscription;

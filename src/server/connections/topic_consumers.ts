@@ -143,7 +143,7 @@ export class TopicConsumersOfSocket {
     requireRun(principal, "maintain", { action: "read topics" });
     if (this.#consumers.length >= CONSUMERS_MAX) {
       throw invalidInput(
-        `Cannot consume: a connection can have at most ${CONSUMERS_MAX} consumers`,
+        `Cannot consume messages: a connection can have at most ${CONSUMERS_MAX} consumers`,
       );
     }
     const topicName = topicNameFrom(fields);
@@ -185,7 +185,8 @@ export class TopicConsumersOfSocket {
     const stream = await this.#openOf(id);
     if (stream.credit + credit > MESSAGES_MAX) {
       throw invalidInput(
-        `Cannot add ${credit} to a credit of ${stream.credit}: it may be ${MESSAGES_MAX} in total`,
+        `Cannot add ${credit} to the credit of ${stream.credit}: the total may be at most ` +
+          `${MESSAGES_MAX}`,
       );
     }
     stream.addCredit(credit);
@@ -223,7 +224,7 @@ export class TopicConsumersOfSocket {
     // If the consumer could not be opened, it has already received its error.
     const stream = consumer?.open ?? (await consumer?.opening?.catch(() => undefined));
     if (stream !== undefined && consumer?.isOver === false) return stream;
-    throw new DatabaseError("OBJECT_NOT_FOUND", `There is no consumer "${id}" on this connection`);
+    throw new DatabaseError("OBJECT_NOT_FOUND", `This connection has no consumer "${id}"`);
   }
 
   /** Sends messages to a consumer. Returns whether the socket's queue has space for more. */
@@ -311,7 +312,8 @@ function errorMessage(
     code,
     message: isKnown
       ? error.message
-      : "Cannot continue to consume the topic: an internal error occurred; see the server's log",
+      : "Cannot continue consuming the topic because of an internal error; the server's log has " +
+        "the details",
     ended,
     ...(isKnown && error.hint !== undefined ? { hint: error.hint } : {}),
     ...(requestId === undefined ? {} : { request_id: requestId }),

@@ -28,7 +28,11 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
     throw upgradeRequired(request);
   }
   if (!rules.cors.mayUpgrade(request)) {
-    throw new HttpError(403, "origin_not_allowed", "Pages from this origin may not connect");
+    throw new HttpError(
+      403,
+      "origin_not_allowed",
+      "Pages from this origin are not allowed to connect",
+    );
   }
   const query = new URLSearchParams(exchange.query);
   const isGzipForbidden = /^(?:false|0|no)$/i.test(query.get("compress") ?? "");
@@ -54,11 +58,12 @@ export function upgradeRequired({ headers }: Request): HttpError {
   // By default, a proxy forwards the key, but not the two hop-by-hop headers.
   const isProxied = headers.has("sec-websocket-key");
   const what = isProxied
-    ? "The WebSocket handshake came without the headers Upgrade: websocket and Connection: Upgrade"
+    ? "The WebSocket handshake lacks the headers Upgrade: websocket and Connection: Upgrade"
     : "This endpoint accepts only WebSocket connections: open it with the headers Upgrade: websocket and Connection: Upgrade";
   const proxy =
-    "a proxy on the way must pass both on, over HTTP/1.1: in nginx, proxy_http_version 1.1; " +
-    'proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";';
+    "proxies between the client and the server must forward both headers over HTTP/1.1; in " +
+    "nginx: proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header " +
+    'Connection "upgrade";';
   return new HttpError(426, "upgrade_required", `${what}; ${proxy}`);
 }
 
@@ -78,7 +83,7 @@ export function refuseTooMany(
   throw new HttpError(
     503,
     "TOO_MANY_CONNECTIONS",
-    `Too many connections from this address: the server accepts at most ${perAddress}`,
+    `Too many connections from this address: the server accepts at most ${perAddress} per address`,
     { retryAfterSeconds: RETRY_SECONDS },
   );
 }

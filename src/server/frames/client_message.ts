@@ -133,7 +133,7 @@ export function messageTypeOf({ value }: Decoded): MessageType {
   if (fields === undefined) {
     const example = '{"type": "ping", "id": "1"}';
     throw invalidMessage(
-      `Cannot read the message: expected an object such as ${example}, not ${kindOf(value)}`,
+      `Cannot read the message: it is ${kindOf(value)}, but must be an object such as ${example}`,
     );
   }
   const { type } = fields;
@@ -149,15 +149,15 @@ function typeFault(fields: Readonly<Record<string, unknown>>): string {
     const miss = nearMissOf(fields, TYPE_FIELD);
     return `it has no "type": ${known}${miss === undefined ? "" : `; ${miss}`}`;
   }
-  if (typeof type !== "string") return `"type" must be a string, not ${kindOf(type)}; ${known}`;
+  if (typeof type !== "string") return `"type" is ${kindOf(type)}, but must be a string; ${known}`;
   const word = type.toLowerCase();
   const shown = JSON.stringify(shortened(type));
   if (STATEMENT_TYPES.has(word)) {
-    return `there is no type ${shown}: ${known}; POST /v1/api/sql runs statements`;
+    return `there is no message type ${shown}; ${known}; to run statements, use POST /v1/api/sql`;
   }
   const nearest = OTHER_TYPES.get(word) ?? nearestName(type, MESSAGE_TYPES);
   const question = nearest === undefined ? "" : `; did you mean ${nearest}?`;
-  return `there is no type ${shown}: ${known}${question}`;
+  return `there is no message type ${shown}; ${known}${question}`;
 }
 
 function shortened(text: string): string {
@@ -179,8 +179,8 @@ export function readAuthenticate({ value }: Decoded): AuthenticateFields {
     (compression === undefined || compression === "gzip" || compression === "none");
   if (!isKnown) {
     throw invalidMessage(
-      "Cannot read authenticate: protocol must have serialization json or msgpack, and " +
-        "compression gzip or none",
+      "Cannot read authenticate: in protocol, serialization must be json or msgpack, and " +
+        "compression must be gzip or none",
     );
   }
   return { method, token, serialization, compression };
@@ -196,8 +196,8 @@ export function readSubscriptionId({ value }: Decoded): string {
   const fields = objectOf(subscription);
   if (fields === undefined) {
     throw invalidMessage(
-      'Cannot read subscribe: "subscription" must be an object such as ' +
-        `{"id": "a", "sql": "SELECT …"}, but it is ${kindOf(subscription)}`,
+      `Cannot read subscribe: "subscription" is ${kindOf(subscription)}, but must be an object ` +
+        'such as {"id": "a", "sql": "SELECT …"}',
     );
   }
   const miss = nearMissOf(fields, SUBSCRIPTION_FIELDS);
@@ -208,7 +208,7 @@ export function readSubscriptionId({ value }: Decoded): string {
     throw refusal(
       "INVALID_SUBSCRIPTION_ID",
       "invalid_subscription",
-      `Cannot subscribe: the id must have 1 to ${ID_CHARS_MAX} characters and not be blank`,
+      `Cannot subscribe: the id must have 1 to ${ID_CHARS_MAX} characters, and must not be blank`,
     );
   }
   return id;
@@ -284,7 +284,7 @@ export function readConsumerId({ value }: Decoded, type: MessageType): string {
   if (typeof id !== "string") throw missing(type, "id", id);
   if (id.trim() !== "" && hasAtMost(id, ID_CHARS_MAX) && id.isWellFormed()) return id;
   throw invalidMessage(
-    `Cannot read ${type}: the id must have 1 to ${ID_CHARS_MAX} characters and not be blank`,
+    `Cannot read ${type}: the id must have 1 to ${ID_CHARS_MAX} characters, and must not be blank`,
   );
 }
 
@@ -328,7 +328,7 @@ function readParams(
 
 function missing(type: string, field: string, value: unknown): SubscriptionError {
   return invalidMessage(
-    `Cannot read ${type}: "${field}" must be a string, but it is ${kindOf(value)}`,
+    `Cannot read ${type}: "${field}" is ${kindOf(value)}, but must be a string`,
   );
 }
 

@@ -25,7 +25,7 @@ export function decodeFrame(
   if (frame.length > bytesMax) throw tooLarge(bytesMax);
   if (serialization === "json") {
     throw unsupported(
-      "Cannot read a binary frame: this connection uses JSON, which is sent in text frames",
+      "Cannot read a binary frame: this connection uses JSON, which must be sent in text frames",
     );
   }
   let bytes = frame;
@@ -38,11 +38,12 @@ export function decodeFrame(
   const decoded = valueFromMsgpack(bytes);
   if (decoded === undefined)
     throw unsupported(
-      "Cannot read the frame: it is not one valid MessagePack value of the supported types",
+      "Cannot read the frame: it must contain exactly one MessagePack value, of the supported " +
+        "types",
     );
   if (objectOf(decoded.value)?.["type"] === "authenticate") {
     throw unsupported(
-      "Cannot read authenticate: it was sent as a binary frame, but must be a text frame",
+      "Cannot read authenticate: it must be sent as a text frame, not as a binary frame",
     );
   }
   return { value: decoded.value, text: undefined };
@@ -61,7 +62,7 @@ function decodeText(text: string, bytesMax: number): Decoded {
 }
 
 function tooLarge(bytesMax: number): Error {
-  const message = `Cannot read the message: it must have at most ${bytesMax} bytes`;
+  const message = `Cannot read the message: it is longer than ${bytesMax} bytes`;
   return refusal("MESSAGE_TOO_LARGE", PROTOCOL_WORD, message);
 }
 

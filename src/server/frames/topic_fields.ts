@@ -94,7 +94,8 @@ export function acknowledgedFrom(fields: TopicFields): Pick<AckFields, "offsets"
   const offsets = offsetsFrom(fields);
   if ((upTo === undefined) === (offsets === undefined)) {
     throw invalidInput(
-      'Cannot acknowledge: send "upto_offset" for all messages up to it, or "offsets" for individual ones',
+      'Cannot acknowledge messages: send "upto_offset" to acknowledge all messages up to an ' +
+        'offset, or "offsets" for individual messages',
     );
   }
   return { upTo, offsets };
@@ -110,7 +111,7 @@ function offsetsFrom(fields: TopicFields): readonly number[] | undefined {
   if (offsets === undefined) return undefined;
   const isList = Array.isArray(offsets) && offsets.length >= 1 && offsets.length <= MESSAGES_MAX;
   if (!isList || !offsets.every(isOffset)) {
-    throw wrong("offsets", `a list of 1 to ${MESSAGES_MAX} whole numbers of 0 or more`, offsets);
+    throw wrong("offsets", `a list of 1 to ${MESSAGES_MAX} non-negative whole numbers`, offsets);
   }
   return [...new Set<number>(offsets)].toSorted((left, right) => left - right);
 }
@@ -183,7 +184,7 @@ export function wholeNumber(
   if (Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max) {
     return Number(value);
   }
-  const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
   throw wrong(name, `a whole number ${range}`, value);
 }
 

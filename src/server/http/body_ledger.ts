@@ -209,7 +209,8 @@ function tooMuch(whose: string, bytesMax: number): HttpError {
   return new HttpError(
     429,
     "RATE_LIMIT_EXCEEDED",
-    `Cannot read the body: the unanswered requests of ${whose} have bodies of more than ${bytesMax} bytes in total; send fewer requests at once`,
+    `Cannot read the body: the unanswered requests of ${whose} have bodies of more than ` +
+      `${bytesMax} bytes in total; send fewer requests at a time`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
 }

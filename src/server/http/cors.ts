@@ -149,8 +149,10 @@ export class Cors {
 
   #noteRefused(origin: string): void {
     if (!NAMEABLE.test(origin)) {
-      const hint = "open it from a web server: a file, for example, has no origin to allow";
-      this.#log.warn("refused a page whose origin cannot be allowed", { hint });
+      const hint =
+        "serve the page from a web server; a page opened from a file, for example, has no origin " +
+        "that could be allowed";
+      this.#log.warn("rejected a request from a page whose origin cannot be allowed", { hint });
       return;
     }
     const origins = this.#isListed(origin) ? this.#listed : [...this.#listed, origin];
@@ -158,7 +160,8 @@ export class Cors {
     const list = `allowed_origins = [${origins.map((it) => `'${it}'`).join(", ")}]`;
     const line = this.#isListed(origin) ? "allow_credentials = true" : list;
     this.#log.warn(
-      "refused a page from another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
+      "rejected a request from a page of another origin; if the page is yours, add this line " +
+        "to the section [security.cors] of config.toml, and restart the server",
       { line, origin },
     );
   }

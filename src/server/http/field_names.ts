@@ -59,9 +59,9 @@ export function unknownFieldOf(
   const unknown = Object.keys(fields).find((name) => !Object.hasOwn(names, name));
   if (unknown === undefined) return undefined;
   const known = Object.keys(names).map((name) => `"${name}"`);
+  const expected = known.length === 1 ? `only ${known[0]}` : `one of ${known.join(", ")}`;
   return (
-    nearMissOf(fields, names) ??
-    `"${withoutMiddle(unknown, NAME_SHOWN_MAX)}": expected only ${known.join(", ")}`
+    nearMissOf(fields, names) ?? `"${withoutMiddle(unknown, NAME_SHOWN_MAX)}": expected ${expected}`
   );
 }
 
@@ -75,7 +75,7 @@ export function misplacedInQuery(query: string, names: FieldNames): string | und
   for (const name of new URLSearchParams(query).keys()) {
     const member = Object.hasOwn(names, name) ? name : meantBy(name, names);
     if (member !== undefined) {
-      return `"${name}" in the URL: this endpoint accepts "${member}" as a member of its body`;
+      return `"${name}" in the URL: in this endpoint, "${member}" belongs in the request body`;
     }
   }
   return undefined;

@@ -78,7 +78,7 @@ export type ErrorShape = "A" | "B" | "C" | "events";
 /** Returns the response to a request that failed because of a bug. */
 export function bugError(shape: ErrorShape): HttpError {
   const message =
-    "Cannot complete the request: a bug in the server stopped it; see the server's log";
+    "Cannot complete the request because of a bug in the server; the server's log has the details";
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 
@@ -286,7 +286,8 @@ function failureOf(error: unknown, shape: ErrorShape): HttpFailure | undefined {
   if (error instanceof DiskError) {
     const { code: own, status } = wireErrorOf("INTERNAL_ERROR");
     const code = shape === "A" ? own.toLowerCase() : own;
-    const message = "Cannot complete the request: a disk operation failed; see the server's log";
+    const message =
+      "Cannot complete the request: a disk operation failed; the server's log has the details";
     return { status, body: { code, message }, extra: {} };
   }
   return undefined;

@@ -86,11 +86,11 @@ function fieldsOf(
   const text = textFromUtf8(bytes);
   const value = text === undefined ? undefined : parseJson(text);
   if (value === undefined) refusePacked(headers);
-  if (text === undefined) throw invalidInput("Cannot read the body: it is not UTF-8");
+  if (text === undefined) throw invalidInput("Cannot read the body: it is not valid UTF-8");
   if (value === undefined) throw invalidInput(`Cannot read the body: ${jsonFault(text)}`);
   const fields = objectOf(value);
   if (fields === undefined) {
-    throw invalidInput(`Cannot read the body: expected a JSON object, not ${kindOf(value)}`);
+    throw invalidInput(`Cannot read the body: it is ${kindOf(value)}, but must be a JSON object`);
   }
   refuseNearMisses(fields, names);
   return fields;

@@ -34,14 +34,17 @@ export function jsonFault(text: string): string {
   const found = faultOffset(isCut ? text.slice(0, SEARCHED_MAX) : text);
   const isAtCut = isCut && found !== undefined && found > SEARCHED_MAX - BROKEN_MAX;
   if (isAtCut && !isTooIntricate(text)) {
-    return `it is not JSON: its first ${SEARCHED_MAX} characters are valid, and the error comes later`;
+    return `it is not valid JSON: the error comes after its first ${SEARCHED_MAX} characters`;
   }
   const at = isAtCut ? undefined : found;
   if (at === undefined) {
-    return `its JSON nests deeper than ${NESTING_MAX} levels, or has more than ${JSON_PARTS_MAX} parts or ${JSON_COMMAS_MAX} commas`;
+    return (
+      `its JSON is nested more than ${NESTING_MAX} levels deep, or has more than ` +
+      `${JSON_PARTS_MAX} parts or ${JSON_COMMAS_MAX} commas`
+    );
   }
   const slip = slipAt(text, at);
-  return `it is not JSON: ${foundAt(text, at)}${slip === undefined ? "" : `; ${slip}`}`;
+  return `it is not valid JSON: ${foundAt(text, at)}${slip === undefined ? "" : `; ${slip}`}`;
 }
 
 /**
@@ -100,25 +103,26 @@ function hex(code: number): string {
 function slipAt(text: string, at: number): string | undefined {
   const found = text[at];
   if (at === text.search(/\S/)) {
-    if (SQL_TEXT.test(text)) return 'a statement is sent as {"sql": "SELECT …"}';
-    if (FORM_TEXT.test(text)) return "the text looks like a web form, which is not accepted here";
+    if (SQL_TEXT.test(text)) return 'send a statement as {"sql": "SELECT …"}';
+    if (FORM_TEXT.test(text))
+      return "the body looks like a web form, but forms are not accepted here";
   }
   if (found === undefined) return undefined;
   if (found === "\n" || found === "\r" || found === "\t") {
-    return "inside a string, a line break is written \\n and a tab \\t";
+    return "in a string, write a line break as \\n and a tab as \\t";
   }
   if (found === "'" || found === "`" || CURLY_QUOTES.includes(found)) {
-    return 'names and strings are written in straight double quotes (")';
+    return 'put names and strings in straight double quotes (")';
   }
   const before = text.slice(Math.max(0, at - 200), at).trimEnd();
   if ((found === "}" || found === "]") && before.endsWith(",")) {
-    return `there must be no comma before ${found}`;
+    return `remove the comma before ${found}`;
   }
   if (/[A-Za-z_$]/.test(found) && /[{,]$/.test(before)) {
-    return "member names are written in double quotes";
+    return "put member names in double quotes";
   }
   if (isWhole(text.slice(0, at))) {
-    return "a request contains one JSON value, and there is more after its end";
+    return "a request must contain a single JSON value, but there is more text after it";
   }
   return undefined;
 }

@@ -69,7 +69,7 @@ export function parseMultipart(
       if (files.size >= limits.max_files_per_request) {
         throw new DatabaseError(
           "TOO_MANY_FILES",
-          `Cannot upload more than ${limits.max_files_per_request} files in one request`,
+          `Cannot upload more than ${limits.max_files_per_request} files in a single request`,
         );
       }
       files.set(key, fileFromPart(key, part, limits));
@@ -80,9 +80,9 @@ export function parseMultipart(
         );
       const text = textFromUtf8(part.content);
       if (text === undefined) {
-        const rule = `a file is a part named "${FILE_PREFIX}${part.name}"`;
+        const rule = `the name of a file's part must begin with "file:", as in "${FILE_PREFIX}${part.name}"`;
         const what = part.fileName === undefined ? "" : `, and ${rule}`;
-        throw invalidInput(`Cannot read the form: part "${part.name}" is not UTF-8${what}`);
+        throw invalidInput(`Cannot read the form: part "${part.name}" is not valid UTF-8${what}`);
       }
       fields.set(key, text);
     }
@@ -133,7 +133,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
     if (bytes.toString("latin1", offset, offset + 2) === "--") return;
     offset = afterLineEnd(bytes, offset);
     const headersEnd = bytes.indexOf("\r\n\r\n", Math.max(0, offset - 2), "latin1");
-    if (headersEnd < 0) throw malformed("the headers of a part do not end");
+    if (headersEnd < 0) throw malformed("the headers of a part are incomplete");
     if (headersEnd - offset > PART_HEADER_BYTES_MAX) {
       throw malformed(`the headers of a part exceed ${PART_HEADER_BYTES_MAX} bytes`);
     }
@@ -141,7 +141,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
     const contentEnd = bytes.indexOf(separator, contentStart);
     if (contentEnd < 0) throw malformed("the closing boundary is missing");
     const headerText = textFromUtf8(bytes.subarray(offset, Math.max(offset, headersEnd)));
-    if (headerText === undefined) throw malformed("the headers of a part are not UTF-8");
+    if (headerText === undefined) throw malformed("the headers of a part are not valid UTF-8");
     yield partFrom(headerText, bytes.subarray(contentStart, contentEnd));
     offset = contentEnd + separator.length;
   }
@@ -152,7 +152,7 @@ function afterLineEnd(bytes: Buffer, start: number): number {
   let offset = start;
   while (bytes[offset] === 0x20 || bytes[offset] === 0x09) offset += 1;
   if (bytes[offset] !== 0x0d || bytes[offset + 1] !== 0x0a) {
-    throw malformed("a boundary is not followed by a line end");
+    throw malformed("a boundary is not followed by a line break");
   }
   return offset + 2;
 }
@@ -194,7 +194,7 @@ function decodePercent(text: string): string {
     "latin1",
   );
   const decoded = textFromUtf8(bytes);
-  if (decoded === undefined) throw malformed("an extended file name is not UTF-8");
+  if (decoded === undefined) throw malformed("an extended file name is not valid UTF-8");
   return decoded;
 }
 

@@ -39,7 +39,8 @@ export function parametersFromJson(
   if (!Array.isArray(params)) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      `Cannot read "params": expected an array of the values of $1, $2, …, but it is ${kindOf(params)}`,
+      `Cannot read "params": it is ${kindOf(params)}, but must be an array of the values for ` +
+        "$1, $2, …",
     );
   }
   const values: readonly unknown[] = params;

@@ -55,7 +55,7 @@ export function refusePacked(headers: Headers): void {
   throw new HttpError(
     415,
     "unsupported_media_type",
-    `Cannot read a body compressed with "${coding}": send it as it is`,
+    `Cannot read a body compressed with "${coding}": send it uncompressed`,
   );
 }
 
@@ -118,7 +118,7 @@ function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
-  return new HttpError(400, "invalid_request", "Cannot read the body: it ended early");
+  return new HttpError(400, "invalid_request", "Cannot read the body: it ended prematurely");
 }
 
 async function bytesOf({ body }: Request, maxBytes: number, place: BodyPlace): Promise<Uint8Array> {
@@ -262,7 +262,7 @@ function tooLarge(maxBytes: number, sizeBytes: number | undefined): HttpError {
   return new HttpError(
     413,
     "BODY_TOO_LARGE",
-    `Cannot read the body: it must have at most ${maxBytes} bytes`,
+    `Cannot read the body: it is longer than ${maxBytes} bytes`,
     { maxBytes, ...(sizeBytes === undefined ? {} : { sizeBytes }) },
   );
 }

@@ -92,7 +92,7 @@ export function methodNotAllowed(
   { method, operation }: Found,
 ): HttpError {
   const example = exampleCall(publicUrl + path, method, operation);
-  const message = `${request.method} is not allowed here: ${path} accepts ${method}, as ${example}`;
+  const message = `${request.method} is not allowed here: ${path} accepts only ${method}, as in ${example}`;
   return new HttpError(405, "method_not_allowed", message, { allow: allowedMethods(method) });
 }
 

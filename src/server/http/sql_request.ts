@@ -66,11 +66,11 @@ export function sqlRequestFromJson(
   { config: { limits }, format, sender }: SqlRequestOptions,
 ): SqlRequest {
   const text = textFromUtf8(body);
-  if (text === undefined) throw unreadable("it is not UTF-8");
+  if (text === undefined) throw unreadable("it is not valid UTF-8");
   const { sqlUtf8, value } = parseSqlBody(text, body);
   if (value === undefined) throw unreadable(jsonFault(text));
   const fields = objectOf(value);
-  if (fields === undefined) throw unreadable(`expected a JSON object, not ${kindOf(value)}`);
+  if (fields === undefined) throw unreadable(`it is ${kindOf(value)}, but must be a JSON object`);
   refuseNearMisses(fields, SQL_FIELDS);
   const { sql, params, namespace_id, timeout_ms, check, idempotency_key } = fields;
   requireSql(sql, limits.max_sql_bytes);
@@ -190,7 +190,7 @@ function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
   if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
     throw new DatabaseError(
       "INVALID_SQL",
-      `Cannot read the statements: they must have at most ${bytesMax} bytes`,
+      `Cannot read the SQL: it is longer than ${bytesMax} bytes`,
     );
   }
   if (!sql.isWellFormed()) throw wrongField("sql", "a string without unpaired surrogates");

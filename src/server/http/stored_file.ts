@@ -36,9 +36,14 @@ export function storedFileResponse(exchange: Exchange, file: StoredFile): Respon
   const rangeHeader = ifRange === null || ifRange === tag ? request.get("range") : null;
   const range = rangeOf(rangeHeader, size);
   if (range === "unsatisfiable") {
-    throw new HttpError(416, "RANGE_NOT_SATISFIABLE", `The file has ${size} bytes`, {
-      contentRange: `bytes */${size}`,
-    });
+    throw new HttpError(
+      416,
+      "RANGE_NOT_SATISFIABLE",
+      `The requested range is outside the file, which has ${size} bytes`,
+      {
+        contentRange: `bytes */${size}`,
+      },
+    );
   }
   const isWhole = range === "whole";
   const { first, last }: RequestedRange = isWhole ? { first: 0, last: size - 1 } : range;

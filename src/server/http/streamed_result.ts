@@ -170,7 +170,9 @@ export async function* streamedBytes(answer: StreamedAnswer): ResultPieces {
   for await (const part of partsOf(answer)) {
     if (part.kind === "text") yield part.text;
     else if (part.kind === "end" && part.error !== undefined) {
-      throw new BrokenAnswer(`The statement failed after its first rows: ${part.error.message}`);
+      throw new BrokenAnswer(
+        `The statement failed after some of its rows had been sent: ${part.error.message}`,
+      );
     }
   }
 }
@@ -191,7 +193,9 @@ export async function* streamedCsv(answer: StreamedAnswer): ResultPieces {
       isBegun = true;
       yield part.text;
     } else if (part.kind === "end" && part.error !== undefined) {
-      throw new BrokenAnswer(`The statement failed after its first rows: ${part.error.message}`);
+      throw new BrokenAnswer(
+        `The statement failed after some of its rows had been sent: ${part.error.message}`,
+      );
     }
   }
 }

@@ -128,5 +128,9 @@ async function deleteAccount(exchange: Exchange, options: AuthRouteOptions): Pro
  */
 function requireOwnPage({ request }: Exchange, { mayAct }: AuthRouteOptions): void {
   if (mayAct(request)) return;
-  throw new HttpError(403, "forbidden", "Sign-up is not open to web pages from other origins");
+  throw new HttpError(
+    403,
+    "forbidden",
+    "Web pages from other origins are not allowed to sign up users",
+  );
 }

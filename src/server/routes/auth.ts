@@ -75,7 +75,11 @@ async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Res
   // Once setup is complete, `setup` refuses every request with 409, so the body need not be read.
   if (!auth.status().needs_setup) return json(exchange, 200, await auth.setup(undefined, exchange));
   if (!options.mayAct(exchange.request)) {
-    throw new HttpError(403, "forbidden", "Setup is not open to web pages from other origins");
+    throw new HttpError(
+      403,
+      "forbidden",
+      "Web pages from other origins are not allowed to set up the server",
+    );
   }
   return json(
     exchange,

@@ -98,7 +98,7 @@ export async function bodyOf(
     return value;
   }
   refusePacked(exchange.request.headers);
-  const fault = text === undefined ? "it is not UTF-8" : jsonFault(text);
+  const fault = text === undefined ? "it is not valid UTF-8" : jsonFault(text);
   throw new HttpError(400, "invalid_request", `Cannot read the body: ${fault}; ${TAKES}`);
 }
 
@@ -121,7 +121,7 @@ export async function formOf(
   }
   const text = textFromUtf8(await bytesOf(exchange, options));
   if (text !== undefined) return new URLSearchParams(text);
-  throw new HttpError(400, "invalid_request", "Cannot read the body: it is not UTF-8");
+  throw new HttpError(400, "invalid_request", "Cannot read the body: it is not valid UTF-8");
 }
 
 /**

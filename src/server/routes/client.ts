@@ -31,7 +31,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       throw new HttpError(
         404,
         "not_found",
-        "The client could not be bundled; see the server's log for the reason",
+        "The client could not be bundled; the server's log has the reason",
       );
     }
     // The ETag is weak, because the same text may be sent compressed or uncompressed.

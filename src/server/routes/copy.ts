@@ -87,7 +87,7 @@ class CopyRoute {
     userRate.take(principal);
     const coding = headers.get("content-encoding") ?? "identity";
     if (coding !== "identity") {
-      throw invalidInput(`Cannot read a body compressed with "${coding}": send it as it is`);
+      throw invalidInput(`Cannot read a body compressed with "${coding}": send it uncompressed`);
     }
     const sender = { userId: principal.actorId, address: () => exchange.address };
     const entry = bodies.enter(sender, undefined);
@@ -224,7 +224,7 @@ class RequestBytes implements CopyBody {
     } catch {
       // Reading fails only if the connection was lost.
       this.#isOver = true;
-      throw invalidInput("Cannot read the body: it ended early");
+      throw invalidInput("Cannot read the body: it ended prematurely");
     }
     this.#isOver = true;
     return undefined;

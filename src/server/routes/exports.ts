@@ -40,7 +40,7 @@ function archiveResponse(options: ExportRouteOptions, exchange: Exchange, path: 
   const { auth, exports } = options;
   const [userId = "", exportId = "", ...more] = decodedSegments(path, "an export");
   if (userId === "" || exportId === "" || more.length > 0) {
-    throw invalidInput("Cannot read an export: expected /v1/exports/{user_id}/{export_id}");
+    throw invalidInput("Cannot read an export: the path must be /v1/exports/{user_id}/{export_id}");
   }
   const access = exchange.queryValue("access");
   const principal =

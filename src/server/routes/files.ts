@@ -63,7 +63,7 @@ async function signedResponse(
   const [fileId = ""] = segments;
   if (segments.length > 2 || !/^\d{1,16}$/.test(fileId)) {
     throw invalidInput(
-      "Cannot read a file: expected /v1/files/{id}/{name}, as FILE_URL returns it",
+      "Cannot read a file: the path must be /v1/files/{id}/{name}, as returned by FILE_URL",
     );
   }
   const principal = auth.authenticateFileUrl(access, fileId, exchange);
@@ -90,7 +90,9 @@ function filePathFrom(path: string): Omit<FilePath, "userId"> {
   const [namespace = "", table = "", sub = "", storedName = ""] = segments;
   const isComplete = segments.length === 4 && segments.every((segment) => segment !== "");
   if (!isComplete || !/^f\d{4,}$/.test(sub)) {
-    throw invalidInput("Cannot read a file: expected /v1/files/{namespace}/{table}/{sub}/{name}");
+    throw invalidInput(
+      "Cannot read a file: the path must be /v1/files/{namespace}/{table}/{sub}/{name}",
+    );
   }
   return { namespace, table, sub, storedName };
 }

@@ -92,14 +92,15 @@ function localOnly(handle: RouteFunction): RouteFunction {
       throw new HttpError(
         403,
         "forbidden",
-        "This endpoint serves only callers on the server's own machine",
+        "Only callers on the server's own machine may use this endpoint",
       );
     }
     if (!exchange.isHostAllowed) {
       throw new HttpError(
         403,
         "host_not_allowed",
-        "The Host header of the request does not name this server; security.allowed_hosts lists further names",
+        "The request's Host header does not name this server; to accept more names, add them " +
+          "to security.allowed_hosts",
       );
     }
     return handle(exchange);
@@ -113,7 +114,7 @@ function metrics(exchange: Exchange, options: HealthRouteOptions): Response | Pr
       throw new HttpError(
         403,
         "INSUFFICIENT_PERMISSIONS",
-        "Cannot read the metrics: this requires role dba or system",
+        "Cannot read the metrics: this requires the role dba or system",
       );
     }
   }

@@ -184,7 +184,7 @@ function lastEventId({ request }: Exchange): EventId {
 function requireSameReader(exchange: Exchange, { userId }: Principal): void {
   const { user } = lastEventId(exchange);
   if (user === undefined || user === eventUser(userId)) return;
-  const why = "The rows up to this position were sent to another user; load a new snapshot";
+  const why = "The rows up to this position were sent to a different user; load a new snapshot";
   throw new SubscriptionError(errorMessage("RESUME_EXPIRED", STREAM_WORD, why));
 }
 

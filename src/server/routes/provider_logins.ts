@@ -188,7 +188,8 @@ function pageWish(
     throw new HttpError(
       400,
       "invalid_request",
-      'Cannot begin a login: "return_to" must be a path below /ui, or the URL of a page without a fragment',
+      'Cannot begin the login: "return_to" must be a path below /ui, or the URL of a page ' +
+        "without a fragment",
     );
   }
   const challenge = parameters.get("challenge") ?? "";
@@ -196,14 +197,15 @@ function pageWish(
     throw new HttpError(
       400,
       "invalid_request",
-      'Cannot begin a login: a page outside /ui must send "challenge", the SHA-256 of its verifier in base64url',
+      'Cannot begin the login: a page outside /ui must send a "challenge", the SHA-256 hash of ' +
+        "its verifier in base64url",
     );
   }
   if (!mayReceiveLogin(origin, request)) {
     throw new HttpError(
       403,
       "forbidden",
-      `Cannot begin a login: ${origin} is not listed in security.cors.allowed_origins`,
+      `Cannot begin the login: the origin ${origin} is not listed in security.cors.allowed_origins`,
     );
   }
   return { returnTo, challenge };
@@ -230,6 +232,6 @@ function unknownProvider(name: string): HttpError {
   return new HttpError(
     404,
     "not_found",
-    `There is no provider ${shown} for logins in the browser; GET /v1/api/auth/status lists the providers`,
+    `There is no provider ${shown} for browser logins; GET /v1/api/auth/status lists the providers`,
   );
 }

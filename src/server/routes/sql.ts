@@ -338,7 +338,8 @@ class SqlRoute {
       throw new HttpError(
         406,
         "NOT_ACCEPTABLE",
-        `Cannot respond in this format: ${rowResultCount} statements return rows, and only one may`,
+        `Cannot respond in this format: ${rowResultCount} statements return rows, but at most ` +
+          "one may",
       );
     }
     const [result] = found;

@@ -146,14 +146,19 @@ function requireSnapshot(isolation: unknown): void {
   if (isolation === "serializable") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      'Cannot open a transaction with isolation "serializable": transactions have snapshot isolation',
+      'Cannot open a transaction with isolation "serializable": transactions always have ' +
+        "snapshot isolation",
       {
-        hint: "SELECT … FOR UPDATE makes the commit fail if another transaction has changed the rows",
+        hint:
+          "with SELECT … FOR UPDATE, the commit fails if a concurrent transaction has changed " +
+          "the rows",
       },
     );
   }
   throw invalidInput(
-    `Cannot read "isolation": expected "snapshot", but it is ${typeof isolation === "string" ? JSON.stringify(isolation.slice(0, 40)) : kindOf(isolation)}`,
+    'Cannot read "isolation": it is ' +
+      `${typeof isolation === "string" ? JSON.stringify(isolation.slice(0, 40)) : kindOf(isolation)}, ` +
+      'but must be "snapshot"',
   );
 }
 
@@ -164,5 +169,5 @@ function requireSnapshot(isolation: unknown): void {
 function flagOf(name: string, value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "boolean") return value;
-  throw invalidInput(`Cannot read "${name}": expected true or false, but it is ${kindOf(value)}`);
+  throw invalidInput(`Cannot read "${name}": it is ${kindOf(value)}, but must be true or false`);
 }

@@ -414,7 +414,7 @@ export class ConsumerGroup {
       // The error can be ignored: after a restart, the counts stored with the last acknowledgement
       // apply.
       if (!isExpected(error)) throw error;
-      this.#deps.log.error("cannot store how often messages were delivered", {
+      this.#deps.log.error("cannot store how often messages have been delivered", {
         group: this.place.group,
         error: error.message,
       });
@@ -472,16 +472,19 @@ export class ConsumerGroup {
   #requireDelivered(offset: number, isSingle: boolean): void {
     const { committed, end } = this.#window;
     const { group, partition } = this.place;
-    if (offset >= Math.max(end, this.#restoredEnd)) {
+    const knownEnd = Math.max(end, this.#restoredEnd);
+    if (offset >= knownEnd) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot acknowledge offset ${offset} of partition ${partition}: group "${group}" got messages up to offset ${end - 1}`,
+        `Cannot acknowledge offset ${offset} of partition ${partition}: group "${group}" has only received messages up to offset ${knownEnd - 1}`,
       );
     }
     if (isSingle && offset >= committed + WINDOW_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot acknowledge offset ${offset} of partition ${partition} alone: the group has to acknowledge offset ${committed} first, which is ${WINDOW_MAX} or more below`,
+        `Cannot acknowledge offset ${offset} of partition ${partition} individually: it is ` +
+          `${WINDOW_MAX} or more above offset ${committed}, which the group has to acknowledge ` +
+          "first",
       );
     }
   }

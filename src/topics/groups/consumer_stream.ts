@@ -220,6 +220,6 @@ function failureOf(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   return new DatabaseError(
     "INTERNAL_ERROR",
-    "Cannot continue: a bug in the server stopped the consumer",
+    "Cannot continue consuming: the consumer failed because of a bug in the server",
   );
 }

@@ -74,7 +74,7 @@ export class DeadLetters {
       } catch (error) {
         // The error can be ignored, because the message stays in its group.
         if (!isExpected(error)) throw error;
-        this.#deps.log.error("cannot write a dead letter; its message is delivered again", {
+        this.#deps.log.error("cannot write a dead letter; its message will be delivered again", {
           topic: `${group.log.entry.namespace}.${group.log.entry.name}`,
           error: error.message,
         });

@@ -56,7 +56,10 @@ export class GroupConsumer {
   /** Checks that the consumer has not been killed. @throws {DatabaseError} CANCELLED */
   requireAlive(): void {
     if (this.isKilled) {
-      throw new DatabaseError("CANCELLED", `Cannot read messages: ${this.consumerId} was killed`);
+      throw new DatabaseError(
+        "CANCELLED",
+        `Cannot read messages: the consumer ${this.consumerId} was killed`,
+      );
     }
   }
 }

@@ -205,7 +205,7 @@ export class TopicGroups implements TopicConsumers {
   #logOf(topicId: number): TopicLog {
     const log = this.#options.logs.log(topicId);
     if (log !== undefined) return log;
-    throw new DatabaseError("OBJECT_NOT_FOUND", "Cannot find the topic: it was dropped");
+    throw new DatabaseError("OBJECT_NOT_FOUND", "Cannot find the topic: it has been dropped");
   }
 
   topicIdOf(name: string): number {
@@ -215,7 +215,8 @@ export class TopicGroups implements TopicConsumers {
     if (found !== undefined) return found.topicId;
     const known = catalog.topics().map((each) => `${each.namespace}.${each.name}`);
     const nearest = nearestName(name, known);
-    const hint = nearest === undefined ? "SHOW TOPICS lists them" : `did you mean ${nearest}?`;
+    const hint =
+      nearest === undefined ? "to list the topics, run SHOW TOPICS" : `did you mean ${nearest}?`;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find topic "${name}"`, { hint });
   }
 
@@ -238,7 +239,8 @@ export class TopicGroups implements TopicConsumers {
     }
     throw new DatabaseError(
       "OBJECT_NOT_FOUND",
-      `Cannot find group "${group}" in partition ${partition} of topic ${log.entry.namespace}.${log.entry.name}: it has not read there`,
+      `Cannot find group "${group}" in partition ${partition} of topic ` +
+        `${log.entry.namespace}.${log.entry.name}: the group has not read from this partition`,
     );
   }
 

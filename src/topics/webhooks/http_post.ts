@@ -63,7 +63,7 @@ export function posting({ clock, hosts, resolve = resolved }: PostDeps): Post {
       return await postToAny(request, found, either);
     } catch (error) {
       if (timeout.signal.aborted) return failed(`it did not respond within ${timeoutMs / 1000} s`);
-      if (signal.aborted) return failed("the server was stopped");
+      if (signal.aborted) return failed("the server is shutting down");
       // Any network or receiver failure is reported as a failed delivery.
       return failed(`it cannot be reached: ${codeOf(error)}`);
     } finally {
@@ -73,7 +73,10 @@ export function posting({ clock, hosts, resolve = resolved }: PostDeps): Post {
 }
 
 function refusal(host: string, address: string): string {
-  return `${host} has the address ${address}, which is not public and not listed in security.webhook_hosts`;
+  return (
+    `${host} has the address ${address}, which is neither public nor listed in ` +
+    "security.webhook_hosts"
+  );
 }
 
 function failed(reason: string, retryAfterMs?: number): PostAnswer {
@@ -106,7 +109,7 @@ async function postToAny(
   addresses: readonly LookupAddress[],
   signal: AbortSignal,
 ): Promise<PostAnswer> {
-  let last: unknown = new Error("the name has no address");
+  let last: unknown = new Error("the host name has no address");
   for (const { address } of addresses) {
     try {
       return await postTo(request, address, signal);
@@ -140,7 +143,7 @@ async function postTo(
   const { ok, status } = response;
   if (ok) return { isDelivered: true };
   if (status >= 300 && status < 400)
-    return failed(`it responded with status ${status}: redirects are not followed`);
+    return failed(`it responded with status ${status}, but redirects are not followed`);
   return failed(
     `it responded with status ${status}`,
     retryAfterMsOf(response.headers.get("retry-after")),

@@ -94,9 +94,12 @@ export class WebhookDelivery {
       if (!isExpected(error)) throw error;
       this.isRefused = true;
       this.lastError = error.message;
-      this.#deps.log.warn("a webhook cannot deliver: the configuration does not allow its URL", {
-        webhook: this.webhook.name,
-      });
+      this.#deps.log.warn(
+        "a webhook cannot deliver messages: the configuration does not allow its URL",
+        {
+          webhook: this.webhook.name,
+        },
+      );
       return;
     }
     this.#track(this.#open());

@@ -23,10 +23,10 @@ export function webhookUrl(text: string, hosts: OutboundHosts, position?: number
   if (hosts.permits(host)) return url;
   throw new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot deliver to host "${host}": security.webhook_hosts does not list it`,
+    `Cannot deliver to host "${host}": it is not listed in security.webhook_hosts`,
     {
       ...at,
-      hint: "ask the operator to add the host to security.webhook_hosts and to restart the server",
+      hint: "ask the operator to add the host to security.webhook_hosts, and to restart the server",
     },
   );
 }
@@ -42,7 +42,7 @@ function faultOf(text: string, url: URL | null): string | undefined {
     return "it must begin with https:// or http://";
   }
   if (url.username !== "" || url.password !== "") {
-    return "it must contain no user or password; use SECRET to sign the requests";
+    return "it must not contain a user or a password; to sign the requests, use SECRET";
   }
-  return url.hash === "" ? undefined : "it must have no fragment";
+  return url.hash === "" ? undefined : "it must not have a fragment";
 }
