@@ -67,7 +67,7 @@ export class AccountNotices {
     const { type, userId: user } = notice;
     if (config.auth.notices_in_log) {
       const { email, token } = notice;
-      log.warn("a message to a user, which only a development server logs", {
+      log.warn("a notice for a user, which is logged only on development servers", {
         type,
         user,
         email,
@@ -77,10 +77,13 @@ export class AccountNotices {
     }
     if (this.#post === undefined || this.#ended.signal.aborted) return;
     if (this.#waiting.length >= WAITING_MAX) {
-      log.warn(`discarded a message to a user: ${WAITING_MAX} others are waiting for delivery`, {
-        type,
-        user,
-      });
+      log.warn(
+        `discarded a notice for a user: ${WAITING_MAX} others are already waiting for delivery`,
+        {
+          type,
+          user,
+        },
+      );
       return;
     }
     this.#waiting.push(notice);
@@ -125,7 +128,11 @@ export class AccountNotices {
       const { type, userId: user } = notice;
       const { reason } = answer;
       if (retryMs === undefined) {
-        log.warn("discarded a message to a user: it cannot be delivered", { type, user, reason });
+        log.warn("discarded a notice for a user: it could not be delivered", {
+          type,
+          user,
+          reason,
+        });
         return;
       }
       await new Promise<void>((resolve) => void clock.after(retryMs, resolve));

@@ -33,8 +33,8 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
 
 /** The ways to call the program, each with its description for the help. */
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
-  ["config.toml", "start the server with this configuration"],
-  ["--check <file>", "check a configuration without starting a server"],
+  ["config.toml", "start the server with this configuration file"],
+  ["--check <file>", "check a configuration file without starting a server"],
   ["verify <data_path>", "check every byte of a data directory without changing it"],
   [
     "repair <data_path>",
@@ -49,7 +49,7 @@ const USES: readonly (readonly [use: string, ...does: string[]])[] = [
     "there and in --archive <archive_path>",
   ],
   ["--version", "print the version"],
-  ["--help", "print this"],
+  ["--help", "print this help"],
 ];
 
 /** The column of the help text at which the descriptions begin. */
@@ -59,7 +59,7 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   const [first, ...rest] = args;
   if (first === undefined || first === "") {
     const example = `${programText(program, "config.toml")} config.toml`;
-    const message = `Cannot start Tidemark: name a configuration file, e.g. ${example}`;
+    const message = `Cannot start Tidemark: specify a configuration file, e.g. ${example}`;
     return { kind: "refused", message, exitCode: EXIT_START_FAILED };
   }
   if (first === "verify" || first === "repair" || first === "restore") {
@@ -75,15 +75,16 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   // An unknown command is reported first, because the surplus arguments may belong to it.
   if (kind === "serve" && path !== undefined && /^\w+$/.test(path) && !program.isThere(path)) {
     return misuse(
-      `there is neither a command nor a file named "${path}"; the commands are verify, repair and restore`,
+      `"${path}" is neither a command nor an existing file; the commands are verify, repair ` +
+        "and restore",
       program,
     );
   }
   const wordCount = kind === "serve" || kind === "check" ? 1 : 0;
   const surplus = secondOption ?? words[wordCount];
-  if (surplus !== undefined) return misuse(`"${surplus}" is one argument too many`, program);
+  if (surplus !== undefined) return misuse(`unexpected argument "${surplus}"`, program);
   if (kind === "help" || kind === "version") return { kind };
-  if (path === undefined) return misuse("--check needs a configuration file", program);
+  if (path === undefined) return misuse("--check requires a configuration file", program);
   return { kind, path };
 }
 

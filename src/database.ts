@@ -249,7 +249,7 @@ function pressureOn(
   };
   const seldomLog = new SeldomLog(log, clock);
   const onTight = (usedBytes: number): void => {
-    seldomLog.warn("memory is nearly used up: statements wait", { usedBytes, bytesMax });
+    seldomLog.warn("almost no memory is left; statements have to wait", { usedBytes, bytesMax });
   };
   const usedBytes = (): number => memory.usedBytes(bytesMax);
   return new MemoryPressure({ clock, bytesMax, usedBytes, giveBack, onTight });

@@ -57,7 +57,7 @@ function reasonOf(error: unknown, { host, port }: { host: string; port: number }
 }
 
 function hostText(host: string, said: string): string {
-  return `server.host is "${host}", but must be an address or a host name of this machine (${said})`;
+  return `server.host is "${host}", but must be an IP address or a host name of this machine (${said})`;
 }
 
 /** Returns a description of the problem with the files or with their combination. */

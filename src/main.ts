@@ -145,7 +145,12 @@ async function open(config: Config, log: LogWriter): Promise<Database> {
       readers: { open: readerThreads },
       bringInThread: (work) => bringInThread(systemClock, work),
       onFatal: (cause) => {
-        stopAtOnce(log, "the log or the catalog on disk failed; start again to recover", cause);
+        stopAtOnce(
+          log,
+          "stopping because the log or the catalog on disk failed; start the server again to " +
+            "recover",
+          cause,
+        );
       },
     });
     database.watchMemory();
@@ -171,7 +176,7 @@ function stopAtOnce(log: LogWriter, what: string, cause: unknown): never {
 
 function stopByBug(log: LogWriter, error: unknown): never {
   const bug = error instanceof StateInDoubtError ? error.cause : error;
-  stopAtOnce(log, "stopped by a bug", bug);
+  stopAtOnce(log, "stopping because of a bug", bug);
 }
 
 /** Handles a bug that reached the server: either contains it or stops the process. */
@@ -248,7 +253,7 @@ async function serve(path: string): Promise<void> {
   const stop = (signal: string): void => {
     // A second signal stops the process immediately. The commit log makes this safe.
     if (isStopping) {
-      log.warn("stopped before everything was closed", { signal });
+      log.warn("stopped before everything could be closed", { signal });
       log.flush();
       process.exit(EXIT_FATAL);
     }
@@ -272,7 +277,7 @@ async function serve(path: string): Promise<void> {
     try {
       database.config = reread.run();
     } catch (error) {
-      stopAtOnce(log, "cannot listen again; start again", error);
+      stopAtOnce(log, "cannot resume listening, so the server stops; start it again", error);
     }
   };
   // The announcement comes last, because a program that reads it may stop the server immediately.

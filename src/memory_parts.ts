@@ -44,20 +44,21 @@ export function memoryParts(
       "memtables",
       store.memtableBytes,
       storage.memtable_bytes,
-      "row versions that are in no segment yet, and their keys",
+      "row versions that are not in a segment yet, and their keys",
     ],
-    ["chunk_cache", store.cacheBytes, storage.cache_bytes, "unpacked parts of segments"],
+    ["chunk_cache", store.cacheBytes, storage.cache_bytes, "uncompressed parts of segments"],
     [
       "reader_caches",
       readers.cacheBytes,
       Math.floor(storage.cache_bytes / 2),
-      "unpacked parts of segments in the reader threads, measured after their last statements",
+      "uncompressed parts of segments in the reader threads, measured after each thread's last " +
+        "statement",
     ],
     [
       "replacement_notes",
       store.replacementBytes,
       undefined,
-      "marks of the segment rows that newer versions have replaced",
+      "records of the segment rows that newer versions have replaced",
     ],
     ...(server === undefined ? [] : serverRows(server)),
     ...threadRows(use),
@@ -66,7 +67,8 @@ export function memoryParts(
       "files",
       process.fileBytes ?? 0,
       undefined,
-      "pages of segments and of the program, which the system reclaims when it needs memory",
+      "memory-mapped pages of segments and of the program, which the system reclaims when it " +
+        "needs memory",
     ],
   ];
   const rows: readonly MemoryRow[] = [
@@ -74,7 +76,7 @@ export function memoryParts(
       "resident",
       process.residentBytes,
       performance.memory_bytes,
-      "all memory of the process, the sum of the parts below",
+      "all memory of the process: the sum of the parts below",
     ],
     ...known,
     ...otherRows(use, process.residentBytes - known.reduce((sum, [, bytes]) => sum + bytes, 0)),
@@ -110,7 +112,7 @@ function otherRows(
       "rest",
       Math.max(0, unknownBytes - arrays),
       undefined,
-      "freed memory that is kept, compiled code, stacks, buffers of the runtime",
+      "freed memory that is still held, compiled code, stacks and runtime buffers",
     ],
   ];
 }
@@ -122,7 +124,7 @@ function serverRows({ bodies, messages, sendQueues }: ServerMemoryUse): readonly
       "messages",
       messages.usedBytes,
       messages.allowedBytes,
-      "client messages that are unfinished or waiting",
+      "client messages that are unfinished or waiting to be processed",
     ],
     ["send_queues", sendQueues.usedBytes, sendQueues.allowedBytes, "bytes waiting to be sent"],
   ];
@@ -134,13 +136,13 @@ function threadRows({ readers, store }: MemoryUse): readonly MemoryRow[] {
       "reader_heaps",
       readers.heapBytes,
       undefined,
-      "objects of the reader threads, measured after their last statements",
+      "objects of the reader threads, measured after each thread's last statement",
     ],
     [
       "segment_thread_heaps",
       store.threadHeapBytes,
       undefined,
-      "objects of the threads that write segments, measured after their last jobs",
+      "objects of the threads that write segments, measured after each thread's last job",
     ],
   ];
 }
@@ -156,13 +158,13 @@ function heapRows({ plans, process: { heapBytes, liveBytes } }: MemoryUse): read
       "heap_live",
       Math.max(0, liveBytes - plans.bytes),
       undefined,
-      "other live objects of the event loop: the minimum of the last minute",
+      "other live objects of the event loop: the minimum within the last minute",
     ],
     [
       "heap_garbage",
       heapBytes - liveBytes,
       undefined,
-      "garbage of the event loop, and gaps between live objects",
+      "garbage of the event loop, and gaps between its live objects",
     ],
   ];
 }

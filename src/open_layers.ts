@@ -195,8 +195,9 @@ function requireCatalogFile(disk: Disk, paths: DataPaths): void {
   if (isRestoreStaged(disk, paths)) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot open ${paths.root}: ${CATALOG_FILE} is ${disk.exists(path) ? "empty" : "missing"}, but there is a log or segments, which need it`,
-    { hint: "put back the catalog of this database, or restore a backup" },
+    `Cannot open ${paths.root}: ${CATALOG_FILE} is ${disk.exists(path) ? "empty" : "missing"}, ` +
+      "but is needed for the log and segments in this directory",
+    { hint: "restore the catalog of this database, or restore a backup" },
   );
 }
 

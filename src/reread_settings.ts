@@ -66,13 +66,19 @@ export class RereadSettings {
     const certificate = this.#rereadTls(config);
     const now = withReread(this.#config, config);
     const waiting = changedKeys(now, config);
-    log.info("SIGHUP: reopened the log files and reread the settings that can change", {
-      "logging.level": level,
-      ...(certificate === undefined ? {} : { certificate }),
-    });
+    log.info(
+      "SIGHUP: reopened the log files, and reread the settings that can change at run time",
+      {
+        "logging.level": level,
+        ...(certificate === undefined ? {} : { certificate }),
+      },
+    );
     if (waiting.length > 0) {
       const keys = waiting.join(", ");
-      log.warn("settings that need a restart have changed: the old values still apply", { keys });
+      log.warn(
+        "some changed settings take effect only after a restart; the old values still apply",
+        { keys },
+      );
     }
     log.level = level;
     this.#config = now;
@@ -85,7 +91,7 @@ export class RereadSettings {
       return this.#options.read();
     } catch (error) {
       const reason = error instanceof Error ? textWithHint(error) : String(error);
-      this.#options.log.error("cannot read the configuration again: the old settings still apply", {
+      this.#options.log.error("cannot reread the configuration; the old settings still apply", {
         reason,
       });
       return this.#config;
@@ -99,7 +105,7 @@ export class RereadSettings {
     if (typeof found !== "string" && isSame(found, this.#tls)) return "unchanged";
     const failure = typeof found === "string" ? found : this.#options.server.replaceTls(found);
     if (failure !== undefined || typeof found === "string") {
-      const what = "cannot use the new TLS files: the old certificate is still in use";
+      const what = "cannot use the new TLS files; the old certificate is still in use";
       this.#options.log.error(what, { reason: failure });
       return "kept";
     }

@@ -72,7 +72,9 @@ export function requireArchive(disk: Disk, archivePath: string): void {
       "STORAGE_UNAVAILABLE",
       `Cannot archive the log: storage.archive_path names ${archivePath}, ${isMissing ? "but there is no such directory" : `but no file can be written there (${error.code})`}`,
       {
-        hint: `${isMissing ? "create the directory" : "let the server's user write there"}, or remove storage.archive_path from the configuration`,
+        hint:
+          `${isMissing ? "create the directory" : "give the server's user write access to the directory"}, ` +
+          "or remove storage.archive_path from the configuration",
         cause: error,
       },
     );
@@ -187,7 +189,7 @@ export class Archiver {
       }
       if (this.#failure !== undefined) {
         this.#failure = undefined;
-        this.#options.log.info("the archive of the log is reachable again", { path: this.root });
+        this.#options.log.info("the log archive is reachable again", { path: this.root });
       }
     } catch (error) {
       this.#noteFailure(error);
@@ -217,7 +219,9 @@ export class Archiver {
     }
     const { journalEnd } = readUnit(disk, this.root, last);
     if (journalEnd > catalog.journal.end) {
-      const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
+      const what =
+        `the archive ${this.root} is ahead of this database, because a different copy of the ` +
+        "database also writes there";
       throw new DatabaseError("STORAGE_UNAVAILABLE", what);
     }
     // The process that wrote the list may have ended before the list's file name was durable.
@@ -225,7 +229,7 @@ export class Archiver {
     this.#done = Math.max(last, this.#done ?? 0);
     this.#isConnected = true;
     catalog.journal.forget(journalEnd);
-    log.info("the log is archived", { path: this.root, upToFile: last });
+    log.info("archiving the log", { path: this.root, upToFile: last });
   }
 
   async #archive({ number }: ListedLogFile): Promise<void> {
@@ -265,9 +269,11 @@ export class Archiver {
     if (disk.exists(this.root) || !disk.exists(archivePath)) return;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `${archivePath} no longer has an archive of this database: ${this.root} is gone`,
+      `the archive of this database, ${this.root}, has disappeared from ${archivePath}`,
       {
-        hint: "mount or move back the missing directory, or restart the server, which starts a new archive, and make a backup",
+        hint:
+          "mount or restore the missing directory; or restart the server, which starts a new " +
+          "archive, and make a new backup",
       },
     );
   }
@@ -297,7 +303,9 @@ export class Archiver {
   }
 
   #foreign(number: number): DatabaseError {
-    const what = `the archive ${this.root} has a different file ${number}: another copy of this database writes there`;
+    const what =
+      `the archive ${this.root} contains a different file ${number}, because a different copy of ` +
+      "this database also writes there";
     return new DatabaseError("STORAGE_UNAVAILABLE", what);
   }
 
@@ -323,7 +331,7 @@ export class Archiver {
     const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;
     if (firstKept === 1) return;
     this.#options.log.warn(
-      "the log archive starts here: earlier backups cannot be rolled forward; make a new one",
+      "the log archive starts here; earlier backups cannot be rolled forward, so make a new backup",
       { path: this.root },
     );
   }
@@ -332,7 +340,7 @@ export class Archiver {
   #warnOfGap(number: number): void {
     const done = this.#done ?? 0;
     if (done === 0 || number === done + 1) return;
-    this.#options.log.warn("the archive of the log has a gap; make a backup", {
+    this.#options.log.warn("the log archive has a gap; make a new backup", {
       path: this.root,
       missing: `${done + 1} to ${number - 1}`,
     });
@@ -348,7 +356,8 @@ export class Archiver {
       this.#done = file.number;
       this.#lostFiles += 1;
       this.#options.log.error(
-        "dropped a log file that could not be archived: no restore to a point within it is possible; make a backup once the archive is reachable",
+        "deleted a log file that could not be archived, so no restore to a point within it is " +
+          "possible; make a new backup once the archive is reachable",
         { file: file.number, path: this.root, failure: this.#failure },
       );
     }
@@ -357,7 +366,8 @@ export class Archiver {
 
   #noteFailure(error: unknown): void {
     if (!isExpected(error)) {
-      this.#failure = "a bug in the server stopped it; see the server's log";
+      this.#failure =
+        "archiving failed because of a bug in the server; the server's log has the details";
       this.#options.onBug(error, "the archiving of the log", { path: this.root });
       return;
     }

@@ -82,15 +82,16 @@ export function readUnit(disk: Disk, root: string, file: number): ArchiveUnit {
   if (unit.format !== ARCHIVE_FORMAT) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot read ${path}: the archive has format ${String(unit.format)}, but this version reads ${ARCHIVE_FORMAT}`,
-      { hint: "restore it with the newer version of Tidemark that made it" },
+      `Cannot read ${path}: the archive has format ${String(unit.format)}, but this version ` +
+        `reads only ${ARCHIVE_FORMAT}`,
+      { hint: "use the newer version of Tidemark that created the archive" },
     );
   }
   if (unit.file !== file || !root.endsWith(`/${unit.incarnation}`)) {
     throw new CorruptionError(
       path,
       0,
-      `it is the list of file ${unit.file} of the archive ${unit.incarnation}`,
+      `it belongs to file ${unit.file} of the archive ${unit.incarnation}`,
     );
   }
   return unit;

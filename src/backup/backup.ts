@@ -60,7 +60,8 @@ export interface BackupSource {
 
 /** The hint for a file that may be readable again later. */
 const UNREADABLE_HINT =
-  "check the disk and restart the server, which tries again; if the file is gone, stop the server and run tidemark repair, which gives up those rows, or drop the table";
+  "check the disk and restart the server, which then tries again; if the file is lost, stop " +
+  "the server and run tidemark repair, which gives up those rows, or drop the table";
 
 /** A file of the database, and how many of its bytes belong to the backup. */
 interface CopySource {
@@ -124,7 +125,7 @@ function prepareTarget(disk: Disk, target: string): void {
     throw new DatabaseError(
       "INVALID_OPTION",
       `Cannot back up to ${target}: there is no directory ${parent}`,
-      { hint: "create it, or name a directory inside an existing one" },
+      { hint: "create this directory, or choose a directory inside an existing one" },
     );
   }
   const outer = backupAround(disk, parent);
@@ -152,7 +153,7 @@ function isDirectory(disk: Disk, path: string): boolean {
 
 function refused(target: string, what: string): DatabaseError {
   return new DatabaseError("INVALID_OPTION", `Cannot back up to ${target}: ${what}`, {
-    hint: "name a directory that does not exist yet",
+    hint: "choose a directory that does not exist yet",
   });
 }
 
@@ -347,8 +348,9 @@ class Backup {
     if (home === undefined || what === undefined) return;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot back up to ${this.#target}: rows of ${this.#nameOf(entry)} are in storage ${home.storageId}, which is not available: ${what}`,
-      { hint: `put ${home.root} back and restart the server, or drop the table` },
+      `Cannot back up to ${this.#target}: rows of ${this.#nameOf(entry)} are in storage ` +
+        `${home.storageId}, which is unavailable: ${what}`,
+      { hint: `restore ${home.root} and restart the server, or drop the table` },
     );
   }
 
@@ -363,12 +365,16 @@ class Backup {
 
   #damaged(entry: SegmentEntry, what: string): DatabaseError {
     const { root } = this.#source.paths;
-    const hint = `keep older backups; stop the server, copy ${root}, and run tidemark repair, which gives up those rows, or drop the table: after that, backups are possible again`;
+    const hint =
+      `keep older backups; to make backups possible again, stop the server, copy ${root}, and ` +
+      "run tidemark repair, which gives up those rows, or drop the table";
     return this.#refused(entry, what, hint);
   }
 
   #refused(entry: SegmentEntry, what: string, hint: string): DatabaseError {
-    const message = `Cannot back up to ${this.#target}: a file of ${this.#nameOf(entry)} is damaged or unreadable: ${what}`;
+    const message =
+      `Cannot back up to ${this.#target}: a file of ${this.#nameOf(entry)} is damaged or ` +
+      `unreadable: ${what}`;
     return new DatabaseError("DATA_DAMAGED", message, { hint });
   }
 

@@ -89,11 +89,11 @@ export class BackupJobs implements BackupAccess {
         return { list, message: `${files}, up to _seq ${list.seq}` };
       }
       const tables = incompleteTables.join(", ");
-      this.#options.log.warn("a backup lacks rows that a repair has reported as lost", {
+      this.#options.log.warn("a backup lacks rows that an earlier repair has reported as lost", {
         path: target,
         tables,
       });
-      const without = `without the rows of ${tables} that a repair has reported as lost`;
+      const without = `without the rows of ${tables} that an earlier repair has reported as lost`;
       return { list, message: `${files}, ${without}, up to _seq ${list.seq}` };
     });
   }
@@ -129,8 +129,10 @@ export class BackupJobs implements BackupAccess {
       const begin = { source, paths, minFreeBytes, listener, orderedBy: createdBy };
       const request = { ...begin, ...brought };
       const list = await stageRestore({ disk, clock }, request);
-      const next = `prepared: the next startup continues from _seq ${list.seq}, and moves everything written since to lost+found`;
-      const cancel = `to cancel it before that, remove ${stagedPath(paths)}`;
+      const next =
+        `prepared: at its next startup, the server continues from _seq ${list.seq}, and moves ` +
+        "everything written since then to lost+found";
+      const cancel = `to cancel the restore before that, remove ${stagedPath(paths)}`;
       const texts = [next, cancel, missingText(missing)];
       return { list, message: texts.filter((text) => text !== undefined).join("; ") };
     });
@@ -249,7 +251,10 @@ export class BackupJobs implements BackupAccess {
     }
     // No other message tells the user that the next startup will replace the database.
     const cancel = `remove ${stagedPath(paths)}`;
-    log.warn("prepared a restore, which the next startup will carry out", { ...fields, cancel });
+    log.warn("prepared a restore; it will be carried out at the next startup", {
+      ...fields,
+      cancel,
+    });
   }
 
   /**
@@ -263,7 +268,7 @@ export class BackupJobs implements BackupAccess {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
         `Cannot ${action} "${path}": object storage is not available yet`,
-        { hint: "name a directory on the server" },
+        { hint: "use a directory on the server" },
       );
     }
     requireAllowedPath({ allowedRoots, disk, dataPath: paths.root }, { action, path });

@@ -109,7 +109,7 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
     const found = disk.exists(path) ? checksumOfFile(disk, path) : { bytes: undefined };
     const fault = listedFault(file, path, found);
     if (fault === undefined) continue;
-    const what = `${fault.what}; remove ${root} and restore again`;
+    const what = `${fault.what}; remove ${root}, and restore again`;
     throw new CorruptionError(path, fault.offset, what);
   }
 }
@@ -235,7 +235,7 @@ function floorOf(seqs: readonly number[]): Seq {
   if (seq !== undefined) return seq;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot continue above seq ${floor - 1}: it is the highest possible seq, or higher`,
+    `Cannot continue after _seq ${floor - 1}: there is no higher _seq`,
   );
 }
 

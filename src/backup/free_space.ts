@@ -25,9 +25,9 @@ export function requireFreeSpace(
 ): void {
   const freeBytes = disk.freeBytes(path);
   if (freeBytes >= bytes + minFreeBytes) return;
-  const reserve = minFreeBytes === 0 ? "" : `, and ${minFreeBytes} must remain free`;
+  const reserve = minFreeBytes === 0 ? "" : `, and at least ${minFreeBytes} bytes must remain free`;
   throw new DatabaseError(
     "DISK_FULL",
-    `Cannot ${action}: it needs ${bytes} bytes${reserve}, but only ${freeBytes} are free`,
+    `Cannot ${action}: this needs ${bytes} bytes${reserve}, but only ${freeBytes} are free`,
   );
 }

@@ -131,12 +131,12 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
   if (step === undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot restore from ${source}: another restore is waiting for the next startup`,
+    `Cannot restore from ${source}: a different restore is already waiting for the next startup`,
     {
       hint:
         step === "moving"
-          ? "it has begun and cannot be cancelled: start the server, which finishes it"
-          : `to cancel it, remove ${stagedPath(paths)}`,
+          ? "that restore has begun and cannot be cancelled; start the server, which finishes it"
+          : `to cancel that restore, remove ${stagedPath(paths)}`,
     },
   );
 }

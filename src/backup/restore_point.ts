@@ -118,7 +118,7 @@ class PointRun {
     this.#list = list;
     this.#pause = pauser(parts.clock);
     const base = lastLogFile(list);
-    if (base === undefined) throw pointRefused(parts, "the backup has no log");
+    if (base === undefined) throw pointRefused(parts, "the backup contains no log");
     this.#base = base;
   }
 
@@ -127,10 +127,11 @@ class PointRun {
     const { baseSeq, begin } = await this.#lookAtCatalog();
     if (seq < baseSeq) {
       const { seq: rowsSeq } = this.#list;
-      const of = `the backup has seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
-      const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
+      const of = `the rows in the backup reach _seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
+      const what = `${of}, and its definitions reach _seq ${baseSeq}, which is later`;
       const hint =
-        "name an older backup or a later point, or omit the point to restore the backup unchanged";
+        "choose an older backup or a later point, or omit the point to restore the backup " +
+        "unchanged";
       throw pointRefused(this.#parts, what, hint);
     }
     const sources = sourcesOf(disk, this.#parts, begin);
@@ -151,13 +152,13 @@ class PointRun {
       this.#step("writing the copied part of the log to segments");
       if (await this.#settle(journal)) held = 0;
     }
-    this.#step("looking for the point in the log");
+    this.#step("searching the log for the point");
     const endSeq = await this.#cut(sources);
     await this.#replayJournal(journal, endSeq);
     rewriteNumberFile(disk, this.#pending.highWater, endSeq);
     const missing = await this.#adoptUploads();
     if (missing.length > 0) listener.onMissing(missing);
-    this.#step("reading every file to compute its checksum");
+    this.#step("computing the checksums of all files");
     return this.#relist();
   }
 
@@ -202,7 +203,7 @@ class PointRun {
     const size = disk.sizeOf(path);
     if (size === undefined || size < bytes) {
       const what =
-        size === undefined ? "it is missing" : `it has ${size} bytes, but should have ${bytes}`;
+        size === undefined ? "it is missing" : `it has ${size} bytes instead of ${bytes}`;
       throw new CorruptionError(path, size ?? 0, what);
     }
     const pause = this.#pause;
@@ -216,7 +217,8 @@ class PointRun {
     throw new CorruptionError(
       path,
       0,
-      `its beginning differs from log file ${number} in the backup: it is damaged, or the log of another database`,
+      `its beginning differs from log file ${number} in the backup, so it is damaged or ` +
+        "belongs to a different database",
     );
   }
 
@@ -284,7 +286,7 @@ class PointRun {
     if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
     const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
     if (isOpenEnd && point.endSeq < seq) {
-      throw pointUncovered(this.#parts, point.endSeq, "nothing has been committed after it");
+      throw pointUncovered(this.#parts, point.endSeq, "nothing has been committed after that");
     }
     shortenLog(disk, this.#pending, point);
     return lastSeq;

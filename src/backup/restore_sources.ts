@@ -97,14 +97,14 @@ export function readPoint(point: PointText): Point {
     if (seq !== undefined) return { seq };
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot restore to seq "${point.text}": it must be a number, such as the _seq of a row`,
+      `Cannot restore to _seq "${point.text}": it must be a number, such as the _seq of a row`,
     );
   }
   const unixMs = msOfMoment(point.value);
   if (seqFromNumber(seqFromUnixMs(unixMs)) !== undefined) return { unixMs };
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot restore to ${point.value}: the time is outside the range of _seq`,
+    `Cannot restore to ${point.value}: the time is outside the range that a _seq can represent`,
   );
 }
 
@@ -119,7 +119,8 @@ export function seqOfPoint(point: Point, { lastSeqUpTo }: SeqsByTime): Seq {
   if (seq !== undefined) return seq;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot restore to ${timeText(point.unixMs)}: the time is outside the range of _seq`,
+    `Cannot restore to ${timeText(point.unixMs)}: the time is outside the range that a _seq ` +
+      "can represent",
   );
 }
 
@@ -137,7 +138,8 @@ function msOfMoment(text: string): number {
     if (!(error instanceof DatabaseError)) throw error;
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot restore to "${text}": it is not a valid time, such as 2026-01-31T14:30:00Z`,
+      `Cannot restore to "${text}": it is not a valid time; write, for example, ` +
+        "2026-01-31T14:30:00Z",
       { cause: error },
     );
   }
@@ -178,7 +180,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
     throw pointRefused(
       request,
       `there is no archive ${archivePath}`,
-      "name the directory of an archive",
+      "specify the directory of an archive",
     );
   }
   const archived = new Set(hasArchive ? archivedFiles(disk, root) : []);
@@ -205,7 +207,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
     sources.push(file);
     if (number === tail?.files.at(-1)?.number) {
       reached = Math.max(reached, tail.endSeq ?? seq);
-      endReason = "nothing has been committed after it yet";
+      endReason = "nothing has been committed after that yet";
       break;
     }
   }
@@ -224,15 +226,21 @@ function whyNoFile(
   }: { incarnation: string | undefined; known: readonly number[]; root: string },
 ): string {
   if (known.some((other) => other > number)) {
-    return `log file ${number} is missing in the archive, but later ones exist: ${unitListPath(root, number)}`;
+    return (
+      `log file ${number} is missing from the archive, although later ones exist: ` +
+      `${unitListPath(root, number)}`
+    );
   }
-  if (incarnation === undefined) return "the backup is older than any archive";
-  if (archivePath === undefined && tail === undefined) return "no archive of the log was named";
+  if (incarnation === undefined) return "the backup is older than all archives";
+  if (archivePath === undefined && tail === undefined) return "no log archive was specified";
   const foreign =
     tail?.incarnation !== undefined && tail.incarnation !== incarnation
-      ? "; the current database is a different one, or was restored after the backup"
+      ? "; the current database is a different one, or was itself restored after the backup"
       : "";
-  return `there is no log file ${number} in ${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`;
+  return (
+    `log file ${number} is missing from ` +
+    `${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`
+  );
 }
 
 /**
@@ -262,8 +270,9 @@ export function journalOf(
     if (entry === undefined) {
       throw pointRefused(
         request,
-        `the catalog changes since the backup were not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
-        "restore the backup unchanged, or name a later one",
+        `the catalog changes since the backup were not kept: change ${id} of ${end} is ` +
+          "missing, for example because storage.archive_path was not set",
+        "restore the backup unchanged, or choose a later backup",
       );
     }
     if (entry.stamp > seq) break;
@@ -281,8 +290,10 @@ export function refuseBefore(
   request: Pick<PointRequest, "eras" | "seq" | "source">,
 ): void {
   if (request.seq >= rowsSeq) return;
-  const what = `the backup has seq ${rowsSeq} (${textOfSeq(rowsSeq, request)}), which is later`;
-  throw pointRefused(request, what, "name an older backup");
+  const what =
+    `the rows in the backup reach _seq ${rowsSeq} (${textOfSeq(rowsSeq, request)}), which is ` +
+    "later";
+  throw pointRefused(request, what, "choose an older backup");
 }
 
 /** Returns the error for a point that cannot be reached. */
@@ -293,7 +304,7 @@ export function pointRefused(
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_OPTION",
-    `Cannot restore from ${source} to seq ${seq} (${textOfSeq(seq, { eras })}): ${what}`,
+    `Cannot restore from ${source} to _seq ${seq} (${textOfSeq(seq, { eras })}): ${what}`,
     hint === undefined ? {} : { hint },
   );
 }
@@ -304,8 +315,8 @@ export function pointUncovered(
   reached: number,
   endReason: string,
 ): DatabaseError {
-  const what = `the available log reaches up to seq ${reached} (${textOfSeq(reached, request)})`;
-  return pointRefused(request, `${what}: ${endReason}`, "name an earlier point");
+  const what = `the available log reaches only _seq ${reached} (${textOfSeq(reached, request)})`;
+  return pointRefused(request, `${what}: ${endReason}`, "choose an earlier point");
 }
 
 /** Returns the time of a seq as text. */
@@ -318,5 +329,8 @@ export function missingText(paths: readonly string[]): string | undefined {
   const [first] = paths;
   if (first === undefined) return undefined;
   const count = paths.length === 1 ? "1 uploaded file is" : `${paths.length} uploaded files are`;
-  return `${count} lost, for instance ${first}: the log archive contains no files uploaded after the backup`;
+  return (
+    `${count} lost, for example ${first}: the log archive contains no files uploaded after the ` +
+    "backup"
+  );
 }

@@ -25,8 +25,9 @@ export async function bringInThread(
   if (!hasDescriptorsForThreads(1)) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot restore from ${work.request.source}: the thread that rolls the backup forward cannot open files, because the server has reached its limit of open files`,
-      { hint: "raise the limit of open files for the server, and try again" },
+      `Cannot restore from ${work.request.source}: the thread that rolls the backup forward ` +
+        "cannot open files, because the server has reached its limit on open files",
+      { hint: "raise the server's limit on open files, and try again" },
     );
   }
   const ended = Promise.withResolvers<BackupList>();
@@ -53,9 +54,10 @@ export async function bringInThread(
     ended.reject(
       new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot restore from ${work.request.source}: the thread that rolls the backup forward failed: ${reason}`,
+        `Cannot restore from ${work.request.source}: the thread that rolls the backup forward ` +
+          `failed: ${reason}`,
         {
-          hint: "try again, or use `tidemark restore` on the directory of a server that is stopped",
+          hint: "try again, or stop the server and run `tidemark restore`",
         },
       ),
     );

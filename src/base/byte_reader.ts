@@ -74,7 +74,7 @@ export class ByteReader {
   u53(): number {
     const at = this.#take(8);
     if (this.#view.getUint32(at + 4, true) >= 2097152)
-      this.fail("it contains a number beyond 53 bits");
+      this.fail("it contains a number of more than 53 bits");
     return u53At(this.#view, at);
   }
 
@@ -91,7 +91,7 @@ export class ByteReader {
       }
       scale *= 128;
     }
-    return this.fail("it contains a number beyond 53 bits");
+    return this.fail("it contains a number of more than 53 bits");
   }
 
   /** Reads the next `count` bytes. Returns them as a view of the source. */

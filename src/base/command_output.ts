@@ -75,7 +75,7 @@ function hintOf(error: Error, program: string): string | undefined {
   // Bytes that the disk fails to deliver may be intact, so the disk's own reason comes first.
   const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
   if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
-  return `${program} verify lists the damage, and ${program} repair shows what can be done`;
+  return `${program} verify lists the damage, and ${program} repair shows what can be repaired`;
 }
 
 export function megabytes(byteCount: number): string {

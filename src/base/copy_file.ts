@@ -203,7 +203,7 @@ export function makeDirectoryOf(disk: Disk, root: string, path: string): string[
 function shorter(path: string, offset: number, end: number): DatabaseError {
   return new DatabaseError(
     "DATA_DAMAGED",
-    `Cannot copy ${path}: it has ${offset} bytes, but should have ${end}`,
-    { hint: "tidemark verify lists the damage" },
+    `Cannot copy ${path}: it has ${offset} bytes instead of ${end}`,
+    { hint: "to list the damage, run tidemark verify" },
   );
 }

@@ -5,18 +5,19 @@
 
 const REASONS: Readonly<Record<string, string>> = {
   EACCES:
-    "the user who runs Tidemark has no access: change the owner or the permissions of the file, or of a directory above it",
-  EIO: "the disk failed: the system's log has details",
+    "the user that runs Tidemark has no access; change the owner or the permissions of the " +
+    "file, or of a directory that contains it",
+  EIO: "the disk failed; the system's log has the details",
   EISDIR: "it is a directory, but must be a file",
   ELOOP: "its symbolic links form a loop",
-  EMFILE: "this process has too many files open: raise its limit, ulimit -n",
+  EMFILE: "the server process has too many open files; raise its limit (ulimit -n)",
   ENAMETOOLONG: "the name is too long for this file system",
-  ENFILE: "the system has too many files open",
+  ENFILE: "the system has too many open files",
   ENOENT: "there is no such file or directory",
-  ENOSPC: "the disk is full: free up some space",
+  ENOSPC: "the disk is full; free up some space",
   ENOTDIR: "a part of the path is a file, but must be a directory",
-  EPERM: "the system does not permit the operation for this user or this kind of file",
-  EROFS: "the file system is read-only: mount it writable, or configure another one",
+  EPERM: "the system does not allow the operation for this user or this kind of file",
+  EROFS: "the file system is read-only; mount it as writable, or use a different one",
 };
 
 /** Returns the explanation of a code; undefined for a rare code that has none. */

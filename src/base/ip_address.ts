@@ -99,7 +99,7 @@ export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
       if (range !== undefined) return range;
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot read ${key}: "${text}" must be an address or a range like 10.0.0.0/8`,
+        `Cannot read ${key}: "${text}" must be an IP address or a range such as 10.0.0.0/8`,
       );
     }),
   );

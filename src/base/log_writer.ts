@@ -131,7 +131,7 @@ export class LogWriter implements Log {
 
   #lineOfLoss({ lineCount, sinceMs }: LogLoss): string {
     const since = timeText(sinceMs);
-    return this.#lineFrom("error", "lines are missing: the log could not be written", {
+    return this.#lineFrom("error", "lines are missing here, because the log could not be written", {
       lines: lineCount,
       since,
     });
@@ -141,7 +141,8 @@ export class LogWriter implements Log {
     const { clock, path } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
     this.#tell(
-      `${timeText(clock.nowMs())} Cannot write the log in ${path}: ${reason}; lines are lost until a later attempt succeeds\n`,
+      `${timeText(clock.nowMs())} Cannot write the log in ${path}: ${reason}; lines are lost ` +
+        "until writing succeeds again\n",
     );
   }
 }

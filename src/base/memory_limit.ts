@@ -43,7 +43,7 @@ interface GroupMount {
 }
 
 export function findMemoryLimit({ disk, machineBytes }: MemoryLimitOptions): MemoryLimit {
-  const machine = { bytes: machineBytes, source: "the memory of the machine" };
+  const machine = { bytes: machineBytes, source: "the machine's memory" };
   return [...groupLimits(disk), ...addressSpaceLimit(disk)].reduce(
     (least, limit) => (limit.bytes < least.bytes ? limit : least),
     machine,
@@ -130,7 +130,7 @@ function addressSpaceLimit(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
   if (reserved === undefined || resident === undefined) return [];
   const bytes = Math.floor(resident + Math.max(0, limit - reserved) * ADDRESS_SPACE_SHARE);
   if (Number.isNaN(bytes)) return [];
-  return [{ bytes, source: `the limit of the address space, ${limit}` }];
+  return [{ bytes, source: `the limit on the address space, ${limit}` }];
 }
 
 /** Reads a file. Returns an empty string if it does not exist or cannot be read. */

@@ -297,7 +297,8 @@ function requireIds(ms: number): void {
   const lastTime = new Date(MS_MAX + SEQ_EPOCH_MS).toISOString();
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot issue a sequence id for ${new Date(ms + SEQ_EPOCH_MS).toISOString()}: ids exist only up to ${lastTime}`,
+    `Cannot issue a _seq for ${new Date(ms + SEQ_EPOCH_MS).toISOString()}: the latest possible ` +
+      `time is ${lastTime}`,
     { hint: "correct the system clock" },
   );
 }

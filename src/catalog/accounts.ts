@@ -444,7 +444,7 @@ export class Accounts implements CatalogAccounts {
     const fault =
       like.userId === userId || like.loginName === userId
         ? "it already exists"
-        : "it looks like the name of another user";
+        : "it looks like an existing user's name";
     throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: ${fault}`);
   }
 
@@ -453,7 +453,7 @@ export class Accounts implements CatalogAccounts {
     if (record === undefined) {
       throw new DatabaseError(
         "USER_NOT_FOUND",
-        `Cannot ${action} user ${userId}: it does not exist`,
+        `Cannot ${action} user ${userId}: there is no such user`,
       );
     }
     return defined(

@@ -650,7 +650,7 @@ export class CatalogDatabase implements Catalog {
     } catch (error) {
       // Ignoring the error is safe: numbers that cannot be given back only leave a gap.
       if (!isExpected(error)) throw error;
-      this.#log.warn("cannot return the reserved numbers of sequences", {
+      this.#log.warn("cannot return reserved sequence numbers", {
         error: error.message,
       });
     } finally {

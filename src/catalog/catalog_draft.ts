@@ -127,7 +127,8 @@ export class CatalogDraft implements DraftedCatalog {
     if (this.#source.catalog.version === this.#madeAt) return;
     throw new DatabaseError(
       "SERIALIZATION_FAILURE",
-      "Cannot continue the transaction: another transaction has changed definitions since this transaction did",
+      "Cannot continue the transaction: since its first definition, a concurrent transaction " +
+        "has changed definitions",
       { hint: "run the transaction again" },
     );
   }

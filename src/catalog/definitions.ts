@@ -199,8 +199,9 @@ export class Definitions {
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it still contains ${counted(held, "object")}, such as tables, views, functions, topics, sequences or types`,
-        { hint: "use CASCADE to drop them too" },
+        `Cannot drop namespace ${name}: it still contains ${counted(held, "object")}, such as ` +
+          "tables, views, functions, topics, sequences or types",
+        { hint: "to drop them as well, use CASCADE" },
       );
     }
     this.#change(() => removeSealed(this.#file, "namespaces", name));
@@ -674,7 +675,7 @@ export class Definitions {
     if (this.#namespaces.has(name)) return;
     throw new DatabaseError(
       "NAMESPACE_NOT_FOUND",
-      `Cannot ${action} namespace ${name}: it does not exist`,
+      `Cannot ${action} namespace ${name}: there is no such namespace`,
     );
   }
 }

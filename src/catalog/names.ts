@@ -73,7 +73,8 @@ export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDe
     const first = mayBeginLow ? 'a letter or "_"' : "a letter";
     throw new DatabaseError(
       "INVALID_NAME",
-      `Cannot use ${quoted(name)} as a ${kind} name: it must be 1 to ${NAME_LENGTH_MAX} letters, digits or "_", beginning with ${first}`,
+      `Cannot use ${quoted(name)} as a ${kind} name: it must consist of 1 to ` +
+        `${NAME_LENGTH_MAX} letters, digits or "_", and begin with ${first}`,
       details,
     );
   }
@@ -99,7 +100,8 @@ export function checkColumnName(
   if (name.startsWith("_")) {
     throw new DatabaseError(
       "RESERVED_NAME",
-      `Cannot use ${quoted(name)} as a column name: names that begin with "_" are reserved for system columns`,
+      `Cannot use ${quoted(name)} as a column name: names that begin with "_" are reserved for ` +
+        "system columns",
       details,
     );
   }
@@ -134,12 +136,15 @@ function isUserId(userId: string): boolean {
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
-  if (userId !== userId.trim()) return "it must neither begin nor end with a blank";
+  if (userId !== userId.trim()) return "it must not begin or end with whitespace";
   if (UNSEEN_IN_USER_ID.test(userId)) {
-    return "it must not contain invisible characters, characters that change the direction of text, or blanks other than the ordinary space";
+    return (
+      "it must not contain invisible characters, characters that change the direction of text, " +
+      "or whitespace other than an ordinary space"
+    );
   }
   if (userId !== userId.normalize("NFC")) {
-    return "its letters with diacritics must be composed (Unicode form NFC)";
+    return "its accented letters must be in composed form (Unicode NFC)";
   }
   return undefined;
 }

@@ -276,8 +276,9 @@ function firstAfter(sequence: CountedSequence, { isCalled, value }: SequenceMark
   const [end, bound] = step > 0n ? ["maximum", maximum] : ["minimum", minimum];
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot get the next value of sequence ${nameOf(sequence)}: it has reached its ${end}, ${bound}`,
-    { hint: `ALTER SEQUENCE ${nameOf(sequence)} … with other bounds, or with CYCLE` },
+    `Cannot get the next value of sequence ${nameOf(sequence)}: the sequence has reached its ` +
+      `${end}, ${bound}`,
+    { hint: `change its bounds, or add CYCLE, with ALTER SEQUENCE ${nameOf(sequence)}` },
   );
 }
 
@@ -286,8 +287,8 @@ function requireWithin(sequence: CountedSequence, value: bigint): void {
   if (value >= BigInt(minimum) && value <= BigInt(maximum)) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot set sequence ${nameOf(sequence)} to ${value}: it must be from ${minimum} ` +
-      `to ${maximum}`,
+    `Cannot set sequence ${nameOf(sequence)} to ${value}: the value must be from ${minimum} to ` +
+      `${maximum}`,
   );
 }
 

@@ -42,8 +42,9 @@ const HEADER_BYTES = 72;
  * wrong nor where.
  */
 const PLACE_HINT =
-  "check the file, the files next to it whose names begin with its name, and the disk: each must be a " +
-  "file that the server's user can read and write; tidemark verify lists the damage";
+  "check the disk, this file, and the files next to it whose names begin with its name: the " +
+  "server's user must be able to read and write all of them; to list damage, run tidemark " +
+  "verify";
 
 /** A value that SQLite accepts as a parameter or returns in a row. */
 export type SqliteValue = string | number | null;
@@ -192,7 +193,8 @@ export class SqliteFile implements SealedFile {
       if (isIoError(error) || mapped instanceof CorruptionError) {
         this.#failure = new DatabaseError(
           "STORAGE_UNAVAILABLE",
-          `Cannot change the catalog ${this.path}: it has failed before; restart the server`,
+          `Cannot change the catalog ${this.path}: an earlier change has failed; restart the ` +
+            "server",
         );
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
@@ -266,8 +268,9 @@ export class SqliteFile implements SealedFile {
     this.#onFatal(cause);
     return new DatabaseError(
       "COMMIT_UNKNOWN",
-      `Cannot tell whether the change is durable: the catalog ${this.path} failed while it was written`,
-      { hint: "restart the server, and check the current state", cause },
+      `Cannot tell whether the change is durable: the catalog ${this.path} failed while the ` +
+        "change was being written",
+      { hint: "restart the server, and check whether the change was made", cause },
     );
   }
 }
@@ -288,7 +291,7 @@ export function refuseForeign(path: string): void {
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
   const magic = new TextDecoder().decode(header.subarray(0, MAGIC.length));
   if (header.length < HEADER_BYTES || magic !== MAGIC) {
-    throw new CorruptionError(path, 0, "it is not a SQLite database");
+    throw new CorruptionError(path, 0, "it is not an SQLite database");
   }
   if (view.getUint32(APPLICATION_OFFSET) !== APPLICATION_ID) {
     throw new CorruptionError(path, APPLICATION_OFFSET, "it is not a Tidemark catalog");
@@ -297,8 +300,9 @@ export function refuseForeign(path: string): void {
   if (version <= FORMAT_VERSION) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot open the catalog ${path}: its format is version ${version}, and this server reads versions up to ${FORMAT_VERSION}`,
-    { hint: "start the newer version of Tidemark that wrote it" },
+    `Cannot open the catalog ${path}: its format is version ${version}, but this server reads ` +
+      `only versions up to ${FORMAT_VERSION}`,
+    { hint: "use the newer version of Tidemark that wrote it" },
   );
 }
 
@@ -391,7 +395,11 @@ export function integrityFaults(path: string): string[] {
 function quickCheck(database: Database, path: string): void {
   const found = database.query("PRAGMA quick_check(1)").get() as { quick_check: string } | null;
   if (found?.quick_check === "ok") return;
-  throw new CorruptionError(path, 0, found?.quick_check ?? "quick_check gave no answer");
+  throw new CorruptionError(
+    path,
+    0,
+    found?.quick_check ?? "the SQLite quick_check returned no result",
+  );
 }
 
 function versionOf(database: Database): number {

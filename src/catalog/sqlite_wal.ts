@@ -36,11 +36,11 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
   // computed.
   const isLittleEndian = magic === MAGIC;
   if (!isLittleEndian && magic !== MAGIC + 1) {
-    return new CorruptionError(path, 0, "it is not a log of SQLite");
+    return new CorruptionError(path, 0, "it is not an SQLite log");
   }
   let sums = added({ first: 0, second: 0 }, view, { start: 0, end: 24, isLittleEndian });
   if (!isEqual(sums, view, 24)) {
-    return new CorruptionError(path, 24, "the checksum of the header does not match");
+    return new CorruptionError(path, 24, "the checksum of its header does not match");
   }
   const frameBytes = FRAME_HEADER_BYTES + view.getUint32(8);
   let at = HEADER_BYTES;
@@ -78,7 +78,8 @@ function damageAt(
   }
   if (!hasEnded) return undefined;
   const what =
-    "the checksum of a frame of the last transaction does not match: it is damaged, or was torn by a power loss before it was acknowledged";
+    "the checksum of a frame in the last transaction does not match: the frame is damaged, or " +
+    "was only partly written when the power failed, before the transaction was acknowledged";
   return new CorruptionError(path, at, what);
 }
 

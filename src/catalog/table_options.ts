@@ -41,8 +41,8 @@ export function tableOptionsFrom(
   if (type !== undefined && prefix !== undefined && type !== prefix) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot create a ${prefix.toUpperCase()} table with TYPE = '${type.toUpperCase()}': both ` +
-        "must name the same kind",
+      `Cannot create a ${prefix.toUpperCase()} table with TYPE = '${type.toUpperCase()}': the ` +
+        "two kinds contradict each other",
       placeOf(typeSetting),
     );
   }
@@ -51,11 +51,9 @@ export function tableOptionsFrom(
   const isShared = others.some(({ name }) => name.toUpperCase() === "ACCESS_LEVEL");
   const options = apply(kind === "stream" && isShared ? SHARED_STREAM : [kind], {}, others);
   if (kind === "stream" && options.ttlSeconds === undefined) {
-    throw new DatabaseError(
-      "INVALID_OPTION",
-      "Cannot create a STREAM table: it must have TTL_SECONDS",
-      { hint: "add WITH (TTL_SECONDS = 3600)" },
-    );
+    throw new DatabaseError("INVALID_OPTION", "Cannot create a STREAM table without TTL_SECONDS", {
+      hint: "add WITH (TTL_SECONDS = 3600)",
+    });
   }
   return { kind: kind === "stream" && isShared ? "shared" : kind, options };
 }
@@ -137,7 +135,7 @@ export function resetTableOptions(
     if (key === "ttlSeconds") {
       throw new DatabaseError(
         "INVALID_OPTION",
-        "Cannot reset TTL_SECONDS: a STREAM table must have one",
+        "Cannot reset TTL_SECONDS: a STREAM table requires this option",
         placeOf(setting),
       );
     }
@@ -286,9 +284,9 @@ function ruleFor(kinds: readonly TableKind[], setting: Omit<OptionSetting, "valu
     throw new DatabaseError(
       "INVALID_OPTION",
       name === "TYPE"
-        ? "Cannot change TYPE: the kind of a table is fixed when it is created"
-        : `Cannot set option ${JSON.stringify(setting.name)}: it must be one ` +
-            `of ${[...RULES.keys()].join(", ")}`,
+        ? "Cannot change TYPE: the kind of a table cannot be changed after its creation"
+        : `Cannot set option ${JSON.stringify(setting.name)}: the options are ` +
+            `${[...RULES.keys()].join(", ")}`,
       placeOf(setting),
     );
   }
@@ -297,11 +295,14 @@ function ruleFor(kinds: readonly TableKind[], setting: Omit<OptionSetting, "valu
   const isLate = rule.key === "accessLevel" && kind === "STREAM";
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot set ${name} on a ${kind} table: it applies only to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
+    `Cannot set ${name} on a ${kind} table: this option applies only to ` +
+      `${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
     {
       ...placeOf(setting),
       ...(isLate && {
-        hint: "the rows of this table belong to users; create a STREAM table WITH (ACCESS_LEVEL = …) for rows that others may read",
+        hint:
+          "the rows of this table belong to individual users; for rows that others may read, " +
+          "create a STREAM table WITH (ACCESS_LEVEL = …)",
       }),
     },
   );

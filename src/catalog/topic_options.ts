@@ -68,7 +68,8 @@ export function topicOptionsFrom(
   if ((deadLetter === undefined) !== (maxDeliveries === undefined)) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot set only one of MAX_DELIVERIES and DEAD_LETTER: after MAX_DELIVERIES deliveries, a message goes to the topic that DEAD_LETTER names",
+      "Cannot set only one of MAX_DELIVERIES and DEAD_LETTER: after MAX_DELIVERIES deliveries, " +
+        "a message goes to the topic that DEAD_LETTER names",
       placeOf(settings.at(-1)),
     );
   }
@@ -88,7 +89,8 @@ export function topicPayloadFrom(settings: readonly OptionSetting[]): TopicPaylo
     if (setting.name.toUpperCase() !== "PAYLOAD") {
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot set option ${JSON.stringify(setting.name)}: PAYLOAD is the only option of a topic source`,
+        `Cannot set option ${JSON.stringify(setting.name)}: the only option of a topic source ` +
+          "is PAYLOAD",
         placeOf(setting),
       );
     }
@@ -102,8 +104,9 @@ function unknownOption(setting: OptionSetting): DatabaseError {
   return new DatabaseError(
     "INVALID_OPTION",
     name === "PARTITIONS"
-      ? "Cannot change PARTITIONS: the number of partitions is fixed when the topic is created"
-      : `Cannot set option ${JSON.stringify(setting.name)}: it must be one of ${NAMES}`,
+      ? "Cannot change PARTITIONS: the number of partitions cannot be changed after the topic is " +
+          "created"
+      : `Cannot set option ${JSON.stringify(setting.name)}: the options are ${NAMES}`,
     placeOf(setting),
   );
 }

@@ -46,8 +46,9 @@ export class UndoneDefinitions {
     if (this.#seqs.size >= LISTED_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot commit definitions together with rows: ${LISTED_MAX} such commits have failed after their rows were in the log, and the catalog lists no more of them`,
-        { hint: "commit the definitions and the rows in two transactions" },
+        `Cannot commit definitions together with rows: ${LISTED_MAX} such commits have failed ` +
+          "after their rows were written to the log, and the catalog can record no more of them",
+        { hint: "commit the definitions and the rows in separate transactions" },
       );
     }
     const seqs = new Set([...this.#seqs, seq]);

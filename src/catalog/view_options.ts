@@ -49,7 +49,8 @@ export function viewRightsFrom(
   if (level === undefined) return undefined;
   throw new DatabaseError(
     "INVALID_OPTION",
-    "Cannot set ACCESS_LEVEL of a view that runs with the rights of its reader: the tables that it reads decide who may read it",
+    "Cannot set ACCESS_LEVEL on a view that runs with its reader's rights: the tables that it " +
+      "reads determine who may read it",
     { ...placeOf(level), hint: "add SECURITY_INVOKER = false" },
   );
 }
@@ -73,8 +74,9 @@ function optionNamed(setting: Omit<OptionSetting, "value">): (typeof NAMES)[numb
   throw new DatabaseError(
     "INVALID_OPTION",
     given === "CHECK_OPTION"
-      ? "Cannot set CHECK_OPTION of a view: WITH CHECK OPTION follows its query"
-      : `Cannot set option ${JSON.stringify(setting.name)} of a view: it must be one of ${NAMES.join(", ")}`,
+      ? "Cannot set CHECK_OPTION as an option of a view: write WITH CHECK OPTION after the query"
+      : `Cannot set option ${JSON.stringify(setting.name)} on a view: the options are ` +
+          `${NAMES.join(", ")}`,
     placeOf(setting),
   );
 }

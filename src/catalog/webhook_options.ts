@@ -48,7 +48,8 @@ export function webhookChangesFrom(
   if (start === undefined) return givenOptions(settings);
   throw new DatabaseError(
     "INVALID_OPTION",
-    "Cannot set option START of an existing webhook: it continues at its position",
+    "Cannot set option START on an existing webhook: the webhook continues from its current " +
+      "position",
     placeOf(start),
   );
 }
@@ -73,7 +74,7 @@ function givenOptions(settings: readonly OptionSetting[]): Partial<WebhookOption
       default:
         throw new DatabaseError(
           "INVALID_OPTION",
-          `Cannot set option ${JSON.stringify(setting.name)}: it must be one of ${NAMES}`,
+          `Cannot set option ${JSON.stringify(setting.name)}: the options are ${NAMES}`,
           placeOf(setting),
         );
     }
@@ -89,8 +90,8 @@ export function checkSecret(secret: string, details: ErrorDetails): void {
   if (secret.length >= SECRET_LENGTH_MIN && secret.length <= SECRET_LENGTH_MAX) return;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot use a SECRET of ${secret.length} characters: it must have ${SECRET_LENGTH_MIN} ` +
-      `to ${SECRET_LENGTH_MAX}`,
+    `Cannot use a SECRET of ${secret.length} characters: it must have ${SECRET_LENGTH_MIN} to ` +
+      `${SECRET_LENGTH_MAX} characters`,
     details,
   );
 }

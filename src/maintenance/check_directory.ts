@@ -149,7 +149,11 @@ function checkFiles(
     },
   };
   if (isFormatDamaged) {
-    const fault = new CorruptionError(paths.format, 0, "it is missing, or does not name a format");
+    const fault = new CorruptionError(
+      paths.format,
+      0,
+      "it is missing, or does not contain a format number",
+    );
     files.onFinding(damageFinding(fault));
   }
   const secretFault = keptSecretFault(disk, paths.root);
@@ -162,7 +166,7 @@ function checkFiles(
   // entries for the table.
   const listedFiles = catalog?.files.all().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
   if (damage.length > 0 && manifest === undefined) {
-    const what = "not checked: only the catalog lists the segments and uploaded files";
+    const what = "not checked, because only the catalog lists the segments and uploaded files";
     files.onFinding(noteFinding(paths.segments, what));
   }
   const missingStorages = missingOf(paths, { catalog, disk }, files);
@@ -273,7 +277,7 @@ function missingOf(
     const what = key === "" ? undefined : storageFault(disk, storage);
     if (what === undefined) continue;
     missing.push({ storageId, root, what });
-    const fault = new CorruptionError(root, 0, `storage ${storageId} is not available: ${what}`);
+    const fault = new CorruptionError(root, 0, `storage ${storageId} is unavailable: ${what}`);
     files.onFinding(damageFinding(fault));
   }
   return missing;

@@ -104,8 +104,8 @@ function requestFrom(
   const known = command === "repair" ? ["--accept-loss"] : [];
   const unknown = options.find((option) => !known.includes(option));
   if (unknown !== undefined) return `unknown option ${unknown}`;
-  if (root === "") return "name the data directory";
-  if (another !== undefined) return `name only one data directory, not ${another} as well`;
+  if (root === "") return "specify the data directory";
+  if (another !== undefined) return `specify only one data directory, without ${another}`;
   return { root: withoutTrailingSlashes(root), acceptsLoss: options.length > 0 };
 }
 
@@ -123,8 +123,9 @@ function verify({ root }: MaintenanceRequest, parts: MaintenanceParts): number {
     if (isBackup) checkBackup(disk, root, report);
     const isSound = report.damageCount === 0;
     const advice = isBackup
-      ? "a backup cannot be repaired: use another one, or make a new one while the database exists"
-      : `${program} repair ${root} shows what can be done`;
+      ? "a backup cannot be repaired; use a different backup, or make a new one while the " +
+        "database still exists"
+      : `${program} repair ${root} shows what can be repaired`;
     parts.say(
       isSound
         ? `${root} is sound: ${report.summary}`
@@ -183,13 +184,16 @@ function repairAsPlanned(
     const advice =
       plan.obstacles.length > 0
         ? ""
-        : `; to give up what is listed as "to lose", pass --accept-loss`;
+        : '; to accept the losses listed as "to lose", pass --accept-loss';
     say(`${root} was not repaired, and nothing was changed${advice}`);
     return EXIT_DAMAGED;
   }
   for (const path of repairDirectory(paths, parts, { check, plan })) say(`kept    ${path}`);
   const lossCount = plan.losses.length + plan.sacrifices.length;
-  say(`${root} is repaired, and a server can start on it; losses listed above: ${lossCount}`);
+  say(
+    `${root} has been repaired, and a server can start on it; number of losses listed above: ` +
+      `${lossCount}`,
+  );
   return EXIT_DONE;
 }
 
@@ -204,8 +208,8 @@ function requireDirectory(disk: Disk, root: string): DataPaths {
   if (isData) return paths;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    "it is not a data directory: it has no format.json, no log and no catalog",
-    { hint: "name the data_path of the configuration" },
+    "it is not a data directory: it contains no format.json, no log and no catalog",
+    { hint: "specify the data_path of the configuration" },
   );
 }
 
@@ -227,7 +231,7 @@ function requireUnused(
 ): () => void {
   const release = lock();
   if (release !== undefined) return release;
-  throw refused(`${inUse(disk, paths)}; stop the server that runs on ${paths.root} first`);
+  throw refused(`${inUse(disk, paths)}; first stop the server that runs on ${paths.root}`);
 }
 
 /**
@@ -243,14 +247,14 @@ function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   if (stagedStep(disk, paths) === undefined) return;
   const path = stagedPath(paths);
   const what =
-    "a restore is prepared: the next startup will replace everything that is checked here";
-  report.onFinding(noteFinding(path, `${what}; to cancel it, remove ${path}`), undefined);
+    "a restore is prepared, so the next startup will replace everything that is checked here";
+  report.onFinding(noteFinding(path, `${what}; to cancel the restore, remove ${path}`), undefined);
 }
 
 /** Checks the copy that a prepared restore has placed in the data directory. */
 function checkStaged(disk: Disk, paths: DataPaths, report: Report): void {
   const root = stagedPath(paths);
-  const advice = `it cannot be continued: remove ${root} and restore again`;
+  const advice = `the interrupted restore cannot be continued; remove ${root}, and restore again`;
   checkBackup(disk, root, {
     onFinding: (finding) =>
       report.onFinding({ ...finding, what: `${finding.what}; ${advice}` }, undefined),

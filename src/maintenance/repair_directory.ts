@@ -81,12 +81,14 @@ export function planRepair(
   if (catalog.isOnlyLogDamaged) {
     const offset = catalog.damage[0]?.offset ?? 0;
     sacrifices.push(
-      `${walPath} from byte ${offset}: the newest changes to tables, users and the list of segments`,
+      `${walPath} from byte ${offset}: the newest changes to tables, to users and to the list ` +
+        "of segments",
     );
   }
   for (const { root, storageId, what } of check.missingStorages) {
     sacrifices.push(
-      `storage ${storageId}: the contents of ${root}, which were not checked, because ${what}; reads and writes of its tables fail until it is back`,
+      `storage ${storageId}: the contents of ${root}, which were not checked, because ${what}; ` +
+        "reads and writes of its tables fail until the directory is back",
     );
   }
   const states = new Map(manifest?.tables.map((state) => [state.tableId, state.flushedSeq]));
@@ -171,17 +173,20 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
   const obstacles: string[] = [];
   if (check.isFormatDamaged) {
     obstacles.push(
-      `Cannot repair ${paths.format}: it does not say which version created the directory; restore it from a backup`,
+      `Cannot repair ${paths.format}: it does not contain the format of the directory; restore ` +
+        "the file from a backup",
     );
   }
   if (check.catalog.damage.length > 0 && !check.catalog.isOnlyLogDamaged) {
     obstacles.push(
-      `Cannot repair ${catalogPathOf(paths.root)}: only it lists the tables, users and segments; put back a backup of the whole directory`,
+      `Cannot repair ${catalogPathOf(paths.root)}: only the catalog lists the tables, users ` +
+        "and segments; restore the whole directory from a backup",
     );
   }
   if (check.log.isAheadOfCatalog) {
     obstacles.push(
-      `Cannot repair ${catalogPathOf(paths.root)}: it is older than the log; put back the catalog that belongs to this log`,
+      `Cannot repair ${catalogPathOf(paths.root)}: the catalog is older than the log; restore ` +
+        "the catalog that belongs to this log",
     );
   }
   return obstacles;
@@ -191,20 +196,23 @@ function lossesOf(check: DirectoryCheck): string[] {
   const { damagedFiles, damagedSegments, isSecretDamaged, tableNames } = check;
   const nameOf = (tableId: number): string => tableNames.get(tableId) ?? String(tableId);
   return [
-    ...(isSecretDamaged ? ["the secret that signs tokens: all users must log in again"] : []),
+    ...(isSecretDamaged ? ["the secret that signs tokens, so all users must log in again"] : []),
     ...lostAuditSegments(check).map(
       ({ rowCount, segmentId }) =>
-        `${AUDIT_TABLE.name}: segment ${segmentId}, ${rowCount} versions of events; it continues without them`,
+        `${AUDIT_TABLE.name}: segment ${segmentId}, with ${rowCount} versions of events; the ` +
+        "audit log continues without them",
     ),
     ...damagedSegments
       .filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId)
       .map(
         ({ maxSeq, minSeq, rowCount, segmentId, tableId }) =>
-          `table ${nameOf(tableId)}: segment ${segmentId}, ${rowCount} row versions from seq ${minSeq} to ${maxSeq}; statements that need them fail with DATA_DAMAGED`,
+          `table ${nameOf(tableId)}: segment ${segmentId}, with ${rowCount} row versions from ` +
+          `_seq ${minSeq} to ${maxSeq}; statements that need them fail with DATA_DAMAGED`,
       ),
     ...damagedFiles.map(
       ({ fileId, name, tableId }) =>
-        `table ${nameOf(tableId)}: uploaded file ${fileId} ("${name}"), left where it is; downloads fail with DATA_DAMAGED until its row names another file`,
+        `table ${nameOf(tableId)}: uploaded file ${fileId} ("${name}"), which is left in ` +
+        "place; downloads fail with DATA_DAMAGED until its row refers to a different file",
     ),
   ];
 }
@@ -216,12 +224,14 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
   const place = lastFile === undefined ? `${paths.wal}, all of it` : `${path} from byte ${offset}`;
   const lines = [
     lastFile === undefined
-      ? `${place}: commits up to seq ${upTo} that are in no segment`
-      : `${place}: commits after seq ${lastSeq}, which is the last that remains in the log, up to seq ${upTo}`,
+      ? `${place}: commits up to _seq ${upTo} that are in no segment`
+      : `${place}: commits after _seq ${lastSeq}, the last one that remains in the log, up to ` +
+        `_seq ${upTo}`,
   ];
   for (const [tableId, count] of lost.rowsByTable) {
     lines.push(
-      `table ${tableNames.get(tableId) ?? tableId}: ${count} row versions that can still be read there, and are in no segment`,
+      `table ${tableNames.get(tableId) ?? tableId}: ${count} row versions that are in no ` +
+        "segment, but can still be read there",
     );
   }
   return lines;
@@ -238,7 +248,8 @@ function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck
   }
   return [...highest].map(
     ([tableId, seq]) =>
-      `table ${tableNames.get(tableId)}: its segments have rows from after the cut, up to seq ${seq}; if a transaction wrote to several tables, they may be all that is left of it`,
+      `table ${tableNames.get(tableId)}: its segments contain rows written after the cut, up ` +
+      `to _seq ${seq}; if a transaction wrote to several tables, only part of it may remain`,
   );
 }
 
@@ -260,7 +271,7 @@ function floorSeqOf(
   if (seq !== undefined) return seq;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot continue above seq ${floor - 1}: it is the highest possible seq, or higher`,
+    `Cannot continue after _seq ${floor - 1}: there is no higher _seq`,
   );
 }
 

@@ -97,10 +97,11 @@ export async function runRestore(
       const list = await stage(request, { parts, paths, point, listener });
       const finished = finishRestore(paths, parts);
       const files = counted(list.files.length, "file");
-      say(`${root} contains the state at _seq ${list.seq}: ${files} restored`);
+      say(`${root} now contains the state at _seq ${list.seq}: ${files} restored`);
       const lost = missingText(listener.missing);
       if (lost !== undefined) say(lost);
-      if (finished?.before !== undefined) say(`the previous contents are in ${finished.before}`);
+      if (finished?.before !== undefined)
+        say(`the previous contents have been moved to ${finished.before}`);
     } finally {
       directory.release();
     }
@@ -131,22 +132,22 @@ function requestFrom(args: readonly string[]): RestoreArguments | string {
     if (token.kind === "positional") paths.push(withoutTrailingSlashes(token.value));
     if (token.kind !== "option") continue;
     if (!Object.hasOwn(OPTIONS, token.name)) return `unknown option ${token.rawName}`;
-    if (token.value === undefined) return `name a value after ${token.rawName}`;
-    if (values.has(token.name)) return `name ${token.rawName} only once`;
+    if (token.value === undefined) return `specify a value after ${token.rawName}`;
+    if (values.has(token.name)) return `specify ${token.rawName} only once`;
     values.set(token.name, token.value);
   }
   const [source = "", root = "", another] = paths;
-  if (source === "" || root === "") return "name a backup and a data directory";
+  if (source === "" || root === "") return "specify a backup and a data directory";
   if (another !== undefined)
-    return `name only a backup and a data directory, not ${another} as well`;
+    return `specify only a backup and a data directory, without ${another}`;
   const toSeq = values.get("to-seq");
   const toTimestamp = values.get("to-timestamp");
   if (toSeq !== undefined && toTimestamp !== undefined) {
-    return "name only one point, by --to-seq or by --to-timestamp";
+    return "specify only one point, with --to-seq or --to-timestamp";
   }
   const archive = values.get("archive");
   if (archive !== undefined && toSeq === undefined && toTimestamp === undefined) {
-    return "--archive needs --to-seq or --to-timestamp: a backup that is restored unchanged needs no log";
+    return "--archive requires --to-seq or --to-timestamp: restoring a backup unchanged needs no log";
   }
   const archivePath = archive === undefined ? undefined : withoutTrailingSlashes(archive);
   return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };

@@ -154,7 +154,8 @@ export function requireFormat(disk: Disk, paths: DataPaths): void {
     "STORAGE_UNAVAILABLE",
     format === undefined
       ? `Cannot open ${paths.root}: format.json does not contain a format number`
-      : `Cannot open ${paths.root}: it has format ${format}, but this version reads ${DIRECTORY_FORMAT}`,
+      : `Cannot open ${paths.root}: it has format ${format}, but this version reads only ` +
+          `${DIRECTORY_FORMAT}`,
   );
 }
 
@@ -186,8 +187,9 @@ export function refuseForeignDirectory(disk: Disk, paths: DataPaths): void {
   const has = found === "wal" ? "a log" : `"${found}"`;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot open ${root}: it has ${has} but no format.json, so it is not a data directory, or it is damaged`,
-    { hint: "choose an empty or new directory, or put back format.json" },
+    `Cannot open ${root}: it contains ${has} but no format.json, so it is damaged, or is not a ` +
+      "data directory",
+    { hint: "choose an empty or new directory, or restore format.json" },
   );
 }
 
@@ -210,7 +212,7 @@ function namesIn(disk: Disk, root: string): string[] {
 export function refuseBackup(disk: Disk, root: string): void {
   if (!disk.exists(backupListPath(root))) return;
   throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: it is a backup`, {
-    hint: `restore it into a data directory with tidemark restore ${root} <data_path>`,
+    hint: `to restore it into a data directory, run tidemark restore ${root} <data_path>`,
   });
 }
 

@@ -619,7 +619,10 @@ export class LocalStore implements Store, HistoryStore {
   #table(tableId: number): StoredTable {
     const table = this.#tables.get(tableId);
     if (table === undefined) {
-      throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it does not exist`);
+      throw new DatabaseError(
+        "TABLE_NOT_FOUND",
+        `Cannot open table ${tableId}: there is no such table`,
+      );
     }
     return table;
   }

@@ -128,7 +128,8 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
   if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot open the log: its files have ${walSegmentBytes} bytes, but must have at least ${WAL_FILE_BYTES_MIN}, and at least twice the ${rowBytesMax} bytes of the largest row`,
+    `Cannot open the log: its files have ${walSegmentBytes} bytes, but must have at least ` +
+      `${WAL_FILE_BYTES_MIN}, and at least twice the maximum size of a row (${rowBytesMax} bytes)`,
   );
 }
 
@@ -139,7 +140,8 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
 export function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
   return ({ fromMs, toMs }) => {
     const what =
-      "the system clock was set back: rows are dated and expire by its new time, and new sequence ids stay ahead of it";
+      "the system clock was set back; rows now get their times and expire by the new time, " +
+      "while new _seq values stay ahead of it";
     log.warn(what, { from: timeText(fromMs), to: timeText(toMs) });
   };
 }

@@ -64,8 +64,8 @@ function refuseNewer(
   if (format === undefined || format <= known) return;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    `Cannot read ${path}: it has format ${format}, but this version reads ${known}`,
-    { hint: "start the newer version of Tidemark that wrote it" },
+    `Cannot read ${path}: it has format ${format}, but this version reads only ${known}`,
+    { hint: "use the newer version of Tidemark that wrote it" },
   );
 }
 

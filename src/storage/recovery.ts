@@ -171,8 +171,9 @@ function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq)
     if (writtenUnder <= catalogSeq) continue;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot replay ${path}: commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: the catalog is missing, or older than the log`,
-      { hint: "put back the catalog that belongs to this log" },
+      `Cannot replay ${path}: commit ${lastSeq} was written with definition ${writtenUnder}, ` +
+        `but the catalog ends at ${catalogSeq}, so the catalog is missing or older than the log`,
+      { hint: "restore the catalog that belongs to this log" },
     );
   }
 }

@@ -84,7 +84,7 @@ export class SnowflakeIds {
       throw new DatabaseError(
         "STORAGE_UNAVAILABLE",
         `Cannot reserve ids in ${error.path}: the disk failed with ${error.code}`,
-        { hint: "check the disk; the server tries again at the next id", cause: error },
+        { hint: "check the disk; the server tries again when it needs the next id", cause: error },
       );
     }
     this.#reservedUpTo = upTo;

@@ -97,7 +97,7 @@ export class Storages {
       this.#open.set(listed.storageId, { listed, ...opened });
       if (opened.fault === undefined) continue;
       const { root, storageId } = listed;
-      log.error("a storage is not available", { storage: storageId, root, what: opened.fault });
+      log.error("a storage is unavailable", { storage: storageId, root, what: opened.fault });
     }
   }
 
@@ -132,7 +132,10 @@ export class Storages {
     if (known === undefined || known.fault !== undefined) return this.faultOf(storageId);
     const fault = storageFault(this.#options.disk, known.listed);
     if (fault === undefined) return undefined;
-    this.#options.log.error("a storage is gone", { storage: storageId, what: fault });
+    this.#options.log.error("a storage has become unavailable", {
+      storage: storageId,
+      what: fault,
+    });
     this.#open.set(storageId, { ...known, fault });
     this.onFault();
     return fault;
@@ -169,8 +172,8 @@ export class Storages {
       if (isFree(disk, root)) return;
       throw disk.exists(storagePathsOf(root).mark)
         ? refuse(
-            "it is already a storage of this database or another one",
-            "choose another directory, or empty this one if no server's SHOW STORAGES lists it",
+            "it is already a storage of this or a different database",
+            "choose a different directory; or if SHOW STORAGES lists it on no server, empty it",
           )
         : refuse("it is not empty", "choose an empty or new directory");
     } catch (error) {
@@ -197,7 +200,7 @@ export class Storages {
       throw new DatabaseError(
         "INVALID_OPTION",
         `Cannot ${action} "${path}": storage ${storageId} is in ${root}`,
-        { hint: "choose a directory that neither contains it nor is inside it" },
+        { hint: "choose a directory that neither contains that directory nor is inside it" },
       );
     }
   }
@@ -482,7 +485,7 @@ function failed(action: string, root: string, error: unknown): unknown {
   if (!(error instanceof DiskError || error instanceof DatabaseError)) return error;
   const condition = "STORAGE_UNAVAILABLE";
   return new DatabaseError(condition, `Cannot ${action} "${root}": ${error.message}`, {
-    hint: "the server's user must be able to write, read, list and delete there",
+    hint: "the server's user must be able to write, read, list and delete files there",
     cause: error,
   });
 }

@@ -150,7 +150,7 @@ class JobLine {
           new DatabaseError(
             "STORAGE_UNAVAILABLE",
             `Cannot write a segment: the thread that writes it failed: ${reason}`,
-            { hint: "it is retried automatically; if this continues, see the server's log" },
+            { hint: "the server retries automatically; if this continues, check the server's log" },
           ),
         );
       },
@@ -159,7 +159,7 @@ class JobLine {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
       "Cannot write a segment: the thread that writes it cannot be started",
-      { hint: "it is retried automatically; raise the server's limits of open files and threads" },
+      { hint: "the server retries automatically; raise its limits on open files and threads" },
     );
   }
 }

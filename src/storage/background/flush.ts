@@ -285,7 +285,7 @@ export class Flusher {
       this.#request(table);
       if (table.fault === undefined) continue;
       // Warns each time the log begins another file. Otherwise it could fill the disk unnoticed.
-      log.warn("the log grows because a table cannot be flushed", {
+      log.warn("the log keeps growing because a table cannot be flushed", {
         table: table.definition.name,
         bytes,
         error: table.fault.message,

@@ -99,7 +99,7 @@ export async function checkIndex(
       }
       job.advance(
         CHECK_SHARE + ((1 - CHECK_SHARE) * (at + step.value)) / owners.length,
-        `rows of ${at} of ${owners.length} owners checked`,
+        `checked the rows of ${at} of ${owners.length} owners`,
       );
       await pause();
       if (isCancelled(build)) {
@@ -120,21 +120,23 @@ function duplicate(
   { key, owner }: { readonly key: Parameters<typeof shownKey>[1]; readonly owner: number },
 ): DatabaseError {
   if (stored.isExclusion === true) {
-    const shown = owner === SHARED_OWNER ? shownKey(order.columns, key) : "a row of a user";
+    const shown =
+      owner === SHARED_OWNER ? shownKey(order.columns, key) : "a row of one of the users";
     return new DatabaseError(
       "EXCLUSION_VIOLATION",
-      `Cannot create exclusion constraint "${stored.name}" of ${definition.name}: ${shown} overlaps another row`,
-      { hint: "change or delete one of them" },
+      `Cannot create exclusion constraint "${stored.name}" on ${definition.name}: ${shown} ` +
+        "overlaps another row",
+      { hint: "change or delete one of the two rows" },
     );
   }
   const found =
     owner === SHARED_OWNER
       ? `several rows have ${shownKey(order.columns, key)}`
-      : "several rows of a user have the same key";
+      : "a user has several rows with the same key";
   return new DatabaseError(
     "DUPLICATE_KEY",
-    `Cannot create unique index "${stored.name}" of ${definition.name}: ${found}`,
-    { hint: "change or delete all but one of them" },
+    `Cannot create unique index "${stored.name}" on ${definition.name}: ${found}`,
+    { hint: "change or delete these rows, except for one of them" },
   );
 }
 

@@ -279,7 +279,9 @@ export class Merger {
         this.#options.jobs.onBug(error, "the check of the size of history");
         return;
       }
-      log.error("cannot limit the history; the server will try again", { error: error.message });
+      log.error("cannot limit the size of the history; the server will try again", {
+        error: error.message,
+      });
     }
   }
 
@@ -320,7 +322,7 @@ export class Merger {
       // soon.
       const { name } = table.definition;
       if (isExpected(error)) {
-        this.#options.log.error("cannot drop expired segments", {
+        this.#options.log.error("cannot delete expired segments", {
           table: name,
           error: error.message,
         });

@@ -69,7 +69,7 @@ function tooLong({ segmentId, tableId }: SegmentOutline, bytesMax: number): Data
   return new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot write segment ${segmentId} of table ${tableId}: it would be larger than ${bytesMax} bytes`,
-    { hint: "compress its rows: ALTER TABLE … SET (COMPRESSION = 'zstd')" },
+    { hint: "compress the rows with ALTER TABLE … SET (COMPRESSION = 'zstd')" },
   );
 }
 

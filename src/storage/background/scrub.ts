@@ -140,7 +140,8 @@ export class Scrubber {
     const { clock, disk, files, onDamage, paths } = this.#options;
     const takeTurn = pauser(clock);
     const pause = async (): Promise<void> => {
-      if (isStopped()) throw new DatabaseError("CANCELLED", "Cannot continue: the job was stopped");
+      if (isStopped())
+        throw new DatabaseError("CANCELLED", "Cannot continue the job: it was stopped");
       await takeTurn();
     };
     // Holds the files in place. Otherwise a flush could write a new deletion vector and remove

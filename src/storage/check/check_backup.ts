@@ -34,7 +34,8 @@ export function checkBackup(
   }
   for (const path of backupsInside(disk, root)) {
     const what =
-      "another backup is inside this one but is not part of it: removing this one removes both; move the other one elsewhere";
+      "this directory contains a second backup that is not part of the first; removing the " +
+      "directory removes both, so move the second backup elsewhere";
     listener.onFinding(noteFinding(path, what), undefined);
   }
   for (const file of files) {

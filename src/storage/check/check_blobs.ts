@@ -37,7 +37,9 @@ export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): 
   for (const blob of blobs) {
     const path = pathOf(blob);
     if (isMissing.has(blob) && !named.has(blob)) {
-      const what = "listed but missing: a crash interrupted its upload, and no row refers to it";
+      const what =
+        "the file is listed but missing, because a crash interrupted its upload; no row refers " +
+        "to it";
       listener.onFinding(noteFinding(path, what, blob.tableId));
       continue;
     }
@@ -53,7 +55,9 @@ export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): 
   const listed = new Set(blobs.map(pathOf));
   for (const path of filesBelow(disk, `${paths.root}/${FILES_DIRECTORY}`)) {
     if (listed.has(path)) continue;
-    listener.onFinding(noteFinding(path, "the catalog does not list it, and nothing refers to it"));
+    listener.onFinding(
+      noteFinding(path, "the catalog does not list this file, and nothing refers to it"),
+    );
   }
   return damaged;
 }
@@ -68,7 +72,7 @@ function checkBlob(
   try {
     const size = file.size();
     if (size !== blob.size) {
-      const what = `the file has ${size} bytes, but should have ${blob.size}`;
+      const what = `the file has ${size} bytes instead of ${blob.size}`;
       throw new CorruptionError(path, Math.min(size, blob.size), what);
     }
     const hasher = new Bun.CryptoHasher("sha256");
@@ -79,7 +83,7 @@ function checkBlob(
       listener.onChecked(path, count);
     }
     if (hasher.digest("hex") === blob.sha256) return;
-    throw new CorruptionError(path, 0, "its SHA-256 differs from that of the upload");
+    throw new CorruptionError(path, 0, "its SHA-256 hash differs from that of the uploaded file");
   } finally {
     file.close();
   }

@@ -116,13 +116,13 @@ class HistoryCheck {
     { isDeleted, obsoleteSince, owner, seq }: CheckedVersion,
   ): string | undefined {
     if (obsoleteSince > this.#flushedSeq) {
-      return `was replaced by ${obsoleteSince}, above the flushed seq ${this.#flushedSeq}`;
+      return `was replaced by ${obsoleteSince}, which is above the flushed _seq ${this.#flushedSeq}`;
     }
     if (obsoleteSince < seq || (obsoleteSince === seq && !isDeleted))
-      return "is in history and current";
+      return "is both in the history and current";
     for (const other of this.#places) {
       if (other !== place && other.rowOf(owner, seq) !== -1) {
-        return `is in segment ${other.entry.segmentId} as well`;
+        return `is also in segment ${other.entry.segmentId}`;
       }
     }
     if (obsoleteSince === seq) return undefined;
@@ -132,7 +132,10 @@ class HistoryCheck {
       return `was replaced by version ${obsoleteSince}, which is missing`;
     }
     if (next.prev === seq) return undefined;
-    return `was replaced by version ${obsoleteSince}, which replaces ${next.prev === 0 ? "none" : next.prev}`;
+    return (
+      `was replaced by version ${obsoleteSince}, which claims to replace ` +
+      `${next.prev === 0 ? "none" : next.prev}`
+    );
   }
 
   #find(owner: number, seq: number): FoundVersion | undefined {

@@ -166,7 +166,7 @@ function keyFault(
 function termFault({ parts }: TermEntries, { outline, reader }: IndexedRows): string | undefined {
   const { groupCount } = reader;
   if (parts.length !== groupCount) {
-    return `the index has ${parts.length} parts, and the segment ${groupCount} row groups`;
+    return `the index has ${parts.length} parts, but the segment has ${groupCount} row groups`;
   }
   for (const [group, { bytes }] of parts.entries()) {
     const part = runToCompletion(termPart(reader, outline, group));

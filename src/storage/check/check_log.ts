@@ -102,11 +102,13 @@ function noteRest(
   listener: CheckListener,
 ): void {
   if (damage === undefined && end.wipeUpTo > end.offset) {
-    const what = `a torn group from byte ${end.offset} to ${end.wipeUpTo}, never acknowledged; the next start truncates it after seq ${lastSeq}`;
+    const what =
+      `a partly written group from byte ${end.offset} to ${end.wipeUpTo}, which was never ` +
+      `acknowledged; the next startup truncates it after _seq ${lastSeq}`;
     listener.onFinding(noteFinding(end.path, what));
   }
   for (const { path, now } of staleNames) {
-    const what = `the old name of file ${now}, which was recycled; the next start removes it`;
+    const what = `the old name of file ${now}, which was recycled; the next startup removes it`;
     listener.onFinding(noteFinding(path, what));
   }
   for (const { number, bytes } of files) listener.onChecked(walFilePath(paths, number), bytes);
@@ -180,7 +182,9 @@ function aheadOf(
   catalogSeq: number | undefined,
 ): CorruptionError | undefined {
   if (catalogSeq === undefined || writtenUnder <= catalogSeq) return undefined;
-  const what = `commit ${lastSeq} was written under definition ${writtenUnder}, but the catalog ends at ${catalogSeq}: the catalog is missing, or older than the log`;
+  const what =
+    `commit ${lastSeq} was written with definition ${writtenUnder}, but the catalog ends at ` +
+    `${catalogSeq}, so the catalog is missing or older than the log`;
   return new CorruptionError(path, offset, what);
 }
 

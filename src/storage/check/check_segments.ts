@@ -80,8 +80,7 @@ export function checkSegments(
   const damaged = entries.filter((entry) => {
     if (!isThere(entry)) return false;
     if (tableIds.has(entry.tableId)) return !isSound(disk, paths, { entry, listener });
-    const what =
-      "it belongs to a table that was dropped; the next start removes it from the manifest";
+    const what = "it belongs to a dropped table; the next startup removes it from the manifest";
     listener.onFinding(noteFinding(segmentPath(paths, entry), what));
     return false;
   });
@@ -92,7 +91,7 @@ export function checkSegments(
   const directories = [paths, ...storageRoots.map(storagePathsOf)].map(({ segments }) => segments);
   for (const directory of directories) {
     for (const path of unlistedFiles(disk, directory, listedFiles(paths, entries))) {
-      const what = "the manifest does not list it; the next start moves it to lost+found";
+      const what = "the manifest does not list this file; the next startup moves it to lost+found";
       listener.onFinding(noteFinding(path, what));
     }
   }
@@ -142,7 +141,7 @@ function isSound(
   const path = segmentPath(paths, entry);
   const { tableId, minSeq, maxSeq, quarantined, rowCount } = entry;
   if (isLost(disk, paths, entry)) {
-    const what = `quarantined: ${rowCount} row versions from seq ${minSeq} to ${maxSeq} are lost`;
+    const what = `quarantined: ${rowCount} row versions from _seq ${minSeq} to ${maxSeq} are lost`;
     listener.onFinding(noteFinding(path, what, tableId));
     return true;
   }
@@ -161,7 +160,8 @@ function isSound(
   ].filter((fault) => fault !== undefined);
   if (quarantined && faults.length === 0) {
     const what =
-      "quarantined, although every checksum matches now: later replacements of its rows are missing";
+      "quarantined, although all of its checksums match now: later replacements of its rows " +
+      "are missing";
     faults.push(new CorruptionError(path, 0, what));
   }
   for (const fault of faults) listener.onFinding(damageFinding(fault, tableId));

@@ -200,7 +200,7 @@ export class Committer {
     if (!this.#retiredOwners.has(owner)) return;
     throw new DatabaseError(
       "PERMISSION_DENIED",
-      "Cannot write: the user who owns these rows was dropped and is being erased",
+      "Cannot write: the user who owns these rows has been deleted, and the rows are being erased",
     );
   }
 
@@ -373,7 +373,7 @@ export class Committer {
     if (table !== undefined) return table.requireAvailable();
     throw new DatabaseError(
       "TABLE_NOT_FOUND",
-      `Cannot write to table ${tableId}: it does not exist`,
+      `Cannot write to table ${tableId}: there is no such table`,
     );
   }
 

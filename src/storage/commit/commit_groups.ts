@@ -179,13 +179,17 @@ export class CommitGroups implements CommitLogEvents {
     this.#groups = [];
     this.#fatal = new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      "Cannot write: the log failed, and the server must be restarted",
+      "Cannot write: the log has failed; restart the server",
       { cause },
     );
     const error = new DatabaseError(
       "COMMIT_UNKNOWN",
-      "Cannot tell whether the commit is durable: the log failed while it was written",
-      { hint: "read the rows again after the server has restarted", cause },
+      "Cannot tell whether the commit is durable: the log failed while the commit was being " +
+        "written",
+      {
+        hint: "after the server has restarted, read the rows to check whether they were written",
+        cause,
+      },
     );
     this.#noteFailure(error);
     this.#options.onFatal(cause);

@@ -33,7 +33,8 @@ export function requireKeyless(write: TableWrite, tableName: string): void {
   if (operation === "delete" && replacedSeqs?.length === rowCountOf(write)) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot ${operation} rows of ${tableName}: a table without a primary key accepts only inserts and deletes of specific rows`,
+    `Cannot ${operation} rows of ${tableName}: a table without a primary key allows only ` +
+      "inserts, and deletes of specific rows",
   );
 }
 
@@ -82,7 +83,7 @@ export function duplicateKey(table: StoredTable, row: Row): DatabaseError {
 export function changedMeanwhile(tableName: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot change rows of ${tableName}: another statement changed some of them in the meantime`,
+    `Cannot change rows of ${tableName}: a concurrent statement has changed some of them`,
     { hint: "run the statement again" },
   );
 }
@@ -113,7 +114,8 @@ function requireUnchanged(check: ConflictCheck, newest: VersionCursor, row: Row)
 function changedByAnother({ table, write }: ConflictCheck, row: Row): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot ${write.operation} ${describeKey(table, row)} of ${table.definition.name}: another transaction changed it`,
+    `Cannot ${write.operation} ${describeKey(table, row)} of ${table.definition.name}: a ` +
+      "concurrent transaction has changed it",
     { hint: "run the transaction again" },
   );
 }

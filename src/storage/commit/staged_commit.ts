@@ -371,7 +371,7 @@ function requireUnaltered({ definition, table }: StagedTable): void {
   if (table.definition === definition && !table.isDropped) return;
   throw new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot write to ${definition.name}: it was altered or dropped in the meantime`,
+    `Cannot write to ${definition.name}: the table was altered or dropped in the meantime`,
     { hint: "run the statement again" },
   );
 }

@@ -137,7 +137,10 @@ function keyTakenMeanwhile(
 ): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: another transaction has used ${shownKey(index.order.columns, values)} of ${index.stored.isExclusion === true ? "exclusion constraint" : "unique index"} "${index.stored.name}"`,
+    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: a concurrent transaction ` +
+      `has used ${shownKey(index.order.columns, values)} of ` +
+      `${index.stored.isExclusion === true ? "exclusion constraint" : "unique index"} ` +
+      `"${index.stored.name}"`,
     { hint: "run the transaction again" },
   );
 }

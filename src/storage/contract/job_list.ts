@@ -161,7 +161,9 @@ export class Job {
 }
 
 function failedByBug(kind: JobKind, cause: unknown): DatabaseError {
-  const message = `Cannot finish the job (${kind}): a bug in the server stopped it; see the server's log`;
+  const message =
+    `Cannot finish the job (${kind}): it failed because of a bug in the server; the server's log ` +
+    "has the details";
   return new DatabaseError("INTERNAL_ERROR", message, { cause });
 }
 

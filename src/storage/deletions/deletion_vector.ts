@@ -98,7 +98,11 @@ export class DeletionVector {
     const count = reader.u32();
     const hashAt = bytes.length - HASH_BYTES;
     if (hashAt !== HEADER_BYTES + Math.ceil((count * 12) / 8) * 8) {
-      throw new CorruptionError(path, bytes.length, `the length does not fit ${count} entries`);
+      throw new CorruptionError(
+        path,
+        bytes.length,
+        `the file's length does not match its ${count} entries`,
+      );
     }
     const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(segmentId, 0, 0));
     reader.position = hashAt;

@@ -30,28 +30,32 @@ export function requireAllowedPath(
   const refuse = (what: string, hint: string): DatabaseError =>
     new DatabaseError("INVALID_OPTION", `Cannot ${action} "${path}": ${what}`, { hint });
   if (!PLAIN_PATH.test(path)) {
-    throw refuse("it is not an absolute path without . and ..", "for instance /var/backups/monday");
+    throw refuse(
+      "it must be an absolute path without . or .. segments",
+      "choose, for example, /var/backups/monday",
+    );
   }
   const where =
     allowedRoots.length === 0
-      ? "storage.allowed_roots in the configuration is empty: add a directory to it, and restart the server"
-      : `storage.allowed_roots lists them: ${allowedRoots.join(", ")}`;
+      ? "storage.allowed_roots in the configuration is empty; add a directory to it, and restart " +
+        "the server"
+      : `choose a directory below one of storage.allowed_roots: ${allowedRoots.join(", ")}`;
   if (!allowedRoots.some((root) => isBelow(path, root))) {
     if (allowedRoots.some((root) => isBelow(`${path}/`, root))) {
       throw refuse("it is one of storage.allowed_roots itself", "choose a directory below it");
     }
-    throw refuse("it is not below a directory that the configuration allows", where);
+    throw refuse("it is not below any directory that the configuration allows", where);
   }
   const real = realPathOf(disk, path);
   if (!allowedRoots.some((root) => isBelow(real, realPathOf(disk, root)))) {
     throw refuse(
-      `it leads to ${real}, which is not below a directory that the configuration allows`,
+      `it leads through a symbolic link to ${real}, which is not below any directory that the configuration allows`,
       where,
     );
   }
   const roots = [resolve(dataPath), disk.realPath(dataPath)];
   if (roots.some((root) => [path, real].some((name) => name === root || isBelow(name, root)))) {
-    throw refuse("it is in the data directory", "choose a directory elsewhere");
+    throw refuse("it is inside the data directory", "choose a directory elsewhere");
   }
 }
 

@@ -85,10 +85,10 @@ export function listedFault(
   found: { readonly bytes: number | undefined; readonly crc?: number },
 ): CorruptionError | undefined {
   if (found.bytes === undefined) {
-    return new CorruptionError(path, 0, `it is missing, but listed in ${NAME}`);
+    return new CorruptionError(path, 0, `it is missing, although ${NAME} lists it`);
   }
   if (found.bytes !== bytes) {
-    const what = `the file has ${found.bytes} bytes, but should have ${bytes}`;
+    const what = `the file has ${found.bytes} bytes instead of ${bytes}`;
     return new CorruptionError(path, Math.min(found.bytes, bytes), what);
   }
   if (found.crc === undefined || found.crc === crc) return undefined;
@@ -119,7 +119,7 @@ export function readBackupList(disk: Disk, root: string): BackupList {
   const path = backupListPath(root);
   if (!disk.exists(path)) {
     const what = disk.exists(root)
-      ? `it is not a backup, or not a complete one: it has no ${NAME}`
+      ? `it is not a backup, or is an incomplete one: it contains no ${NAME}`
       : "there is no such directory";
     throw new DatabaseError("INVALID_OPTION", `Cannot restore from ${root}: ${what}`);
   }
@@ -127,8 +127,9 @@ export function readBackupList(disk: Disk, root: string): BackupList {
   if (list.format !== BACKUP_FORMAT) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot restore from ${root}: the backup has format ${String(list.format)}, but this version reads ${BACKUP_FORMAT}`,
-      { hint: "restore it with the newer version of Tidemark that made it" },
+      `Cannot restore from ${root}: the backup has format ${String(list.format)}, but this ` +
+        `version reads only ${BACKUP_FORMAT}`,
+      { hint: "use the newer version of Tidemark that made the backup" },
     );
   }
   return listFrom(list, path);
@@ -144,7 +145,7 @@ function listFrom(json: object, path: string): BackupList {
   if (isSound && known.length === listed.length) {
     return { version, seq: upTo, createdAtMs, files: known };
   }
-  throw new CorruptionError(path, 0, "it is not a list of a backup's files");
+  throw new CorruptionError(path, 0, "it is not a list of the files in a backup");
 }
 
 function fileFrom(entry: unknown): BackupFile | undefined {

@@ -70,7 +70,7 @@ export class Ballast {
       if (!(error instanceof DiskError)) throw error;
       // Safe: an attempt that has been stopped leaves no file behind.
       if (!this.#isTaking(attempt)) return;
-      log.warn("cannot reserve the disk space that is freed once the disk is full", {
+      log.warn("cannot reserve disk space to be freed when the disk is full", {
         path,
         bytes,
         code: error.code,

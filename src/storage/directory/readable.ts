@@ -51,7 +51,8 @@ export function available<T>(path: string, read: () => T): T {
     const { code } = error;
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot open ${path}: the system reports ${code}; its content is not known to be damaged`,
+      `Cannot open ${path}: the system reports ${code}; the content of the file may well be ` +
+        "undamaged",
       { hint: hintFor(code), cause: error },
     );
   }
@@ -60,7 +61,7 @@ export function available<T>(path: string, read: () => T): T {
 function hintFor(code: string): string {
   if (hasNoDescriptor(code)) return NO_DESCRIPTOR_HINT;
   if (code === "EACCES" || code === "EPERM") {
-    return "let the server's user read and write the file; then try again";
+    return "give the server's user read and write access to the file, then try again";
   }
-  return "check the file and its directory; then try again";
+  return "check the file and its directory, then try again";
 }

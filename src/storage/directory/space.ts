@@ -105,12 +105,12 @@ export class SpaceGuard {
     this.#isFull = isFull;
     if (isFull) {
       const what =
-        "free disk space is below storage.min_free_bytes: only deletes and drops are accepted";
+        "free disk space is below storage.min_free_bytes, so only deletes and drops are accepted";
       log.error(what, { path, freeBytes, minFreeBytes });
       ballast.release();
     } else {
       this.#isDiskFull = false;
-      log.info("the disk has free space again", { path, freeBytes });
+      log.info("the disk has enough free space again", { path, freeBytes });
     }
   }
 
@@ -120,7 +120,8 @@ export class SpaceGuard {
     if (!isWithout || wasWithout) return;
     const { log, path } = this.#options;
     const what =
-      "too little disk space is free for both storage.ballast_bytes and storage.min_free_bytes: if the disk becomes full, even DROP may be refused";
+      "there is too little free disk space for storage.ballast_bytes and " +
+      "storage.min_free_bytes together; if the disk becomes full, even DROP may be refused";
     log.warn(what, { path });
   }
 
@@ -137,7 +138,10 @@ export class SpaceGuard {
   noteRefused(cause: unknown): DatabaseError {
     if (cause instanceof DiskError && hasNoDescriptor(cause.code)) {
       const error = cause.message;
-      this.#seldomLog.error("the log needs another file, but no more can be opened", { error });
+      this.#seldomLog.error(
+        "the log needs another file, but the server cannot open any more files",
+        { error },
+      );
       return noFileLeft(cause);
     }
     this.noteFull();
@@ -160,8 +164,9 @@ export class SpaceGuard {
 function belowReserve(): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: free disk space is below storage.min_free_bytes, so only DELETE and DROP are possible until there is more space",
-    { hint: "free some space, or lower storage.min_free_bytes" },
+    "Cannot write: free disk space is below storage.min_free_bytes, so only DELETE and DROP " +
+      "are possible until more space is free",
+    { hint: "free up disk space, or lower storage.min_free_bytes" },
   );
 }
 
@@ -176,7 +181,7 @@ function noFileLeft(cause: DiskError): DatabaseError {
 export function diskFull(cause?: unknown): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: the disk is full, so only DELETE and DROP are possible until there is free space",
-    { hint: "free some space", cause },
+    "Cannot write: the disk is full, so only DELETE and DROP are possible until space is free",
+    { hint: "free up disk space", cause },
   );
 }

@@ -34,20 +34,26 @@ export function storageFault(
   { key, root, storageId }: ListedStorage,
 ): string | undefined {
   if (key === "") {
-    return `a restore defined it, and ${root} was not an empty directory below storage.allowed_roots when the server started`;
+    return (
+      `a restore defined this storage, but when the server started, ${root} was not an empty ` +
+      "directory below storage.allowed_roots"
+    );
   }
   const path = storagePathsOf(root).mark;
   try {
     if (!disk.exists(root)) return `there is no directory ${root}`;
     if (!disk.exists(path)) {
-      return `${root} has no file STORAGE: the storage is not mounted, or another directory is in its place`;
+      return (
+        `${root} contains no file named STORAGE, so the storage is not mounted, or the directory ` +
+        "is a different one"
+      );
     }
     const { key: found, storage } = JSON.parse(readSealedText(disk, path)) as Partial<
       Record<string, unknown>
     >;
     return found === key && storage === storageId
       ? undefined
-      : `${path} belongs to another storage or another database`;
+      : `${path} belongs to a different storage or database`;
   } catch (error) {
     if (error instanceof DiskError || error instanceof CorruptionError) return error.message;
     throw error;
@@ -75,7 +81,9 @@ export function unavailable(
   { root, storageId }: Pick<SegmentHome, "root" | "storageId">,
   what: string,
 ): DatabaseError {
-  const hint = `repair ${root} and restart the server; STORAGE CHECK ${storageId} shows its state`;
+  const hint =
+    `repair ${root} and restart the server; to see the state of the storage, run STORAGE CHECK ` +
+    `${storageId}`;
   const message = `Cannot ${action} storage ${storageId}: ${what}`;
   return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
 }

@@ -60,6 +60,6 @@ export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise
     disk.remove(path);
     return true;
   });
-  if (!isReadable || !isListable) faults.push(`Cannot read or list ${path} after it was written`);
+  if (!isReadable || !isListable) faults.push(`Cannot read or list ${path} after writing it`);
   return { isReadable, isWritable, isListable, isDeletable, fault: faults[0] };
 }

@@ -143,7 +143,7 @@ export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   if (format !== WAL_FORMAT) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot read ${path}: it has format ${format}, but this version reads ${WAL_FORMAT}`,
+      `Cannot read ${path}: it has format ${format}, but this version reads only ${WAL_FORMAT}`,
     );
   }
   from.position = 8;

@@ -41,8 +41,8 @@ export function requireCommitFits(bytes: number, commitBytesMax: number): void {
   if (bytes <= commitBytesMax) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot write more than ${commitBytesMax} bytes in one commit`,
-    { hint: "write fewer rows at a time, or let the server use more memory" },
+    `Cannot write more than ${commitBytesMax} bytes in a single commit`,
+    { hint: "write fewer rows at a time, or allow the server to use more memory" },
   );
 }
 

@@ -100,7 +100,7 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
     })
     .map((index) => new CorruptionError(path, index * SLOT_BYTES, "the checksum does not match"));
   if (bytes.length !== FILE_BYTES) {
-    const what = `the file has ${bytes.length} bytes, but should have ${FILE_BYTES}`;
+    const what = `the file has ${bytes.length} bytes instead of ${FILE_BYTES}`;
     damage.push(new CorruptionError(path, Math.min(bytes.length, FILE_BYTES), what));
   }
   return { value, damage };

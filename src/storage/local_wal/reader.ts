@@ -97,7 +97,7 @@ export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) =
   if (damage !== undefined) throw damage;
   const { path, offset, frameNumber, wipeUpTo } = end;
   if (wipeUpTo > offset) {
-    log.warn("truncated a torn group at the end of the log", { path, offset });
+    log.warn("truncated a partly written group at the end of the log", { path, offset });
   }
   return { files, outdated, staleNames, offset, frameNumber, wipeUpTo, lastSeq };
 }
@@ -143,7 +143,8 @@ export function readLog(
     damage ??= new CorruptionError(
       end.path,
       end.offset,
-      `the log ends here at seq ${lastSeq}, but commits up to seq ${highWaterSeq} were acknowledged`,
+      `the log ends here at _seq ${lastSeq}, although commits up to _seq ${highWaterSeq} were ` +
+        "acknowledged",
     );
   }
   return { files, outdated, staleNames, end, lastSeq, damage };
@@ -161,7 +162,7 @@ export function missingBeginning(
     walFilePath(paths, firstLogFile),
     0,
     found === Infinity
-      ? "it is missing, and so is the rest of the log"
+      ? "it is missing, as is the rest of the log"
       : `it is missing, or the catalog is older than the log, which begins with file ${found}`,
   );
 }
@@ -221,14 +222,14 @@ function requireContinuation(
     throw new CorruptionError(
       end.path,
       end.offset,
-      `the next log file is missing: ${path} is number ${header.fileNumber}`,
+      `the next log file is missing: ${path} has the number ${header.fileNumber}`,
     );
   }
   if (header.baseSeq !== lastSeq) {
     throw new CorruptionError(
       end.path,
       end.offset,
-      `the log ends here at seq ${lastSeq}, but ${path} continues after seq ${header.baseSeq}`,
+      `the log ends here at _seq ${lastSeq}, but ${path} continues after _seq ${header.baseSeq}`,
     );
   }
 }
@@ -273,7 +274,8 @@ function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
       throw new CorruptionError(
         path,
         offset,
-        `frame ${frameNumber} is damaged; frame ${frame.frameNumber} at byte ${at} was written after it`,
+        `frame ${frameNumber} is damaged, although frame ${frame.frameNumber} at byte ${at} ` +
+          "was written after it",
       );
     }
     end = Math.max(end, at + frame.length);

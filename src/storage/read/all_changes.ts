@@ -137,7 +137,7 @@ class AllChangeScan implements OwnedChangeScan {
     if (this.#table.isDropped) {
       throw new DatabaseError(
         "TABLE_NOT_FOUND",
-        `Cannot read changes to ${this.#table.definition.name}: the table was dropped`,
+        `Cannot read the changes to ${this.#table.definition.name}: the table has been dropped`,
       );
     }
     return this.#nextStored() ?? this.#nextInMemory();

@@ -64,7 +64,7 @@ export class StoreChangeScan implements ChangeScan {
     if (this.#table.isDropped) {
       throw new DatabaseError(
         "TABLE_NOT_FOUND",
-        `Cannot read changes to ${this.#table.definition.name}: the table was dropped`,
+        `Cannot read the changes to ${this.#table.definition.name}: the table has been dropped`,
       );
     }
     for (;;) {

@@ -37,7 +37,8 @@ export class DefinitionWatch {
       if (now !== undefined && formOf(now.type) === formOf(then.type)) continue;
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
-        "Cannot continue reading a table: a column that is read was altered or dropped in the meantime",
+        "Cannot continue reading the table: one of the columns was altered or dropped in the " +
+          "meantime",
         { hint: "run the statement again" },
       );
     }

@@ -281,7 +281,10 @@ export class ReplicaStore implements ReadStore {
   #table(tableId: number): OpenTable {
     const open = this.#tables.get(tableId);
     if (open !== undefined) return open;
-    throw new DatabaseError("TABLE_NOT_FOUND", `Cannot open table ${tableId}: it does not exist`);
+    throw new DatabaseError(
+      "TABLE_NOT_FOUND",
+      `Cannot open table ${tableId}: there is no such table`,
+    );
   }
 }
 

@@ -105,7 +105,7 @@ export function openVerified(
     }
     const byteCount = bodyBytes ?? header.bodyBytes;
     if (file.bytes.length !== INDEX_HEADER_BYTES + byteCount) {
-      const what = `the file has ${file.bytes.length} bytes, but should have ${INDEX_HEADER_BYTES + byteCount}`;
+      const what = `the file has ${file.bytes.length} bytes instead of ${INDEX_HEADER_BYTES + byteCount}`;
       throw new CorruptionError(path, INDEX_HEADER_BYTES, what);
     }
     file.check({

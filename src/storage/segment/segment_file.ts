@@ -40,7 +40,7 @@ export class SegmentFile {
     try {
       const size = this.#file.size();
       if (expectedBytes !== undefined && size !== expectedBytes) {
-        const what = `the file has ${size} bytes, but should have ${expectedBytes}`;
+        const what = `the file has ${size} bytes instead of ${expectedBytes}`;
         throw new CorruptionError(path, Math.min(size, expectedBytes), what);
       }
       this.#map = disk.map(path);

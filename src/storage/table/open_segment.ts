@@ -40,8 +40,8 @@ export interface MissedReplacement {
   readonly replacedBy: number;
 }
 
-const UNREADABLE_HINT = "check the disk, then restart the server, which tries again";
-const DAMAGED_HINT = "rows of other tables can be read; restore a backup, or drop the table";
+const UNREADABLE_HINT = "check the disk, then restart the server, which will try again";
+const DAMAGED_HINT = "rows of other tables can still be read; restore a backup, or drop the table";
 
 /**
  * Returns the error for a statement that has encountered damage. Later statements get the same

@@ -91,10 +91,13 @@ export class LocalSegmentFiles implements SegmentFiles {
     } catch (error) {
       // Safe: the index is rebuilt from the segment's rows.
       if (!(error instanceof CorruptionError)) throw error;
-      this.#options.log.error("an index file is damaged; the index is rebuilt from the rows", {
-        path,
-        what: error.what,
-      });
+      this.#options.log.error(
+        "an index file is damaged; the index is being rebuilt from the rows",
+        {
+          path,
+          what: error.what,
+        },
+      );
       return undefined;
     }
   }
@@ -109,8 +112,8 @@ export class LocalSegmentFiles implements SegmentFiles {
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
-      ? "a segment is damaged and was quarantined"
-      : "a segment cannot be read and is quarantined until the next start";
+      ? "a segment is damaged, and has been quarantined"
+      : "a segment cannot be read, and is quarantined until the next startup";
     log.error(did, {
       segment: segmentId,
       table: tableId,

@@ -215,15 +215,17 @@ export class StoredTable {
     if (failure instanceof DiskError && failure.code === "ENOSPC") {
       throw new DatabaseError(
         "DISK_FULL",
-        `Cannot write to ${name}: the disk of storage ${home.storageId} is full`,
-        { hint: `free space in ${home.root}; rows can be deleted in the meantime` },
+        `Cannot write to ${name}: the disk with storage ${home.storageId} is full`,
+        { hint: `free up space in ${home.root}; in the meantime, rows can be deleted` },
       );
     }
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
       `Cannot write to ${name}: storage ${home.storageId} does not accept its rows: ${failure.message}`,
       {
-        hint: `STORAGE CHECK ${home.storageId} shows its state; the server tries again every few seconds`,
+        hint:
+          `to see the state of the storage, run STORAGE CHECK ${home.storageId}; the server ` +
+          "tries again every few seconds",
       },
     );
   }
