@@ -17,16 +17,16 @@ const TARGETS = ["linux-x64", "linux-arm64", "darwin-arm64", "windows-x64"] as c
 const own = TARGETS.find((target) => target === `${process.platform}-${process.arch}`);
 const options = readOptions({
   target: {
-    ...someOf([...TARGETS, "all"], "the platforms"),
+    ...someOf([...TARGETS, "all"], "the platforms to build for"),
     absent: own === undefined ? [] : [own],
-    absentShown: "this one",
+    absentShown: "this platform",
   },
-  out: textOption("<folder>", "the folder of the result", "dist"),
-  container: flag("also lays out the root file system of the image"),
+  out: textOption("<folder>", "the output folder", "dist"),
+  container: flag("also creates the root file system of the container image"),
 });
 const { out } = options;
 const targets = options.target.includes("all") ? TARGETS : options.target;
-if (targets.length === 0) refuse("Cannot build for this platform: name one that --help lists");
+if (targets.length === 0) refuse("Cannot build for this platform: specify one that --help lists");
 
 const buildDate = new Date().toISOString().slice(0, 10);
 mkdirSync(out, { recursive: true });

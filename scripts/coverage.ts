@@ -20,8 +20,8 @@ const TESTS = "tests/storage,tests/backup,tests/maintenance";
 const TEST_MS_MAX = 120_000;
 
 const options = readOptions({
-  folder: textOption("<folder>", "the folder of the code to measure", "src/storage"),
-  least: countOption("the percentage of lines that must be run", 95),
+  folder: textOption("<folder>", "the folder whose code is measured", "src/storage"),
+  least: countOption("the minimum percentage of lines that the tests must run", 95),
   tests: textOption("<folder or file,…>", "the tests that run the code", TESTS),
   missing: flag("lists the lines that no test reached"),
 });

@@ -11,8 +11,8 @@ import { loadAndQuery } from "./demo/data.ts";
 import { readOptions, textOption } from "./support/arguments.ts";
 
 const { url, user, password } = readOptions({
-  url: textOption("<url>", "the running server", "http://127.0.0.1:2900"),
-  user: textOption("<name>", "an administrator", "ada"),
+  url: textOption("<url>", "the URL of the running server", "http://127.0.0.1:2900"),
+  user: textOption("<name>", "the login name of an administrator", "ada"),
   password: textOption("<password>", "the administrator's password", "correct horse 9"),
 });
 

@@ -109,7 +109,7 @@ function valueText(value: Value): string {
 
 if (import.meta.main) {
   const { options, words } = readArguments(
-    { rows: countOption("the number of rows to show", 10) },
+    { rows: countOption("the number of rows to print", 10) },
     { form: "<file>", about: "a file that ends in .seg or .dv", countMin: 1, countMax: 1 },
   );
   process.exitCode = printLines(dumpLines(words[0] ?? "", options.rows));

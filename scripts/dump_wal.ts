@@ -50,7 +50,7 @@ function* linesOfAll(paths: readonly string[]): Generator<string> {
 if (import.meta.main) {
   const { words } = readArguments(
     {},
-    { form: "<file> …", about: "a file of <data_path>/wal", countMin: 1 },
+    { form: "<file> …", about: "a file in <data_path>/wal", countMin: 1 },
   );
   process.exitCode = printLines(linesOfAll(words));
 }

@@ -5,7 +5,7 @@ const { words } = readArguments(
   {},
   {
     form: "<file, folder or flag> …",
-    about: "the arguments of biome check; formats all sources if no file or folder is named",
+    about: "the arguments of biome check; if no file or folder is given, all sources are formatted",
     countMin: 0,
     arePassedOn: true,
   },

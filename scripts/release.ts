@@ -145,10 +145,10 @@ function filesOfImage(folder: string, licences: string): ArchivedFile[] {
 }
 
 const options = readOptions({
-  platforms: someOf(PLATFORMS, "the platforms"),
-  "without-image": flag("omits the context of the image"),
+  platforms: someOf(PLATFORMS, "the platforms to build for"),
+  "without-image": flag("omits the files of the container image"),
   tag: optionalText("<tag>", "the tag, which must match the version, as in v0.1.0"),
-  out: textOption("<folder>", "the folder of the files", join(ROOT, "dist/release")),
+  out: textOption("<folder>", "the output folder", join(ROOT, "dist/release")),
 });
 const { out, tag } = options;
 const platforms = [...new Set(options.platforms)];

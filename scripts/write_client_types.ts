@@ -17,7 +17,9 @@ const ROOT: string = join(import.meta.dir, "..");
 const ENTRY = "client/mod";
 const TARGET: string = join(ROOT, "src/client_types.txt");
 
-const options = readOptions({ check: flag("only compares, and exits with 1 if it is stale") });
+const options = readOptions({
+  check: flag("only compares, and exits with 1 if the file is stale"),
+});
 const made = bundleDeclarations(ENTRY, emitted());
 if (!options.check) {
   writeFileSync(TARGET, made);

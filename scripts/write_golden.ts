@@ -14,7 +14,7 @@ const {
   words: [word],
 } = readArguments(
   {},
-  { form: "<number>", about: "the number of its format", countMin: 1, countMax: 1 },
+  { form: "<number>", about: "the number of the format", countMin: 1, countMax: 1 },
 );
 const number = Number(word);
 if (!Number.isSafeInteger(number) || number < 1) {

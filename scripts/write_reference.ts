@@ -23,7 +23,7 @@ const PAGES: readonly (readonly [name: string, make: () => string | Promise<stri
   ["websocket-messages.md", messagesPage],
 ];
 
-const options = readOptions({ check: flag("only compares, and exits with 1 if it is stale") });
+const options = readOptions({ check: flag("only compares, and exits with 1 if a file is stale") });
 for (const [name, make] of PAGES) {
   const made = await make();
   const path = join(FOLDER, name);

@@ -205,8 +205,8 @@ export function hitsIn(sentences: readonly Sentence[]): Hit[] {
 
 async function main(): Promise<void> {
   const { options, words: prefixes } = readArguments(
-    { list: flag("lists what it found, even if that is allowed") },
-    { form: "<path prefix> …", about: "the files to check, all if there is none", countMin: 0 },
+    { list: flag("lists all findings, even if their number is allowed") },
+    { form: "<path prefix> …", about: "the files to check; by default all", countMin: 0 },
   );
   const lines: string[] = [];
   const counts = { sentence: 0, opening: 0, phrase: 0 };

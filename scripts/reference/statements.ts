@@ -149,7 +149,9 @@ function rightText(type: string): string {
   const right = statementRight(STATEMENT_TYPES.find((each) => each === type) ?? "select");
   if (right === "object") return "The right depends on the object; see [auth.md](../auth.md).";
   const role = minimumRoleOf(right);
-  return role === "user" ? "Open to every role." : `Needs role ${code(role)} or higher.`;
+  return role === "user"
+    ? "Available to every role."
+    : `Requires the role ${code(role)} or higher.`;
 }
 
 /**

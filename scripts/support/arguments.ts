@@ -209,7 +209,7 @@ export function isOneOf<Word extends string>(words: readonly Word[], word: strin
 
 /** Ends the script with exit code 2 and a one-line message, because its arguments are invalid. */
 export function refuse(message: string): never {
-  process.stderr.write(`${message}${message.endsWith("?") ? "" : "."} --help says more.\n`);
+  process.stderr.write(`${message}${message.endsWith("?") ? "" : "."} For more, use --help.\n`);
   process.exit(2);
 }
 
@@ -249,9 +249,9 @@ function refuseOption(word: string, forms: OptionForms): never {
 
 function checkCount(given: readonly string[], words: Words | undefined): void {
   if (words === undefined) return;
-  if (given.length < words.countMin) refuse(`Cannot start the script: name ${words.about}`);
+  if (given.length < words.countMin) refuse(`Cannot start the script: specify ${words.about}`);
   const excess = given[words.countMax ?? Number.POSITIVE_INFINITY];
-  if (excess !== undefined) refuse(`Cannot read "${excess}": this is one word too many`);
+  if (excess !== undefined) refuse(`Cannot read "${excess}": unexpected argument`);
 }
 
 function printHelp(forms: OptionForms, words: Words | undefined): never {

@@ -12,7 +12,7 @@ import "./rights.css";
 
 applyTheme(storedTheme());
 const root = document.getElementById("root");
-if (root === null) throw new Error("Cannot start the page: its document has no #root");
+if (root === null) throw new Error("Cannot start the page: the document has no #root element");
 createRoot(root).render(
   <StrictMode>
     <App />

@@ -102,7 +102,7 @@ export class RunReader {
     try {
       const { done, value } = await this.#parts.next();
       if (done !== true) return value;
-      throw new Error("The response ended early");
+      throw new Error("The response ended prematurely");
     } catch (error) {
       this.#isOver = true;
       // A failure before any rows brings the results of the earlier statements with it.

@@ -277,7 +277,8 @@ export function SqlEditor({ ref, ...props }: SqlEditorProps): ReactNode {
 
   useImperativeHandle(ref, () => {
     const opened = (): EditorHandle => {
-      if (editor.current === undefined) throw new Error("Cannot use the editor before it is shown");
+      if (editor.current === undefined)
+        throw new Error("Cannot use the editor before it has been displayed");
       return handleOf(editor.current);
     };
     return {

@@ -20,28 +20,30 @@ export const strings = {
   rows: (value: number): string => count(value, "row", "rows"),
 
   broken: {
-    title: "This page failed",
+    title: "Something went wrong on this page",
     reload: "Reload",
   },
 
   unreachable: {
     title: "The server does not respond",
-    help: "It may be starting, or this computer may have lost its connection.",
+    help: "It may still be starting, or this computer may be offline.",
     again: "Try again",
   },
 
   setup: {
     title: "First-time setup",
-    help: "Nobody can log in yet. Create the first administrator, and set a password for root, the account that always exists.",
+    help:
+      "Nobody can log in yet. Create the first administrator account, and set a password for " +
+      "root, the account that always exists.",
     user: "Your user name",
     password: "Your password",
     rootPassword: "Password for root",
     passwordHelp: "At least 8 characters, and not a common password.",
     code: "Setup code",
-    codeHelp: "The server printed it when it started.",
+    codeHelp: "The server printed this code when it started.",
     submit: "Set up",
     busy: "Setting up …",
-    taken: "This server has been set up in the meantime. Log in.",
+    taken: "This server has already been set up. Log in.",
   },
 
   login: {
@@ -52,17 +54,14 @@ export const strings = {
     busy: "Logging in …",
     by: (provider: string): string => `Log in with ${provider}`,
     failures: new Map([
-      ["denied", "The login was not permitted at the provider."],
-      ["state_mismatch", "The login did not begin in this browser, or took too long. Try again."],
-      ["exchange_failed", "The provider could not be reached or refused the login. Try again."],
-      [
-        "token_invalid",
-        "The provider's response is not valid. The server's log contains the reason.",
-      ],
+      ["denied", "The provider did not allow the login."],
+      ["state_mismatch", "The login was not started in this browser, or took too long. Try again."],
+      ["exchange_failed", "The provider could not be reached, or rejected the login. Try again."],
+      ["token_invalid", "The provider's response is not valid. The server's log has the reason."],
       ["unknown_user", "No account belongs to this login. An administrator can create one."],
     ]),
     failed: "The login failed.",
-    notAdmin: "This page is for administrators: your role does not have access to it.",
+    notAdmin: "This page is only for administrators. Your role does not have access to it.",
     ended: "Your session has ended. Log in again.",
     retryAfter: (seconds: number): string =>
       seconds < 120
@@ -85,38 +84,44 @@ export const strings = {
     name: "Name",
     change: "Change",
     expires: "Expires",
-    expiresHelp: "An interval such as 90 days. If it is empty, the entry never expires.",
+    expiresHelp: "An interval such as 90 days. Leave it empty if the entry should never expire.",
     never: "never",
-    statement: "The statement that will run",
+    statement: "SQL statement to be run",
     drop: (name: string): string => `Drop ${name}`,
-    dropReally: (name: string): string => `Really drop ${name}?`,
+    dropReally: (name: string): string => `Do you really want to drop ${name}?`,
     dropShort: "Drop",
-    dropReallyShort: "Really drop?",
-    secret: "This is shown once. The server keeps only its hash.",
+    dropReallyShort: "Really drop it?",
+    secret: "This secret is shown only once. The server keeps only its hash.",
     copySecret: "Copy it",
     hideSecret: "Hide it",
     policies: {
       title: "Policies",
-      help: "The roles user and service can read and write those rows of a RESTRICTED table that one of its policies permits. Without a policy, they see none of its rows.",
+      help:
+        "With the roles user and service, people can read and write only those rows of a " +
+        "RESTRICTED table that one of its policies permits. If a table has no policies, they see " +
+        "none of its rows.",
       none: "No policies yet.",
       noTable:
-        "No table is RESTRICTED, so a policy would have no effect. ALTER TABLE … SET ACCESS LEVEL restricted changes that.",
+        "No table is RESTRICTED, so policies would have no effect. To change this for a table, " +
+        "run ALTER TABLE … SET ACCESS LEVEL restricted.",
       add: "Create policy",
       alter: "Change policy",
       policy: "Policy",
       table: "Table",
       command: "Command",
       roles: "Roles",
-      using: "USING: the rows that can be seen",
-      check: "WITH CHECK: the rows that may be written",
+      using: "USING: the rows that users can see and change",
+      check: "WITH CHECK: the rows that users may write",
       state: "State",
-      inForce: "in force",
+      inForce: "in effect",
       notInForce: (owner: string): string =>
-        `permits nothing: ${owner} may not read the tables that it uses`,
+        `permits nothing, because ${owner} may not read the tables that it uses`,
     },
     users: {
-      title: "Roles of users",
-      help: "The first 200 users. Each role may do everything that the roles before it may do. Only somebody else can change your own role.",
+      title: "User roles",
+      help:
+        "Only the first 200 users are listed. Each role includes the rights of the roles before " +
+        "it. You cannot change your own role.",
       role: "Role",
       roleOf: (user: string): string => `Role of ${user}`,
       kind: "Login",
@@ -124,39 +129,46 @@ export const strings = {
     },
     tokens: {
       title: "Service tokens",
-      help: "Programs use them instead of logging in. A token may do what its scopes list, but never more than its user.",
+      help:
+        "Programs use service tokens instead of logging in. A token grants the rights listed in " +
+        "its scopes, but never more than its user has.",
       none: "No service tokens yet.",
       add: "Create token",
       user: "For user",
       scopes: "Scopes",
-      all: "all that the user may do",
+      all: "all rights of the user",
       lastUse: "Last used",
       namespaces: "Namespaces",
-      namespacesHelp: "Separated by commas. Leave it empty for all.",
+      namespacesHelp:
+        "Namespaces, separated by commas. Leave the field empty to include all of them.",
     },
     signUp: {
       title: "Sign-up",
-      help: "What people may do with their own accounts. The section [auth] of the configuration determines this.",
+      help:
+        "What people can do with their own accounts. To change this, edit the section [auth] of " +
+        "the configuration.",
       key: "Key",
       value: "Value",
       meaning: "Meaning",
       meanings: {
-        "auth.signup": "who can create an account: nobody, everybody, or people with an invitation",
-        "auth.guests": "whether people can start without a name",
-        "auth.own_password": "whether people can change their passwords",
-        "auth.own_deletion": "whether people can delete their accounts",
-        "auth.password_reset": "whether a link can be used to set a new password",
-        "auth.email_login": "whether a verified address is a login name",
+        "auth.signup": "who can create an account: nobody, everyone, or people with an invitation",
+        "auth.guests": "whether people can use the server as guests, without a name",
+        "auth.own_password": "whether people can change their own passwords",
+        "auth.own_deletion": "whether people can delete their own accounts",
+        "auth.password_reset": "whether people can set a new password through a link sent by email",
+        "auth.email_login": "whether people can log in with a verified email address",
       } as Readonly<Record<string, string>>,
     },
     links: {
       title: "Logins through providers",
-      help: "Each login gives access to the account of one user. An account can have up to ten logins.",
+      help:
+        "A login at a provider gives access to the account that is linked to it. An account can " +
+        "have up to ten such links.",
       none: "No account is linked to a provider yet.",
       add: "Link a login",
       provider: "Provider",
       subject: "Subject",
-      subjectHelp: "The id that the provider gives the person.",
+      subjectHelp: "The id by which the provider identifies the person.",
       nameOf: ({
         provider,
         subject,
@@ -166,7 +178,7 @@ export const strings = {
     },
     invitations: {
       title: "Invitations",
-      help: 'Each has a code with which people sign up, if auth.signup is "invitation".',
+      help: 'People can sign up with the code of an invitation if auth.signup is "invitation".',
       none: "No invitations yet.",
       add: "Create invitation",
       uses: "Number of accounts",
@@ -179,8 +191,8 @@ export const strings = {
   tables: {
     title: "Tables",
     none: "No tables yet.",
-    loading: "Loading the list …",
-    failed: "The list could not be loaded.",
+    loading: "Loading the list of tables …",
+    failed: "The list of tables could not be loaded.",
     reload: "Reload the list of tables",
     show: (name: string): string => `Show ${name}`,
   },
@@ -188,11 +200,11 @@ export const strings = {
   editor: {
     label: "SQL",
     run: "Run",
-    runHelp: "Runs the selection, or everything",
+    runHelp: "Runs the selected text, or all statements",
     stop: "Stop",
     live: "Live",
-    liveHelp: "Follow a query of one table: its current rows, then every change",
-    leaveHelp: "Press Escape, then Tab, to leave the editor",
+    liveHelp: "Follow a query on a single table: its current rows, then every change",
+    leaveHelp: "To leave the editor, press Escape, then Tab",
   },
 
   results: {
@@ -205,9 +217,11 @@ export const strings = {
         ? `${index} · ${number.format(rows)}+ rows`
         : `${index} · ${count(rows, "row", "rows")}`;
     },
-    loaded: (rows: number): string => `${count(rows, "row", "rows")} loaded, more while you scroll`,
+    loaded: (rows: number): string =>
+      `${count(rows, "row", "rows")} loaded; scroll down to load more`,
     cut: (rows: number): string =>
-      `only the first ${number.format(rows)} rows are kept: run this statement on its own for all of them`,
+      `only the first ${number.format(rows)} rows are kept; to see all of them, run this ` +
+      "statement on its own",
     loading: "Loading …",
     loadAll: "Load all",
     exportCsv: "Export CSV",
@@ -215,7 +229,8 @@ export const strings = {
     failedTab: (index: number): string => `${index} · failed`,
     empty: "Results appear here.",
     emptyHelp: (key: string): string =>
-      `${key} runs. With Live on, the query is followed instead. Press Escape, then Tab, to leave the editor.`,
+      `${key} runs the statements. If Live is on, the query is followed instead. To leave the ` +
+      "editor, press Escape, then Tab.",
     running: "Running …",
     took: (ms: number): string => `took ${duration(ms)}`,
     asUser: (user: string): string => `as ${user}`,
@@ -230,10 +245,13 @@ export const strings = {
     done: "Done",
     stopped: (rows: number): string => `Stopped after ${count(rows, "row", "rows")}`,
     left: (rows: number): string =>
-      `The server ended the statement after ${count(rows, "row", "rows")}: its rows were not read for a minute, or it was killed`,
-    leftHelp: "Run the statement again to see the rest. Load all and the exports do not pause.",
+      `The server ended the statement after ${count(rows, "row", "rows")}, because the page ` +
+      "did not read more rows for a minute, or because the statement was killed",
+    leftHelp:
+      "To see the remaining rows, run the statement again. Load all and the exports read rows " +
+      "without pausing.",
     stoppedTab: "stopped",
-    stoppedHelp: "A write that had already begun may have taken effect.",
+    stoppedHelp: "If the statement had already begun to write, its changes may have been made.",
   },
 
   error: {
@@ -245,14 +263,15 @@ export const strings = {
   },
 
   live: {
-    sortedGrid: "Rows of the live query, in their order",
+    sortedGrid: "Rows of the live query, in the order of the query",
     sorted: (order: string): string => `This page sorts the rows by ${order}.`,
     notSorted: (order: string): string =>
-      `Not sorted, newest first: this page can only sort by columns of the result, not by ${order}.`,
-    noQuery: "There is no query to follow: none of these statements is a SELECT.",
-    noQueryHelp: "put the cursor in a SELECT of one table, or select its text",
-    moving: "To show changes, this page updates one of these rows every second.",
-    notMoving: (message: string): string => `The page has stopped changing rows: ${message}`,
+      "The rows are not sorted; the newest come first. This page can sort only by columns of " +
+      `the result, not by ${order}.`,
+    noQuery: "There is no query to follow, because none of these statements is a SELECT.",
+    noQueryHelp: "put the cursor in a SELECT on a single table, or select its text",
+    moving: "To demonstrate live changes, this page updates one of these rows every second.",
+    notMoving: (message: string): string => `The page can no longer update rows: ${message}`,
     grid: "Rows of the live query, newest first",
     status: {
       connecting: "Connecting …",
@@ -264,13 +283,14 @@ export const strings = {
     pause: "Pause",
     resume: "Resume",
     held: (changes: number): string => `${count(changes, "change", "changes")} held`,
-    cut: "Cut the connection for 3 s",
-    cutting: "Connection cut: changes made now are replayed when it is back",
+    cut: "Disconnect for 3 s",
+    cutting: "Connection lost: changes made in the meantime will be replayed when it is restored",
     back: "Back: resuming",
     resumed: (seq: number, replayed: number): string =>
       `Resumed after _seq ${seq}: ${count(replayed, "change", "changes")} replayed`,
     restarted:
-      "The rows were read again: the table was altered, or its history no longer reaches back that far",
+      "The rows were reloaded, because the table was altered, or because its history no longer " +
+      "reaches back far enough",
     partial: (rows: number): string => `only the newest ${number.format(rows)} rows are kept here`,
     stats: {
       rows: "Rows",
@@ -282,9 +302,11 @@ export const strings = {
       resumes: "Resumes",
     },
     statsLabel: "Delivery",
-    latencyHelp: "From the commit, by the server's clock, to the screen, by this computer's clock",
-    missedHelp: "Changes whose previous version, according to _seq, was not the one shown",
-    doubledHelp: "Changes that, according to _seq, arrived a second time and were dropped",
+    latencyHelp:
+      "Time from the commit, by the server's clock, until the change appears on screen, by this " +
+      "computer's clock",
+    missedHelp: "Changes whose previous version, according to _seq, was not on screen",
+    doubledHelp: "Changes that, according to _seq, arrived twice and were discarded",
     none: "–",
   },
 };
