@@ -27,22 +27,22 @@ test.each([
 });
 
 test.each([
-  [["config.toml", "other.toml"], '"other.toml" is one argument too many'],
-  [["--check", "config.toml", "extra"], '"extra" is one argument too many'],
-  [["config.toml", "--check", "--check"], '"--check" is one argument too many'],
-  [["--help", "x"], '"x" is one argument too many'],
-  [["--version", "config.toml"], '"config.toml" is one argument too many'],
-  [["--check"], "--check needs a configuration file"],
+  [["config.toml", "other.toml"], 'unexpected argument "other.toml"'],
+  [["--check", "config.toml", "extra"], 'unexpected argument "extra"'],
+  [["config.toml", "--check", "--check"], 'unexpected argument "--check"'],
+  [["--help", "x"], 'unexpected argument "x"'],
+  [["--version", "config.toml"], 'unexpected argument "config.toml"'],
+  [["--check"], "--check requires a configuration file"],
   [["config.toml", "--chekc"], "unknown option --chekc"],
   [
     ["sql"],
-    'there is neither a command nor a file named "sql"; the commands are verify, repair and restore',
+    '"sql" is neither a command nor an existing file; the commands are verify, repair and restore',
   ],
   [
     ["backup", "./data"],
-    'there is neither a command nor a file named "backup"; the commands are verify, repair and restore',
+    '"backup" is neither a command nor an existing file; the commands are verify, repair and restore',
   ],
-  [["settings", "./data"], '"./data" is one argument too many'],
+  [["settings", "./data"], 'unexpected argument "./data"'],
 ] as const)("commandFrom refuses %j, prints the help and exits with code 2", (args, what) => {
   expect(commandFrom(args, SOURCE)).toEqual({
     kind: "refused",
@@ -55,7 +55,7 @@ test("commandFrom requires a configuration file, and refuses to start without on
   const refused = (program: Program): unknown => commandFrom([], program);
   // A shell passes an empty argument for a variable that is not set.
   expect(commandFrom([""], SOURCE)).toEqual(commandFrom([], SOURCE));
-  const message = "Cannot start Tidemark: name a configuration file, e.g.";
+  const message = "Cannot start Tidemark: specify a configuration file, e.g.";
   expect(refused(SOURCE)).toEqual({
     kind: "refused",
     message: `${message} npm start config.toml`,

@@ -43,7 +43,8 @@ test("openDatabase refuses a directory whose catalog is missing, and leaves it u
       (error: unknown) => error,
     );
     expect(String(refusal)).toContain(
-      `Cannot open ${path}: catalog.sqlite is ${what}, but there is a log or segments, which need it`,
+      `Cannot open ${path}: catalog.sqlite is ${what}, but is needed for the log and ` +
+        "segments in this directory",
     );
     expect(treeOf(path)).toEqual(before);
   }
@@ -57,7 +58,7 @@ test("openDatabase refuses a directory of another program, and leaves it unchang
     writeFileSync(join(path, name, "mine"), "x");
     const before = treeOf(path);
     const refusal: unknown = await openAt(path).catch((error: unknown) => error);
-    expect(String(refusal)).toContain(`Cannot open ${path}: it has`);
+    expect(String(refusal)).toContain(`Cannot open ${path}: it contains`);
     expect(String(refusal)).toContain("but no format.json");
     expect(treeOf(path)).toEqual(before);
   }

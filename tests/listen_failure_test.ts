@@ -66,7 +66,7 @@ test("listenFailure names the address, and says whether it belongs to this machi
     listenFailure(Object.assign(new Error(`${code}: listen`), { code }), server, disk);
   const sentence =
     'cannot listen on elsewhere:80: server.host is "elsewhere", but must be an ' +
-    "address or a host name of this machine";
+    "IP address or a host name of this machine";
   for (const code of ["EAI_AGAIN", "EINVAL", "ENOTFOUND", "EADDRNOTAVAIL"]) {
     expect(failure(code)).toBe(`${sentence} (${code}: listen)`);
   }

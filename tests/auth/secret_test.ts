@@ -43,10 +43,10 @@ test("secretFault is a warning on a loopback address and fatal on any other", ()
 test("missingSecretText says whether a new secret is created or an existing one is kept", () => {
   const kept = (exists: boolean): string => missingSecretText({ exists: () => exists }, dataPath);
   expect(kept(false)).toBe(
-    "auth.jwt_secret is not set: the server creates a secret and keeps it in the data directory",
+    "auth.jwt_secret is not set: the server creates a secret and stores it in the data directory",
   );
   expect(kept(true)).toBe(
-    "auth.jwt_secret is not set: tokens are signed with the secret in the data directory",
+    "auth.jwt_secret is not set: tokens are signed with the secret stored in the data directory",
   );
 });
 
@@ -86,7 +86,7 @@ test.each([0, 31, 33, 35, 37])("keptSecret rejects a file of %d bytes", (byteCou
   const path = join(dataPath, "jwt_secret");
   const bytes = readFileSync(path);
   writeFileSync(path, new Uint8Array(byteCount));
-  const fault = `it has ${byteCount} bytes, but should have 36`;
+  const fault = `it has ${byteCount} bytes instead of 36`;
   expect(() => keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toThrow(fault);
   expect(keptSecretFault(bunDisk, dataPath)?.message).toContain(fault);
   writeFileSync(path, bytes);

@@ -16,7 +16,7 @@ test("Auth.setup creates the DBA and sets the password of root, so that both can
   clock.setWall(Date.parse("2026-11-21T10:00:00Z"));
   expect(auth.status()).toEqual({
     needs_setup: true,
-    message: "Server needs first-time setup",
+    message: "The server needs first-time setup",
     setup_code_required: false,
     oidc_providers: [],
   });
@@ -29,7 +29,7 @@ test("Auth.setup creates the DBA and sets the password of root, so that both can
     created_at: "2026-11-21T10:00:00Z",
     updated_at: "2026-11-21T10:00:00Z",
   });
-  expect(answer.message).toBe("Setup complete; log in as ada");
+  expect(answer.message).toBe("Setup complete; you can now log in as ada");
   expect(auth.status().needs_setup).toBeFalse();
   const { password, root_password } = BODY;
   expect((await auth.login({ user: "ada", password }, LOCAL)).user.role).toBe("dba");

@@ -159,7 +159,7 @@ test("the server refuses to start without an archive directory, and leaves all d
   };
   expect(await refusalOf(open(place, { disk }))).toMatchObject({
     message: expect.stringContaining("but no file can be written there (EACCES)"),
-    hint: expect.stringContaining("let the server's user write there"),
+    hint: expect.stringContaining("give the server's user write access to the directory"),
   });
   expect(existsSync(place.data)).toBe(false);
   await (await open(place)).close();
@@ -206,11 +206,9 @@ test("log files wait if an empty directory has replaced the archive, and the log
   mkdirSync(place.archive);
   await fill(database, 2);
   await until(() => database.archiveLag()?.failure !== undefined);
-  expect(database.archiveLag()?.failure).toContain("no longer has an archive of this database");
+  expect(database.archiveLag()?.failure).toContain("has disappeared from");
   expect(log.lines.find(({ level }) => level === "error")?.fields).toMatchObject({
-    hint: expect.stringContaining(
-      "mount or move back the missing directory, or restart the server",
-    ),
+    hint: expect.stringContaining("mount or restore the missing directory; or restart the server"),
   });
   expect(readdirSync(place.archive)).toEqual([]);
   rmSync(place.archive, { recursive: true });
@@ -278,12 +276,14 @@ test("files that another copy of the database has archived are not overwritten",
   copyFileSync(join(root, last ?? ""), foreign);
   await fill(database, 2);
   await until(() => database.archiveLag()?.failure !== undefined);
-  expect(database.archiveLag()?.failure).toContain("another copy of this database writes there");
+  expect(database.archiveLag()?.failure).toContain(
+    "a different copy of this database also writes there",
+  );
   expect(existsSync(foreign.replace(".json", ".wal"))).toBe(false);
   await database.close();
   // The list now names a different file, which the next start notices.
   const again = await open(place);
-  expect(again.archiveLag()?.failure).toContain("it is the list of file");
+  expect(again.archiveLag()?.failure).toContain("it belongs to file");
   await again.close();
 });
 
@@ -371,7 +371,9 @@ test("a file that a copy of the database archived under the same number stays un
   const before = filesOf();
   await fill(database, 2);
   await until(() => database.archiveLag()?.failure !== undefined);
-  expect(database.archiveLag()?.failure).toContain("another copy of this database writes there");
+  expect(database.archiveLag()?.failure).toContain(
+    "a different copy of this database also writes there",
+  );
   await database.close();
   expect(filesOf()).toEqual(before);
 });

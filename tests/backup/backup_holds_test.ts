@@ -83,7 +83,7 @@ test("a restore to a point that fails early releases segments and log files", as
   onCopied = () => clock.setWall(Date.UTC(2200, 0));
   const { error } = await engine.ask(`RESTORE DATABASE FROM '${base}' TO SEQ ${store.visibleSeq}`);
   clock.setWall(wallMs);
-  expect(error?.message).toContain("Cannot issue a sequence id");
+  expect(error?.message).toContain("Cannot issue a _seq");
   const tableId = engine.database.catalog.table("default", "t")?.tableId ?? 0;
   const segments = join(engine.dataPath, "segments", String(tableId));
   expect(readdirSync(segments)).toHaveLength(2);

@@ -96,7 +96,7 @@ describe("backup and restore of tables that are in storages", () => {
     await other.restart();
     expect(await other.failure(ROWS)).toBe("STORAGE_UNAVAILABLE@1");
     expect((await other.ask(ROWS)).error?.message).toMatch(
-      /a restore defined it, .* not an empty directory/,
+      /a restore defined this storage, .* not an empty directory/,
     );
     expect(await other.rows("SELECT id FROM here")).toEqual([[1]]);
     await engine.restart();
@@ -152,7 +152,7 @@ describe("backup and restore of tables that are in storages", () => {
     const backup = `BACKUP DATABASE TO '${root}/b'`;
     expect(await engine.failure(backup)).toStartWith("STORAGE_UNAVAILABLE@1");
     expect((await engine.ask(backup)).error?.message).toMatch(
-      /rows of default\.t are in storage fast, which is not available/,
+      /rows of default\.t are in storage fast, which is unavailable/,
     );
     expect(existsSync(join(root, "b"))).toBe(false);
     await engine.run("DROP TABLE t");
@@ -192,12 +192,11 @@ describe("verify and repair examine files in storages", () => {
     cpSync(path, before, { recursive: true });
     const found = maintain("verify", [path]);
     expect(found.code).toBe(1);
-    expect(found.text).toMatch(
-      /damage .*fast at byte 0: storage fast is not available: there is no/,
-    );
+    expect(found.text).toMatch(/damage .*fast at byte 0: storage fast is unavailable: there is no/);
     expect(found.text).toMatch(/1 damaged place,/);
     const asked = maintain("repair", [path]);
-    const loss = /to lose storage fast: .*; reads and writes of its tables fail until it is back$/m;
+    const loss =
+      /to lose storage fast: .*; reads and writes of its tables fail until the directory is back$/m;
     expect([asked.code, asked.text]).toEqual([1, expect.stringMatching(loss)]);
     expect(maintain("repair", [path, "--accept-loss"]).code).toBe(0);
     renameSync(join(root, "away"), join(root, "fast"));

@@ -143,13 +143,13 @@ test("BACKUP and RESTORE accept only directories below the allowed roots, and re
   const refused: [path: string, text: string, hint: string][] = [
     [
       "/tmp/elsewhere",
-      "not below a directory that the configuration allows",
-      `lists them: ${root}`,
+      "not below any directory that the configuration allows",
+      `below one of storage.allowed_roots: ${root}`,
     ],
     [root, "one of storage.allowed_roots itself", "choose a directory below it"],
-    [`${root}/../out`, "not an absolute path without . and ..", "for instance"],
-    ["relative", "not an absolute path without . and ..", "for instance"],
-    [`${root}/none/deeper`, `there is no directory ${root}/none`, "create it"],
+    [`${root}/../out`, "must be an absolute path without . or .. segments", "for example"],
+    ["relative", "must be an absolute path without . or .. segments", "for example"],
+    [`${root}/none/deeper`, `there is no directory ${root}/none`, "create this directory"],
   ];
   for (const [path, message, hint] of refused) {
     const { body } = await server.sql(`BACKUP DATABASE TO '${path}'`);
@@ -181,12 +181,18 @@ test("BACKUP and RESTORE follow no symbolic link out of the allowed directories 
   symlinkSync(parent, join(root, "alias"));
   await ask(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
   const refused: [string, string][] = [
-    [`${root}/out/b`, `leads to ${elsewhere}/b, which is not below a directory`],
-    [`${root}/out`, `leads to ${elsewhere}, which is not below a directory`],
-    [`${root}/in/b`, "in the data directory"],
-    [`${root}/in/segments/b`, "in the data directory"],
-    [`${root}/alias/data/segments/b`, "in the data directory"],
-    [`${parent}/data`, "in the data directory"],
+    [
+      `${root}/out/b`,
+      `it leads through a symbolic link to ${elsewhere}/b, which is not below any directory`,
+    ],
+    [
+      `${root}/out`,
+      `it leads through a symbolic link to ${elsewhere}, which is not below any directory`,
+    ],
+    [`${root}/in/b`, "inside the data directory"],
+    [`${root}/in/segments/b`, "inside the data directory"],
+    [`${root}/alias/data/segments/b`, "inside the data directory"],
+    [`${parent}/data`, "inside the data directory"],
   ];
   for (const [path, text] of refused) {
     for (const statement of ["BACKUP DATABASE TO", "RESTORE DATABASE FROM"]) {
@@ -280,7 +286,7 @@ test("no backup can be made inside another one, and verify reports a backup that
   cpSync(copy, join(outer, "files", "inner"), { recursive: true });
   const { code, text } = maintain("verify", [outer]);
   expect([code, text]).toEqual([0, expect.stringContaining(join(outer, "files", "inner"))]);
-  expect(text).toContain("another backup is inside this one");
+  expect(text).toContain("this directory contains a second backup");
 });
 
 test("a backup that is killed leaves no files and releases the files that it held", async () => {
@@ -331,8 +337,8 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
   const { results } = await ask(database, `RESTORE DATABASE FROM '${target}'`);
   const cancel = `remove ${dataPath}/restore`;
   const message = String(results[0]?.rows?.[0]?.[5]);
-  expect(message).toContain("the next startup continues from _seq");
-  expect(message).toContain(`to cancel it before that, ${cancel}`);
+  expect(message).toContain("the server continues from _seq");
+  expect(message).toContain(`to cancel the restore before that, ${cancel}`);
   await database.close();
   database = await databaseOn(dataPath, [root], bunDisk, log);
   const about = `"orderedBy":"root","path":"${target}"`;
@@ -342,7 +348,7 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
     `info began a backup .*${about}`,
     `error a backup failed .*${about},"error":"Cannot back up to .*it already contains a backup`,
     `info began a restore .*${about}`,
-    `warn prepared a restore, which the next startup will carry out .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"cancel":"${cancel}"`,
+    `warn prepared a restore; it will be carried out at the next startup .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"cancel":"${cancel}"`,
     `warn restored a backup .*"orderedBy":"root","source":"${target}"`,
   ];
   const found = lines.filter((line) => /backup|restore/.test(line));

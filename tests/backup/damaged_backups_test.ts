@@ -157,7 +157,7 @@ test.each([
       expect(error?.hint).toContain("drop the table");
       expect(readdirSync(root)).toEqual([]);
     }
-    const met = /^error a segment (?:is damaged and was|cannot be read and is) quarantined/;
+    const met = /^error a segment (?:is damaged, and has been|cannot be read, and is) quarantined/;
     expect(lines.filter((line) => met.test(line))).toHaveLength(1);
     await database.close();
 
@@ -166,10 +166,10 @@ test.each([
     const { error, results } = await ask(database, `BACKUP DATABASE TO '${target}'`);
     expect(error).toBeUndefined();
     expect(String(results[0]?.rows?.[0]?.[5])).toContain(
-      "without the rows of default.t that a repair has reported as lost",
+      "without the rows of default.t that an earlier repair has reported as lost",
     );
     expect(lines.join("\n")).toContain(
-      "warn a backup lacks rows that a repair has reported as lost",
+      "warn a backup lacks rows that an earlier repair has reported as lost",
     );
     await database.close();
     const verified = maintain("verify", [target]);
@@ -221,7 +221,7 @@ test("verify of a damaged backup does not recommend a repair", async () => {
   const { code, text } = maintain("verify", [backup]);
   expect(code).toBe(1);
   expect(text).not.toContain("tidemark repair");
-  expect(text).toContain("a backup cannot be repaired: use another one");
+  expect(text).toContain("a backup cannot be repaired; use a different backup");
 });
 
 test("verify reports a prepared restore and whether its copy is intact, and repair only reports it", async () => {
@@ -230,10 +230,10 @@ test("verify reports a prepared restore and whether its copy is intact, and repa
   await restore(backup, target);
   const waiting = join(target, "restore");
   cpSync(backup, waiting, { recursive: true });
-  const note = `note    ${waiting}: a restore is prepared: the next startup will replace everything`;
+  const note = `note    ${waiting}: a restore is prepared, so the next startup will replace everything`;
   const verified = maintain("verify", [target]);
   expect([verified.code, verified.text]).toEqual([0, expect.stringContaining(note)]);
-  expect(verified.text).toContain(`to cancel it, remove ${waiting}`);
+  expect(verified.text).toContain(`to cancel the restore, remove ${waiting}`);
   expect(maintain("repair", [target])).toMatchObject({
     code: 0,
     text: expect.stringContaining(note),
@@ -242,7 +242,9 @@ test("verify reports a prepared restore and whether its copy is intact, and repa
   truncateSync(join(waiting, segment), 100);
   const { code, text } = maintain("verify", [target]);
   expect([code, text]).toEqual([1, expect.stringContaining(`damage  ${waiting}/${segment}`)]);
-  expect(text).toContain(`it cannot be continued: remove ${waiting} and restore again`);
+  expect(text).toContain(
+    `the interrupted restore cannot be continued; remove ${waiting}, and restore again`,
+  );
   // Once this mark exists, startup may change the copy, so its files are not verified.
   writeFileSync(join(waiting, "CHECKED"), "");
   expect(maintain("verify", [target]).code).toBe(0);

@@ -10,10 +10,10 @@ test("requireFreeSpace requires space for the bytes and the reserve, and names b
   requireFreeSpace(disk, "/", { action, bytes: 99, minFreeBytes: 50 });
   requireFreeSpace(disk, "/", { action, bytes: 100, minFreeBytes: 50 });
   expect(() => requireFreeSpace(disk, "/", { action, bytes: 101, minFreeBytes: 50 })).toThrow(
-    "Cannot copy x: it needs 101 bytes, and 50 must remain free, but only 150 are free",
+    "Cannot copy x: this needs 101 bytes, and at least 50 bytes must remain free, but only 150 are free",
   );
   requireFreeSpace(disk, "/", { action, bytes: 150, minFreeBytes: 0 });
   expect(() => requireFreeSpace(disk, "/", { action, bytes: 151, minFreeBytes: 0 })).toThrow(
-    "Cannot copy x: it needs 151 bytes, but only 150 are free",
+    "Cannot copy x: this needs 151 bytes, but only 150 are free",
   );
 });

@@ -61,7 +61,7 @@ test("RESTORE prepares a restore, a restart completes it, and no id is issued tw
   expect(row.slice(1, 3)).toEqual(["restore", "completed"]);
   expect(await server.rows("SELECT count(*) FROM later")).toEqual([[1]]);
   const again = await server.sql(`RESTORE DATABASE FROM '${path}'`);
-  expect(again.body.error?.message).toContain("another restore is waiting");
+  expect(again.body.error?.message).toContain("a different restore is already waiting");
   await server.restart();
 
   // Every token is invalid, whether or not its user still exists.
@@ -105,7 +105,7 @@ test("a directory that is not a backup, or a backup of a newer version, is refus
   writeFileSync(list, `${newer}\n${crc32(Buffer.from(newer)).toString(16).padStart(8, "0")}\n`);
   const target = join(freshDirectory(), "data");
   const cases: [string, string][] = [
-    [backup, "has format 2, but this version reads 1"],
+    [backup, "has format 2, but this version reads only 1"],
     [freshDirectory(), "no backup"],
     ["/nowhere", "there is no such directory"],
   ];
@@ -202,14 +202,14 @@ test("RESTORE leaves the reserve free after the copy and the later log", async (
   const statement = `RESTORE DATABASE FROM '${backup}'`;
   disk.freeNow = bytes + reserve - 1;
   expect(await messageOf(statement)).toContain(
-    `Cannot restore from ${backup}: it needs ${bytes} bytes, and ${reserve} must remain free, but only ${disk.freeNow} are free`,
+    `Cannot restore from ${backup}: this needs ${bytes} bytes, and at least ${reserve} bytes must remain free, but only ${disk.freeNow} are free`,
   );
   disk.freeNow = bytes + reserve;
   const { visibleSeq } = database.store;
   const toPoint = await messageOf(`${statement} TO SEQ ${visibleSeq}`);
-  expect(toPoint).toContain(`Cannot restore the log after ${backup}: it needs `);
+  expect(toPoint).toContain(`Cannot restore the log after ${backup}: this needs `);
   expect(toPoint).toContain(
-    `bytes, and ${reserve} must remain free, but only ${disk.freeNow} are free`,
+    `bytes, and at least ${reserve} bytes must remain free, but only ${disk.freeNow} are free`,
   );
   expect(await messageOf(statement)).toContain("prepared");
   await database.close();
@@ -228,21 +228,21 @@ test("restore explains its usage and reports wrong arguments before it reads any
   const asked = await runRestoreWith(["--help"]);
   expect(asked).toEqual({ code: 0, said: expect.stringContaining("usage: tidemark restore") });
   const wrong: [args: string[], text: string][] = [
-    [[], "name a backup and a data directory\nusage:"],
-    [["b", "d", "e"], "name only a backup and a data directory, not e as well"],
+    [[], "specify a backup and a data directory\nusage:"],
+    [["b", "d", "e"], "specify only a backup and a data directory, without e"],
     [["b", "d", "--force"], "unknown option --force\nusage:"],
     [["b", "d", "-x"], "unknown option -x"],
-    [["b", "d", "--archive"], "name a value after --archive"],
-    [["b", "d", "--to-seq", "1", "--to-seq=2"], "name --to-seq only once"],
-    [["b", "d", "--archive", "a"], "--archive needs --to-seq or --to-timestamp"],
-    [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "name only one point"],
+    [["b", "d", "--archive"], "specify a value after --archive"],
+    [["b", "d", "--to-seq", "1", "--to-seq=2"], "specify --to-seq only once"],
+    [["b", "d", "--archive", "a"], "--archive requires --to-seq or --to-timestamp"],
+    [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "specify only one point"],
     [
       ["/none", "d", "--to-seq", "abc"],
-      'Cannot restore to seq "abc": it must be a number, such as the _seq of a row',
+      'Cannot restore to _seq "abc": it must be a number, such as the _seq of a row',
     ],
     [
       ["/none", "d", "--to-seq="],
-      'Cannot restore to seq "": it must be a number, such as the _seq of a row',
+      'Cannot restore to _seq "": it must be a number, such as the _seq of a row',
     ],
     [["/none", "d", "--to-timestamp", "yesterday"], `to "yesterday": it is not a valid time`],
   ];
@@ -256,9 +256,9 @@ test("restore reports where it moved the former data", async () => {
   const backup = await backupCopy();
   const target = join(freshDirectory(), "data");
   const first = await restore(backup, target);
-  expect(first.said).not.toContain("the previous contents are in");
+  expect(first.said).not.toContain("the previous contents have been moved to");
   expect(existsSync(join(target, "lost+found"))).toBe(false);
-  const kept = `the previous contents are in ${target}/lost+found/before-restore-1`;
+  const kept = `the previous contents have been moved to ${target}/lost+found/before-restore-1`;
   expect((await restore(backup, target)).said).toContain(kept);
 });
 
@@ -270,13 +270,15 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
   cpSync(backup, waiting, { recursive: true });
   const refusal = (hint: string): RestoreRun => ({
     code: 2,
-    said: `Cannot restore from ${backup}: another restore is waiting for the next startup; ${hint}`,
+    said: `Cannot restore from ${backup}: a different restore is already waiting for the next startup; ${hint}`,
   });
-  expect(await restore(backup, target)).toEqual(refusal(`to cancel it, remove ${waiting}`));
+  expect(await restore(backup, target)).toEqual(
+    refusal(`to cancel that restore, remove ${waiting}`),
+  );
   // At this point of a restore, the previous content exists in two places.
   writeFileSync(join(waiting, "MOVING"), "");
   expect(await restore(backup, target)).toEqual(
-    refusal("it has begun and cannot be cancelled: start the server, which finishes it"),
+    refusal("that restore has begun and cannot be cancelled; start the server, which finishes it"),
   );
   expect(existsSync(join(target, "restore.new"))).toBe(false);
   // The backup was complete, but its list is removed, as if by a crash.

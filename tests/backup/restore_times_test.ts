@@ -141,5 +141,5 @@ test("the running server supplies the times of its log, and its refusals show ti
   await late.close();
   const refused = await late.restore(late.data, "--to-timestamp", late.moment(30));
   expect(refused).toContain(`(${late.moment(30).slice(0, 19)}`);
-  expect(refused).toMatch(/reaches up to seq \d+ \(.*T01:03:/);
+  expect(refused).toMatch(/reaches only _seq \d+ \(.*T01:03:/);
 });

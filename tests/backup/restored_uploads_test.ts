@@ -51,7 +51,8 @@ testThoroughly(
       return String(row[5]);
     };
     expect(await restoreTo(seqs[1])).toContain(
-      `1 uploaded file is lost, for instance files/${first}: the log archive contains no files uploaded after the backup`,
+      `1 uploaded file is lost, for example files/${first}: the log archive contains no ` +
+        "files uploaded after the backup",
     );
     rmSync(join(files, second));
     expect(await restoreTo(seqs[1])).toContain("2 uploaded files are lost");

@@ -111,7 +111,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
       world.place.archive,
       world.endSeq + 5_000_000_000,
       2,
-      "nothing has been committed after it",
+      "nothing has been committed after that",
     ],
     ["before the backup", world.place.archive, world.backupSeq - 1, 2, "which is later"],
     [
@@ -119,7 +119,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
       damaged((root, files) => rmSync(join(root, lists(files).at(-2) ?? ""))),
       archiveEnd,
       2,
-      "is missing in the archive, but later ones exist",
+      "is missing from the archive, although later ones exist",
     ],
     [
       "a flipped bit in a log file",
@@ -150,14 +150,14 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
       }),
       archiveEnd,
       1,
-      "it is the list of file",
+      "it belongs to file",
     ],
     [
       "an archive of another database",
       damaged((root) => renameSync(root, `${root.slice(0, -4)}0000`)),
       archiveEnd,
       2,
-      "there is no log file",
+      "is missing from the archive",
     ],
     [
       "an archive that is not there",
@@ -197,7 +197,7 @@ testThoroughly(
       seq,
     ]);
     expect(code, said).toBe(1);
-    expect(said).toContain("it is damaged, or the log of another database");
+    expect(said).toContain("it is damaged or belongs to a different database");
   },
 );
 

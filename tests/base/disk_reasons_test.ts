@@ -12,7 +12,7 @@ import {
 test("textWithHint explains common system errors", () => {
   const text = (code: string): string => textWithHint(new DiskError(code, "/data/LOCK", "lock"));
   expect(text("EROFS")).toBe(
-    "Cannot lock /data/LOCK: EROFS; the file system is read-only: mount it writable, or configure another one",
+    "Cannot lock /data/LOCK: EROFS; the file system is read-only; mount it as writable, or use a different one",
   );
   for (const code of ["EACCES", "EIO", "EMFILE", "ENOENT", "ENOSPC", "ENOTDIR"]) {
     expect(text(code)).toBe(`Cannot lock /data/LOCK: ${code}; ${reasonOfCode(code)}`);
@@ -29,10 +29,10 @@ test("textWithHint names the commands for damaged data by the name under which t
   const damage = new CorruptionError("/data/wal/0000000001.wal", 96, "its checksum does not match");
   const message = "Cannot read /data/wal/0000000001.wal at byte 96: its checksum does not match";
   expect(textWithHint(damage)).toBe(
-    `${message}; tidemark verify lists the damage, and tidemark repair shows what can be done`,
+    `${message}; tidemark verify lists the damage, and tidemark repair shows what can be repaired`,
   );
   expect(textWithHint(damage, "npm start --")).toBe(
-    `${message}; npm start -- verify lists the damage, and npm start -- repair shows what can be done`,
+    `${message}; npm start -- verify lists the damage, and npm start -- repair shows what can be repaired`,
   );
   expect(textWithHint(new UnreadableError("/data/x", "EACCES"))).toBe(
     `Cannot read /data/x at byte 0: the disk reports EACCES; ${reasonOfCode("EACCES")}`,

@@ -88,7 +88,8 @@ test("IpRanges.has compares whole and partial bytes, and never compares across f
 
 test("rangesFrom names the configuration key if a text is not a range", () => {
   expect(() => rangesFrom("security.metrics_allow", ["10.0.0.1", "host"])).toThrow(
-    'Cannot read security.metrics_allow: "host" must be an address or a range like 10.0.0.0/8',
+    'Cannot read security.metrics_allow: "host" must be an IP address or a range such as ' +
+      "10.0.0.0/8",
   );
 });
 

@@ -116,7 +116,7 @@ fullTest(
     log.info("and this");
     clock.advance(FLUSH_MS);
     expect(told).toEqual([
-      `2026-01-01T00:00:00.200Z Cannot write the log in ${path}: ENOSPC: no space left on device, write; lines are lost until a later attempt succeeds\n`,
+      `2026-01-01T00:00:00.200Z Cannot write the log in ${path}: ENOSPC: no space left on device, write; lines are lost until writing succeeds again\n`,
     ]);
     rmSync(file);
     writeFileSync(file, "a line that was to");
@@ -128,7 +128,7 @@ fullTest(
     clock.advance(FLUSH_MS);
     expect(linesOf()).toEqual([
       "a line that was to",
-      "ERROR lines are missing: the log could not be written lines=3 since=2026-01-01T00:00:00.200Z",
+      "ERROR lines are missing here, because the log could not be written lines=3 since=2026-01-01T00:00:00.200Z",
       "INFO  here again",
       "",
     ]);
@@ -171,7 +171,7 @@ test("LogWriter starts without a directory, and writes once the directory can be
   rmSync(path);
   clock.advance(RETRY_MS);
   expect(linesOf()).toEqual([
-    "ERROR lines are missing: the log could not be written lines=1 since=2026-01-01T00:00:00.000Z",
+    "ERROR lines are missing here, because the log could not be written lines=1 since=2026-01-01T00:00:00.000Z",
     "",
   ]);
   expect(told.length).toBe(1);
@@ -181,9 +181,9 @@ test("LogWriter.flush tries to write the last lines at once, even after failures
   writeFileSync(path, "no directory");
   const log = openLog();
   rmSync(path);
-  log.error("stopped by a bug");
+  log.error("stopping because of a bug");
   log.flush();
-  expect(linesOf().slice(1)).toEqual(["ERROR stopped by a bug", ""]);
+  expect(linesOf().slice(1)).toEqual(["ERROR stopping because of a bug", ""]);
   expect(readdirSync(path)).toEqual(["tidemark.log"]);
 });
 

@@ -24,7 +24,7 @@ function found(files: Readonly<Record<string, string>>): MemoryLimit {
 }
 
 test("findMemoryLimit returns the memory of the machine if there is no other limit", () => {
-  const machine = { bytes: MACHINE, source: "the memory of the machine" };
+  const machine = { bytes: MACHINE, source: "the machine's memory" };
   expect(found({})).toEqual(machine);
   const group = { "/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": V2_MOUNT };
   expect(found({ ...group, "/sys/fs/cgroup/memory.max": "max\n" })).toEqual(machine);
@@ -98,7 +98,7 @@ test("findMemoryLimit leaves room for mapped files in a limited address space", 
     "/proc/self/status": "VmSize:\t  409600 kB\nVmRSS:\t   30720 kB\n",
     "/proc/self/limits": `Max address space         ${800 * MIB}            unlimited            bytes\n`,
   };
-  const source = `the limit of the address space, ${800 * MIB}`;
+  const source = `the limit on the address space, ${800 * MIB}`;
   expect(found(files)).toEqual({ bytes: 330 * MIB, source });
   const unlimited = "Max address space         unlimited            unlimited            bytes\n";
   expect(found({ ...files, "/proc/self/limits": unlimited }).bytes).toBe(MACHINE);

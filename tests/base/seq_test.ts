@@ -84,7 +84,8 @@ test("next refuses while the clock shows a time that has no ids, and continues a
   const clock = new ManualClock(LAST_MS + 1);
   const seqs = generatorOn(clock, seqFromUnixMs(START_MS));
   expect(() => seqs.next()).toThrow(
-    "Cannot issue a sequence id for 2095-09-07T15:47:35.552Z: ids exist only up to 2095-09-07T15:47:35.551Z",
+    "Cannot issue a _seq for 2095-09-07T15:47:35.552Z: the latest possible time is " +
+      "2095-09-07T15:47:35.551Z",
   );
   expect(seqs.nowMs()).toBe(START_MS);
   clock.setWall(START_MS + HOUR_MS);
@@ -94,7 +95,7 @@ test("next refuses while the clock shows a time that has no ids, and continues a
 test("block refuses the whole request if its last id would not exist", () => {
   const clock = new ManualClock(LAST_MS - 1);
   const seqs = generatorOn(clock, seqFromUnixMs(START_MS));
-  expect(() => seqs.block(3 * 4096)).toThrow("Cannot issue a sequence id");
+  expect(() => seqs.block(3 * 4096)).toThrow("Cannot issue a _seq");
   expect(seqs.last).toBe(seqFromUnixMs(START_MS));
   expect(unixMsFromSeq(seqs.block(2 * 4096))).toBe(LAST_MS - 1);
   expect(seqs.last).toBe(Number.MAX_SAFE_INTEGER as Seq);

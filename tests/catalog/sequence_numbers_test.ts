@@ -74,7 +74,7 @@ test("SequenceNumbers counts down, cycles, and stops at its limit", () => {
   const down = { ...SEQUENCE, increment: "-3", minimum: "-5", maximum: "4", start: "4" };
   const numbers = disk.open();
   expect([1, 2, 3, 4].map(() => numbers.next(down))).toEqual([4, 1, -2, -5]);
-  expect(() => numbers.next(down)).toThrow("it has reached its minimum, -5");
+  expect(() => numbers.next(down)).toThrow("the sequence has reached its minimum, -5");
   expect(numbers.next({ ...down, cycles: true })).toBe(4);
 });
 

@@ -67,8 +67,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with a controller",
     ({ execute }) => execute?.("SELECT 1", { signal: new AbortController() }),
-    "Cannot use signal: it is an instance of AbortController, but must be the signal of an " +
-      "AbortController",
+    "Cannot use signal: it is an instance of AbortController, but must be an AbortSignal",
   ],
   [
     "execute with a file that is none",
@@ -89,9 +88,10 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live without a handler",
     ({ live }) => live?.("SELECT 1", { params: [1] }),
-    "Cannot follow the query: it has no handler; write live(sql, { params: [1], onRows: (rows) => show(rows) }), or pass onEvent, which receives each change",
+    "Cannot follow the query: there is no handler; write live(sql, { params: [1], onRows: " +
+      "(rows) => show(rows) }), or pass onEvent, which receives each change",
   ],
-  ["live without options", ({ live }) => live?.("SELECT 1"), /it has no handler/],
+  ["live without options", ({ live }) => live?.("SELECT 1"), /there is no handler/],
   ["live with a list", ({ live }) => live?.("SELECT 1", [1]), /the options are a list/],
   ["live with a function", ({ live }) => live?.("SELECT 1", onEvent), /the options are a function/],
   [
@@ -107,7 +107,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with an invalid position",
     ({ live }) => live?.("SELECT 1", { onEvent, from: "7" }),
-    "Cannot use from: it is a string, but must be a whole number, 0 or more",
+    "Cannot use from: it is a string, but must be a whole number of at least 0",
   ],
   [
     "live with an empty resumeKey",
@@ -117,12 +117,12 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with a resumeKey and nowhere to keep the position",
     ({ live }) => live?.("SELECT 1", { onEvent, resumeKey: "a" }),
-    /^Cannot use resumeKey: there is no storage, .*createClient\(\{ url, storage \}\)/,
+    /^Cannot use resumeKey: it needs a storage, .*createClient\(\{ url, storage \}\)/,
   ],
   [
     "live with an order of the wrong type",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: ["id"] }),
-    /^Cannot use orderBy: it is a list, but must be a string like "sent_at DESC, id"/,
+    /^Cannot use orderBy: it is a list, but must be a string such as "sent_at DESC, id"/,
   ],
   [
     "live with an order that is not a list of columns",
@@ -132,7 +132,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with onRows but without rows",
     ({ live }) => live?.("SELECT 1", { onRows: onEvent, keepRows: false }),
-    /^Cannot follow the query: onRows needs all rows, but keepRows is false; omit keepRows, or use onEvent/,
+    /^Cannot follow the query: onRows needs all rows, but keepRows is false; remove keepRows, or use onEvent/,
   ],
   [
     "interrupt without a time",
@@ -169,7 +169,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
     /^Cannot create a client: the options are undefined/,
   ],
   [
-    "createClient with an address",
+    "createClient with a URL",
     () => create(url),
     /the options are a string, .* write createClient\(\{ url:/,
   ],
@@ -199,11 +199,15 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
     () => create({ url, values: "js" }),
     /must be "javascript" or "wire"/,
   ],
-  ["createClient with a storage", () => create({ url, storage: {} }), /must be like localStorage/],
+  [
+    "createClient with a storage",
+    () => create({ url, storage: {} }),
+    /must be an object like localStorage/,
+  ],
   [
     "createClient with auth of text",
     () => create({ url, auth: "t" }),
-    /^Cannot log in with the option auth: it is a string; write/,
+    /^Cannot log in with the option auth: the option is a string; write/,
   ],
   [
     "createClient with empty auth",

@@ -81,7 +81,8 @@ test("execute distinguishes an unreachable server from a refusal", async () => {
   expect(thrown).toBeInstanceOf(ConnectionError);
   expect(thrown).toMatchObject({
     message:
-      "The server at http://db.test:2900 could not be reached or broke off its response: Failed to fetch: connect ECONNREFUSED",
+      "The server at http://db.test:2900 could not be reached, or interrupted its response: " +
+      "Failed to fetch: connect ECONNREFUSED",
   });
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
@@ -99,7 +100,7 @@ test("createClient refuses an address that is not HTTP, without revealing a pass
   ] as const) {
     expect(() => createClient({ url }), url).toThrow(
       new TypeError(
-        `Cannot use the url "${shown}": it must begin with http:// or https://, like ` +
+        `Cannot use the url "${shown}": it must begin with http:// or https://, as in ` +
           '"http://127.0.0.1:2900"',
       ),
     );
@@ -118,7 +119,7 @@ test("createClient and live refuse numeric options that are not numbers", async 
     [1.5, "1.5"],
     ["3" as unknown as number, "a string"],
   ] as const) {
-    const reason = `it is ${what}, but must be a whole number, 0 or more`;
+    const reason = `it is ${what}, but must be a whole number of at least 0`;
     expect(() => createClient({ url: "http://db.test", maxRetries: given })).toThrow(
       new TypeError(`Cannot use maxRetries: ${reason}`),
     );
@@ -142,7 +143,8 @@ test("a failed request does not reveal the password in the address", async () =>
   expect(thrown).toBeInstanceOf(ConnectionError);
   expect(thrown).toMatchObject({
     message:
-      "The server at http://db.test/a could not be reached or broke off its response: Cannot fetch http://db.test/a/v1/api/auth/status",
+      "The server at http://db.test/a could not be reached, or interrupted its response: " +
+      "Cannot fetch http://db.test/a/v1/api/auth/status",
   });
 });
 

@@ -64,7 +64,7 @@ test("a fixed token is sent unchanged, and is not renewed when it is refused", a
   const failure = await client.execute("SELECT 1").catch((error: unknown) => error);
   expect(failure).toMatchObject({
     code: "unauthorized",
-    message: expect.stringContaining("pass a function to auth"),
+    message: expect.stringContaining("pass a function as auth"),
   });
   expect(signedOut).toBe(1);
 });
@@ -193,6 +193,6 @@ test("credentials do not log in again after a logout", async () => {
   await client.execute("SELECT 1");
   await client.session.logout();
   const failure = await client.execute("SELECT 1").catch((error: unknown) => error);
-  expect(failure).toMatchObject({ code: "unauthorized", message: "Nobody is logged in" });
+  expect(failure).toMatchObject({ code: "unauthorized", message: "No user is logged in" });
   expect(calls(server)).toEqual(["login", "sql t1", "logout t1"]);
 });

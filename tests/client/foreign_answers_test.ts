@@ -71,7 +71,7 @@ test.each(BODIES)("after %s, every call fails with the received status", async (
       expect(failure, `${name} ${status}`).toBeInstanceOf(ServerError);
       expect(failure, `${name} ${status}`).toMatchObject({ code: "http_error", status });
       expect((failure as Error).message).toStartWith(
-        `The server at ${proxyUrl()} answered with status ${status} and ${kind}, not as Tidemark does`,
+        `The server at ${proxyUrl()} responded with status ${status} and ${kind}, which is not a Tidemark response`,
       );
     }
   }

@@ -186,7 +186,7 @@ test("an order by a column that the query does not return ends the query with an
   server.socket.tell(ack());
   expect(live.status).toBe("ended");
   expect(errors).toEqual([
-    'Cannot put rows in order: orderBy names "sent_at", which is not a column of the query',
+    'Cannot sort the rows: orderBy names "sent_at", but the query has no such column',
   ]);
 });
 

@@ -47,7 +47,7 @@ test("a session in a storage continues after a reload, and ends with a logout", 
   const failure = await openTab(server, storage)
     .session.refresh()
     .catch((error: unknown) => error);
-  expect(failure).toMatchObject({ code: "unauthorized", message: "Nobody is logged in" });
+  expect(failure).toMatchObject({ code: "unauthorized", message: "No user is logged in" });
 });
 
 test("a tab renews the session with the token that another tab received last", async () => {
@@ -87,7 +87,7 @@ test("a refused token is removed from the storage, unless another tab has stored
 
 test("the option to store a session requires a storage", () => {
   expect(() => createClient({ url: "http://db.test", session: "storage" })).toThrow(
-    'Cannot use session: "storage": there is no storage, because localStorage is undefined; write createClient({ url, storage })',
+    'Cannot use session: "storage": it needs a storage, but localStorage is undefined; write createClient({ url, storage })',
   );
 });
 

@@ -154,7 +154,7 @@ test("a transaction that has ended refuses further calls", async () => {
     kept = tx;
   });
   expect(kept?.execute("SELECT 1") ?? Promise.resolve()).rejects.toThrow(
-    "Cannot use the transaction: it has ended; await each of its calls",
+    "Cannot use the transaction: it has already ended; await each of its calls",
   );
   expect(sent()).toHaveLength(2);
 });

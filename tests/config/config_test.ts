@@ -222,7 +222,9 @@ test("parseConfig reads values from the files that _FILE variables name", () => 
 
   expect(parse({ TIDEMARK_JWT_SECRET_FILE: "/run/secret" }).auth.jwt_secret).toBe(SECRET);
   expect(parse({ TIDEMARK_AUTH_JWT_SECRET_FILE: "/run/secret" }).auth.jwt_secret).toBe(SECRET);
-  expect(() => parse({ TIDEMARK_JWT_SECRET_FILE: "/none" })).toThrow("cannot be read: ENOENT");
+  expect(() => parse({ TIDEMARK_JWT_SECRET_FILE: "/none" })).toThrow(
+    "cannot read the file named by TIDEMARK_JWT_SECRET_FILE: ENOENT",
+  );
   const both = { TIDEMARK_JWT_SECRET_FILE: "/run/secret", TIDEMARK_JWT_SECRET: SECRET };
   expect(() => parse(both)).toThrow("are both set");
 });
@@ -236,7 +238,7 @@ test("parseConfig treats a _FILE variable with an empty file as unset, and warns
     });
     expect(config.server.port).toBe(1);
     expect(warnings).toEqual([
-      "environment: TIDEMARK_SERVER_PORT_FILE names /run/port, which is empty, and counts as unset",
+      "environment: TIDEMARK_SERVER_PORT_FILE is ignored: the file /run/port is empty",
     ]);
   }
   expect(warningsOf("", { ...QUIET, TIDEMARK_SERVER_PORT_FILE: "" })).toEqual([]);
@@ -249,11 +251,11 @@ test("parseConfig warns about unknown variables and about keys without effect", 
   expect(
     warningsOf("[limits]\nmax_query_limit = 5\n[performance]\nclient_request_timeout = 'x'"),
   ).toEqual([
-    "config.toml:2:1: limits.max_query_limit has no effect",
-    "config.toml:4:1: performance.client_request_timeout has no effect",
+    "config.toml:2:1: limits.max_query_limit has no effect; remove it",
+    "config.toml:4:1: performance.client_request_timeout has no effect; remove it",
   ]);
   expect(warningsOf("storage.durability = 'relaxed'")[0]).toContain(
-    "storage.durability is relaxed",
+    'storage.durability is "relaxed"',
   );
 });
 
@@ -272,7 +274,8 @@ heartbeat_interval_secs = 9
   expect(security.trusted_proxies).toEqual(["10.0.0.0/8", "::1"]);
   expect([websocket.idle_timeout_secs, websocket.ping_interval_secs]).toEqual([30, 9]);
   expect(faultsOf("[websocket]\nidle_timeout_secs = 30\nclient_timeout_secs = 30")).toEqual([
-    "config.toml:3:1: websocket.client_timeout_secs sets websocket.idle_timeout_secs a second time",
+    "config.toml:3:1: websocket.client_timeout_secs sets websocket.idle_timeout_secs, which " +
+      "is already set; remove one of the two",
   ]);
   expect(faultsOf("auth.cookie_secure = true\nauthentication.cookie_secure = true")).toHaveLength(
     1,

@@ -14,7 +14,7 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     ["\n[sever]\n", "config.toml:2:2: unknown section [sever]; did you mean [server]?"],
     [
       "port = 1",
-      'config.toml:1:1: unknown key "port" outside of a section; did you mean "port" in [server]?',
+      'config.toml:1:1: unknown key "port" outside any section; did you mean "port" in [server]?',
     ],
     [
       "[server]\ndata_path = 'x'",
@@ -35,7 +35,7 @@ test("parseConfig reports file, line and column, and the probable intention", ()
       '[server]\n"prot" = 1',
       'config.toml:2:1: unknown key "prot" in [server]; did you mean "port"?',
     ],
-    ["server = 5", "config.toml:1:1: [server] is not a section, but must be one"],
+    ["server = 5", "config.toml:1:1: [server] must be a section, but is set as a key"],
     [
       "[server]\nport = 'x'",
       "config.toml:2:1: server.port is a string, but must be a whole number from 0 to 65535",
@@ -47,7 +47,7 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     ],
     [
       "[server]\nhost = 1",
-      "config.toml:2:1: server.host is a whole number, but must be an address or a name " +
+      "config.toml:2:1: server.host is a whole number, but must be an IP address or a host name " +
         "without a scheme or port, such as 127.0.0.1, ::1 or localhost",
     ],
     [
@@ -56,13 +56,13 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     ],
     [
       "[server.host]\na = 1",
-      "config.toml:1:9: server.host is a table, but must be an address or a name without a " +
+      "config.toml:1:9: server.host is a table, but must be an IP address or a host name without a " +
         "scheme or port, such as 127.0.0.1, ::1 or localhost",
     ],
     [
       "[security]\nallowed_hosts = 'a'",
       "config.toml:2:1: security.allowed_hosts is a string, but must be a list of strings, " +
-        "each a host name",
+        "each of them a host name",
     ],
     [
       "[storage]\ndurability = 'fast'",
@@ -74,38 +74,38 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     ],
     [
       "[storage]\ncache_bytes = 9e99",
-      "config.toml:2:1: storage.cache_bytes is a whole number of more than 53 bits, but must " +
+      "config.toml:2:1: storage.cache_bytes is a whole number too large for 53 bits, but must " +
         "be a whole number from 1048576",
     ],
     [
       "[storage]\ncache_bytes = inf",
-      "config.toml:2:1: storage.cache_bytes is not a finite number, but must be a whole number " +
+      "config.toml:2:1: storage.cache_bytes is infinite or NaN, but must be a whole number " +
         "from 1048576",
     ],
     [
       "[security]\ntrusted_proxies = ['10.0.0.0/99']",
       'config.toml:2:1: security.trusted_proxies is ["10.0.0.0/99"], but must be a list of ' +
-        "strings, each an IP address or a range like 10.0.0.0/8",
+        "strings, each of them an IP address or a range such as 10.0.0.0/8",
     ],
     [
       "[security]\nmetrics_allow = ['::1', '300.1.1.1']",
       'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], but must be a list of ' +
-        "strings, each an IP address or a range like 10.0.0.0/8",
+        "strings, each of them an IP address or a range such as 10.0.0.0/8",
     ],
     [
       "[storage]\nallowed_roots = ['/']",
-      'config.toml:2:1: storage.allowed_roots is ["/"], but must be a list of strings, each an ' +
-        "absolute path below /, like /var/backups, without . and ..",
+      'config.toml:2:1: storage.allowed_roots is ["/"], but must be a list of strings, each of them an ' +
+        "absolute path below /, such as /var/backups, without . or .. segments",
     ],
     [
       "[websocket]\ndefault_batch_size = 10001",
-      "config.toml:2:1: websocket.default_batch_size is 10001, but must not be above " +
-        "websocket.max_batch_size, 10000",
+      "config.toml:2:1: websocket.default_batch_size is 10001, but must be at most 10000, " +
+        "the value of websocket.max_batch_size",
     ],
     [
       "[websocket]\nmax_batch_size = 999",
-      "config.toml:2:1: websocket.max_batch_size is 999, but must not be below " +
-        "websocket.default_batch_size, 1000",
+      "config.toml:2:1: websocket.max_batch_size is 999, but must be at least 1000, " +
+        "the value of websocket.default_batch_size",
     ],
     ["[server]\nport = ", "config.toml:2:8: invalid value"],
     ["[server\n", "config.toml:1:8: "],
@@ -133,8 +133,8 @@ refresh_expiry_hours = 24
     'config.toml:5:1: unknown key "prot" in [server]; did you mean "port"?',
     "config.toml:6:1: server.port is 70000, but must be a whole number from 0 to 65535",
     'environment: TIDEMARK_COOKIE_SECURE is "maybe", but must be true or false',
-    "config.toml:9:1: auth.refresh_expiry_hours is 24, but must not be below " +
-      "auth.jwt_expiry_hours, 48",
+    "config.toml:9:1: auth.refresh_expiry_hours is 24, but must be at least 48, " +
+      "the value of auth.jwt_expiry_hours",
   ]);
 });
 
@@ -251,7 +251,7 @@ test("parseConfig requires a good secret for non-local addresses, and warns abou
 
 test("parseConfig refuses a host that contains a scheme or a port before it asks for a secret", () => {
   const expected =
-    "an address or a name without a scheme or port, such as 127.0.0.1, ::1 or localhost";
+    "an IP address or a host name without a scheme or port, such as 127.0.0.1, ::1 or localhost";
   for (const host of [
     "",
     " ",

@@ -95,7 +95,7 @@ test("every key that is not available yet reports this", () => {
     const parse = (): unknown =>
       parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", { env: ENVIRONMENT });
     expect(parse, key.path).toThrow(ConfigError);
-    expect(parse, key.path).toThrow(`${key.path} is not available yet, so it must be omitted`);
+    expect(parse, key.path).toThrow(`${key.path} is not available yet; remove it`);
   }
 });
 

@@ -30,16 +30,16 @@ test("parseConfig refuses less memory than startup needs, whether detected or co
   };
   expect(faults("", least)).toEqual([]);
   expect(faults("", least - 1)).toEqual([
-    `config.toml: the process may use ${least - 1} bytes of memory, according to memory.max of /sys/fs/cgroup, but needs at least ${least}: raise that limit`,
+    `config.toml: the process may use only ${least - 1} bytes of memory, according to memory.max of /sys/fs/cgroup, but needs at least ${least}: raise that limit`,
   ]);
   expect(faults(`performance.memory_bytes = ${least}`, least)).toEqual([]);
   expect(faults("performance.memory_bytes = 134217728", 2 ** 40)).toEqual([
     `config.toml:1:13: performance.memory_bytes is 134217728, but must be at least ${least}, ` +
-      "or 0 to detect it",
+      "or 0 to detect the limit",
   ]);
   // A value above the detected memory is accepted with a warning.
   expect(faults(`performance.memory_bytes = ${least + 1}`, least)).toEqual([
-    `config.toml:1:13: performance.memory_bytes is ${least + 1}, but the process may use only ${least}, according to memory.max of /sys/fs/cgroup`,
+    `config.toml:1:13: performance.memory_bytes is ${least + 1}, but the process may use only ${least} bytes, according to memory.max of /sys/fs/cgroup`,
   ]);
 });
 
@@ -107,12 +107,14 @@ test("parseConfig warns about budgets whose sum exceeds the memory, and names th
   const both = `${cache}\nperformance.total_query_memory_bytes = 268435457`;
   expect(withMemory(512, cache).warnings).toEqual([]);
   expect(withMemory(512, both).warnings).toEqual([
-    "config.toml: performance.memory_bytes is 536870912, but these keys allow a total of 536870913: performance.total_query_memory_bytes, storage.cache_bytes",
+    "config.toml: performance.memory_bytes is 536870912, but the following keys together " +
+      "allow 536870913 bytes: performance.total_query_memory_bytes, storage.cache_bytes",
   ]);
   expect(withMemory(513, both).warnings).toEqual([]);
   expect(withMemory(512, "server.workers = 10").warnings).toEqual([]);
   expect(withMemory(512, "server.workers = 11").warnings).toEqual([
-    "config.toml: performance.memory_bytes is 536870912, but these keys allow a total of 553648128: server.workers",
+    "config.toml: performance.memory_bytes is 536870912, but the following keys together " +
+      "allow 553648128 bytes: server.workers",
   ]);
 });
 
@@ -124,7 +126,7 @@ test("settingsOf shows the value of a computed default and what it depends on", 
     defaultValue: "27262976",
     source: "file",
     description:
-      "Memory that caches unpacked parts of segments; by default 1/16 of performance.memory_bytes minus 100663296, at most 268435456",
+      "Memory for the cache of uncompressed segment data; defaults to 1/16 of (performance.memory_bytes - 100663296), but at most 268435456",
   });
   expect(shown("storage.memtable_bytes")).toMatchObject({ value: "54525952", source: "default" });
   expect(shown("performance.memory_bytes")).toMatchObject({

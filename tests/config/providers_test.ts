@@ -64,7 +64,7 @@ label = "Ours"`;
 });
 
 test.each([
-  ["a = 1", "[oidc.providers.a] is not a section"],
+  ["a = 1", "[oidc.providers.a] must be a section"],
   ["a.issuer = 5", "oidc.providers.a.issuer is a whole number, but must be the URL"],
   ["a.issuer = 'http://idp.example.com'", "oidc.providers.a.issuer is"],
   ["a.issuer = 'https://u:p@idp.example.com'", "oidc.providers.a.issuer is"],
@@ -73,21 +73,21 @@ test.each([
   ["a.client_id = 'x'", "oidc.providers.a.issuer is missing"],
   [
     "a = { issuer = 'https://a.b', client_secret = 'x', audience = 'x' }",
-    "client_secret is set alone",
+    "client_secret is set, but ",
   ],
   ["a = { issuer = 'https://a.b', client_id = 'x', scopes = ['email'] }", 'must contain "openid"'],
   [
     "a = { issuer = 'https://a.b', client_id = 'x', claims = ['role'] }",
-    "other than iss, sub, role and email",
+    "other than iss, sub, role or email",
   ],
   [
     "a = { issuer = 'https://a.b', client_id = 'x', isuer = 'y' }",
     'unknown key "isuer" in [oidc.providers.a]; did you mean "issuer"?',
   ],
-  ["A.issuer = 'https://a.b'", "must have a name of 1 to 32 characters"],
+  ["A.issuer = 'https://a.b'", "it must have 1 to 32 characters"],
   [
     "a = { issuer = 'https://a.b', client_id = 'x' }\nb = { issuer = 'https://a.b', client_id = 'y' }",
-    "is also that of oidc.providers.a",
+    "is the same as that of oidc.providers.a",
   ],
 ])("parseConfig refuses the provider %s", (toml, expected) => {
   const faults = faultsOf(`[oidc.providers]\n${toml}`);
@@ -95,7 +95,7 @@ test.each([
 });
 
 test("parseConfig refuses providers that are not sections, and trusted issuers without TLS", () => {
-  expect(faultsOf("oidc.providers = 5")[0]).toContain("[oidc.providers] is not a section");
+  expect(faultsOf("oidc.providers = 5")[0]).toContain("[oidc.providers] must be a section");
   const [fault] = faultsOf("auth.jwt_trusted_issuers = ['http://a.b']");
   expect(fault).toContain("auth.jwt_trusted_issuers is");
   expect(faultsOf("auth.jwt_trusted_issuers = ['https://a.b', 'http://127.0.0.1:9/x']")).toEqual(

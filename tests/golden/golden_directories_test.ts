@@ -245,13 +245,14 @@ const NEWER: readonly {
   {
     what: "directory",
     file: /^format\.json$/,
-    message: /data: it has format 2, but this version reads 1/,
+    message: /data: it has format 2, but this version reads only 1/,
     change: (path) => writeFileSync(path, '{"format":2}\n'),
   },
   {
     what: "catalog",
     file: /^catalog\.sqlite$/,
-    message: /catalog\.sqlite: its format is version 99, and this server reads versions up to \d/,
+    message:
+      /catalog\.sqlite: its format is version 99, but this server reads only versions up to \d/,
     change: (path) => {
       const catalog = new Sqlite(path);
       catalog.run("PRAGMA journal_mode = DELETE");
@@ -262,7 +263,7 @@ const NEWER: readonly {
   {
     what: "log",
     file: /\.wal$/,
-    message: /0000000001\.wal: it has format 2, but this version reads 1/,
+    message: /0000000001\.wal: it has format 2, but this version reads only 1/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint16(4, view.getUint16(4, true) + 1, true);
@@ -272,7 +273,7 @@ const NEWER: readonly {
   {
     what: "segment",
     file: /^segments.*\.seg$/,
-    message: /\.seg: it has format 9, but this version reads 6/,
+    message: /\.seg: it has format 9, but this version reads only 6/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint8(7, "9".charCodeAt(0));
@@ -282,7 +283,7 @@ const NEWER: readonly {
   {
     what: "deletion vector",
     file: /\.dv$/,
-    message: /\.dv: it has format 2, but this version reads 1/,
+    message: /\.dv: it has format 2, but this version reads only 1/,
     change: (path) =>
       edit(path, (view) => {
         view.setUint8(7, view.getUint8(7) + 1);

@@ -114,7 +114,7 @@ test("parameters: numbers keep their digits, and arrays and objects are refused 
   const fixture = liveFixture();
   expect(refusal(() => fixture.open(ROOM, {}, { params: ["a", [1]] }))).toMatchObject({
     code: "INVALID_PARAMETER",
-    message: "Cannot bind parameter 2: a value of type object is not a valid parameter",
+    message: "Cannot bind parameter 2: values of type object are not supported",
   });
   expect(fixture.open(ROOM, {}, { params: ["a", 1, null, true] }).subscription.state).toBe(
     "following",
@@ -294,7 +294,7 @@ test("tableChanged: a change to a column that a query names ends the query with 
   fixture.sql.refusal = new DatabaseError("COLUMN_NOT_FOUND", "no body");
   fixture.engine.tableChanged(MESSAGES);
   expect(sink.errors()).toMatchObject([
-    { code: "SCHEMA_CHANGED", message: "Table chat.messages was altered; subscribe again" },
+    { code: "SCHEMA_CHANGED", message: "Table chat.messages has been altered; subscribe again" },
   ]);
 });
 

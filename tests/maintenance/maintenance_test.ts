@@ -41,9 +41,12 @@ describe.each(["verify", "repair"] as const)(
     }
 
     test("no path, two paths or an unknown option is refused", () => {
-      expectRefusal([], `Cannot ${command}: name the data directory\nusage: tidemark ${command}`);
-      expectRefusal([""], "name the data directory");
-      expectRefusal([killed, "/tmp"], "name only one data directory, not /tmp as well");
+      expectRefusal(
+        [],
+        `Cannot ${command}: specify the data directory\nusage: tidemark ${command}`,
+      );
+      expectRefusal([""], "specify the data directory");
+      expectRefusal([killed, "/tmp"], "specify only one data directory, without /tmp");
       expectRefusal([killed, "--force"], "unknown option --force");
       if (command === "verify") expectRefusal([killed, "--accept-loss"], "unknown option");
     });
@@ -67,7 +70,7 @@ describe.each(["verify", "repair"] as const)(
       const path = copyOf(killed);
       writeFileSync(`${path}/format.json`, '{"format":2}\n');
       const before = treeOf(path);
-      expectRefusal([path], /it has format 2, but this version reads 1/);
+      expectRefusal([path], /it has format 2, but this version reads only 1/);
       expect(treeOf(path)).toEqual(before);
 
       const other = copyOf(killed);
@@ -76,7 +79,7 @@ describe.each(["verify", "repair"] as const)(
       catalog.run("PRAGMA wal_checkpoint(TRUNCATE)");
       catalog.close();
       const tree = treeOf(other, ["LOCK"]);
-      expectRefusal([other], /version 99.*; start the newer version of Tidemark/);
+      expectRefusal([other], /version 99.*; use the newer version of Tidemark/);
       expect(treeOf(other, ["LOCK"])).toEqual(tree);
     });
 
@@ -87,7 +90,10 @@ describe.each(["verify", "repair"] as const)(
       bytes.set(headerOfFormat(9));
       writeFileSync(file, bytes);
       const before = treeOf(path);
-      expectRefusal([path], /1\.seg: it has format 9, but this version reads 6; start the newer/);
+      expectRefusal(
+        [path],
+        /1\.seg: it has format 9, but this version reads only 6; use the newer/,
+      );
       expect(treeOf(path)).toEqual(before);
     });
 
@@ -95,14 +101,14 @@ describe.each(["verify", "repair"] as const)(
       const path = copyOf(killed);
       const release = bunDisk.lock(`${path}/LOCK`);
       const before = treeOf(path);
-      const holder = `another process is using it (pid ${process.pid}); stop the server that runs on`;
+      const holder = `another process is using it (pid ${process.pid}); first stop the server that runs on`;
       expectRefusal([path], holder);
       expect(treeOf(path)).toEqual(before);
       // A server may not have written its process id yet, or the content may not be a process id
       // at all.
       for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
         writeFileSync(`${path}/LOCK`, text);
-        expectRefusal([path], "another process is using it; stop the server");
+        expectRefusal([path], "another process is using it; first stop the server");
       }
       release?.();
     });

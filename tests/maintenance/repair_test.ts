@@ -111,7 +111,7 @@ describe("repair changes only damaged directories", () => {
     spoil(file);
     const { code, text } = maintain("repair", [path]);
     expect(code).toBe(0);
-    const lost = `lost    table default.first: segment ${segmentId}, 300 row versions from seq `;
+    const lost = `lost    table default.first: segment ${segmentId}, 300 row versions from _seq `;
     expect(text.split("\n").filter((line) => line.startsWith(lost))).toHaveLength(1);
     // No file of the segment remains in its directory, but every byte is kept elsewhere.
     const left = readdirSync(`${path}/segments/1`);
@@ -135,7 +135,7 @@ describe("repair changes only damaged directories", () => {
     expect(found.text).toContain(`byte ${offset}: the checksum of column 2 in row group 0`);
     const { code, text } = maintain("repair", [path]);
     expect(code).toBe(0);
-    expect(text).toMatch(/^lost {4}table default\.second: segment \d+, 300 row versions/m);
+    expect(text).toMatch(/^lost {4}table default\.second: segment \d+, with 300 row versions/m);
     expect(maintain("verify", [path]).code).toBe(0);
     await using database = await OpenDirectory.open(path);
     const read = await database.ask("SELECT count(*) FROM default.second");
@@ -162,7 +162,7 @@ describe("repair changes only damaged directories", () => {
       }
       const { code, text } = maintain("repair", [engine.dataPath]);
       expect(text).toMatch(
-        /^lost {4}system\.audit_log: segment 1, \d+ versions of events; it continues without them/m,
+        /^lost {4}system\.audit_log: segment 1, with \d+ versions of events; the audit log continues without them/m,
       );
       expect(code).toBe(0);
       expect(readdirSync(segments)).toEqual([]);
@@ -214,7 +214,7 @@ describe("repair changes only damaged directories", () => {
     ]);
     const { code, text } = maintain("repair", [path]);
     expect(code).toBe(0);
-    expect(text).toMatch(/^lost {4}the secret that signs tokens: all users must log in again/m);
+    expect(text).toMatch(/^lost {4}the secret that signs tokens, so all users must log in again/m);
     expect([...readFileSync(`${path}/lost+found/jwt_secret`)]).toEqual([...damaged]);
     expect(maintain("verify", [path]).code).toBe(0);
     await using server = await serverOn(path);
@@ -228,7 +228,9 @@ describe("repair changes only damaged directories", () => {
     damage(fileIn(`${path}/segments/1`, ".seg"), 300);
     const before = treeOf(path, ["LOCK"]);
     const { code, text } = maintain("repair", [path, "--accept-loss"]);
-    expect(text).toMatch(/Cannot repair .*catalog\.sqlite: .*put back a backup/);
+    expect(text).toMatch(
+      /Cannot repair .*catalog\.sqlite: .*restore the whole directory from a backup/,
+    );
     expect(text).toContain("was not repaired, and nothing was changed");
     expect(code).toBe(1);
     expect(treeOf(path, ["LOCK"])).toEqual(before);
@@ -243,7 +245,7 @@ describe("repair of a damaged log needs --accept-loss", () => {
     const before = treeOf(path, ["LOCK"]);
     const { code, text } = maintain("repair", [path]);
     expect(text).toMatch(
-      /^to lose .*0002\.wal from byte \d+: commits after seq \d+, which is the last that remains in the log, up to seq \d+$/m,
+      /^to lose .*0002\.wal from byte \d+: commits after _seq \d+, the last one that remains in the log, up to _seq \d+$/m,
     );
     expect(text).toMatch(/^to lose table default\.logged: \d+ row versions/m);
     expect(text).toContain("pass --accept-loss");
@@ -316,7 +318,7 @@ describe("repair of a damaged log needs --accept-loss", () => {
     await engine.database.close();
     const seqs = manifestOf(engine.dataPath).segments.map(({ maxSeq }) => maxSeq);
     damage(`${engine.dataPath}/${WAL_1}`, 3000);
-    const line = `table default.a: its segments have rows from after the cut, up to seq ${seqs[0]}`;
+    const line = `table default.a: its segments contain rows written after the cut, up to _seq ${seqs[0]}`;
     for (const [args, code] of [
       [[], 1],
       [["--accept-loss"], 0],

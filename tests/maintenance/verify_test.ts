@@ -130,7 +130,9 @@ describe("verify reports damage and changes nothing", () => {
     const { code, lines } = maintain("verify", [path]);
     expect(code).toBe(1);
     expect(lines[0]).toMatch(/^damage {2}/);
-    expect(lines[0]).toContain(`with ${earlier.count} replaced rows, not generation`);
+    expect(lines[0]).toContain(
+      `it has ${earlier.count} replaced rows, but the manifest lists generation`,
+    );
   });
 
   test("verify detects damage to the catalog unless the catalog still reads the same", () => {
@@ -202,9 +204,9 @@ describe("verify reports damage and changes nothing", () => {
     writeFileSync(join(dirname(fileIn(`${path}/files`, ".txt")), "9-stray.txt"), "stray");
     const { code, lines } = maintain("verify", [path]);
     expect(lines).toHaveLength(4);
-    expect(lines[0]).toMatch(/^note .*999\.seg: the manifest does not list it/);
-    expect(lines[1]).toMatch(/^note .*0003\.wal: a torn group from byte \d+ to \d+/);
-    expect(lines[2]).toMatch(/^note .*9-stray\.txt: the catalog does not list it/);
+    expect(lines[0]).toMatch(/^note .*999\.seg: the manifest does not list this file/);
+    expect(lines[1]).toMatch(/^note .*0003\.wal: a partly written group from byte \d+ to \d+/);
+    expect(lines[2]).toMatch(/^note .*9-stray\.txt: the catalog does not list this file/);
     expect(lines[3]).toMatch(/is sound: .*0 damaged places, 3 notes$/);
     expect(code).toBe(0);
   });
@@ -221,7 +223,9 @@ describe("verify reports damage and changes nothing", () => {
     catalog.files.add([{ ...entry, fileId: "77", storedName: "77-b.txt" }]);
     catalog.close();
     const cutOff = maintain("verify", [path]);
-    expect(cutOff.lines[0]).toMatch(/^note .*77-b\.txt: listed but missing: a crash interrupted/);
+    expect(cutOff.lines[0]).toMatch(
+      /^note .*77-b\.txt: the file is listed but missing, because a crash interrupted/,
+    );
     expect(cutOff.code).toBe(0);
     rmSync(fileIn(`${path}/files`, ".txt"));
     const gone = maintain("verify", [path]);

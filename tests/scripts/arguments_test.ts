@@ -46,10 +46,10 @@ const REFUSED: readonly (readonly [words: readonly string[], message: string])[]
   [["check.ts", "--all"], 'Cannot read option "--all": there is --no-tests'],
   [["check.ts", "all"], 'Cannot read "all": this script takes only options'],
   [["slt.ts", "--all"], 'Cannot read option "--all": the only option is --help'],
-  [["slt.ts"], "Cannot start the script: name a file or a directory"],
+  [["slt.ts"], "Cannot start the script: specify a file or a directory."],
   [["build_ui.ts", "--out"], 'Cannot read option "--out": the only option is --help'],
-  [["write_golden.ts", "7", "8"], 'Cannot read "8": this is one word too many'],
-  [["dump_wal.ts"], "Cannot start the script: name a file of <data_path>/wal"],
+  [["write_golden.ts", "7", "8"], 'Cannot read "8": unexpected argument. For more, use --help.'],
+  [["dump_wal.ts"], "Cannot start the script: specify a file in <data_path>/wal."],
   [
     ["dump_segment.ts", "x.seg", "--rows", "few"],
     'Cannot read --rows "few": it must be a whole number',
@@ -75,7 +75,7 @@ test.each(shareOf(REFUSED, { oneOf: 3 }))(
     const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toStartWith(message);
-    expect(stderr).toMatch(/^[^\n]+[.?] --help says more\.\n$/);
+    expect(stderr).toMatch(/^[^\n]+[.?] For more, use --help\.\n$/);
   },
 );
 

@@ -23,7 +23,7 @@ test("task passes on arguments, output and the exit code", async () => {
   const { code, stderr } = await runToEnd(["scripts/task.ts", "slt", "--all"]);
   expect({ code, stderr }).toEqual({
     code: 2,
-    stderr: 'Cannot read option "--all": the only option is --help. --help says more.\n',
+    stderr: 'Cannot read option "--all": the only option is --help. For more, use --help.\n',
   });
 });
 

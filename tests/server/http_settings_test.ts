@@ -179,7 +179,7 @@ test("limits.requests_per_sec_per_ip counts only remote callers", async () => {
       429,
       {
         error: "RATE_LIMIT_EXCEEDED",
-        message: "Too many requests from this address: it may send 2 per second",
+        message: "Too many requests from this address: it may send at most 2 per second",
         retry_after_seconds: 1,
       },
     ]);

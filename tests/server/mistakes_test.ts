@@ -48,54 +48,57 @@ describe("a body for /v1/api/sql that is not JSON is explained", () => {
     [" \n", "it is empty, but must be JSON"],
     [
       "SELECT 1",
-      'it is not JSON: unexpected character "S" at line 1, column 1; a statement is sent as {"sql": "SELECT …"}',
+      'it is not valid JSON: unexpected character "S" at line 1, column 1; send a statement as {"sql": "SELECT …"}',
     ],
     [
       "sql=SELECT+1",
-      'it is not JSON: unexpected character "s" at line 1, column 1; the text looks like a web form, which is not accepted here',
+      'it is not valid JSON: unexpected character "s" at line 1, column 1; the body looks like a web form, but forms are not accepted here',
     ],
     [
       "{'sql':'SELECT 1'}",
-      `it is not JSON: unexpected character "'" at line 1, column 2; names and strings are written in straight double quotes (")`,
+      `it is not valid JSON: unexpected character "'" at line 1, column 2; put names and strings in straight double quotes (")`,
     ],
     [
       "{“sql”:1}",
-      'it is not JSON: unexpected character "“" at line 1, column 2; names and strings are written in straight double quotes (")',
+      'it is not valid JSON: unexpected character "“" at line 1, column 2; put names and strings in straight double quotes (")',
     ],
     [
       '{"sql":"SELECT 1",}',
-      'it is not JSON: unexpected character "}" at line 1, column 19; there must be no comma before }',
+      'it is not valid JSON: unexpected character "}" at line 1, column 19; remove the comma before }',
     ],
     [
       '{"sql":"$1","params":[1, ]}',
-      'it is not JSON: unexpected character "]" at line 1, column 26; there must be no comma before ]',
+      'it is not valid JSON: unexpected character "]" at line 1, column 26; remove the comma before ]',
     ],
     [
       '{"sql":"SELECT 1"}\n{"sql":"SELECT 2"}',
-      'it is not JSON: unexpected character "{" at line 2, column 1; a request contains one JSON value, and there is more after its end',
+      'it is not valid JSON: unexpected character "{" at line 2, column 1; a request must contain a single JSON value, but there is more text after it',
     ],
     [
       '{"sql":"SELECT\n1"}',
-      "it is not JSON: unexpected line break at line 1, column 15; inside a string, a line break is written \\n and a tab \\t",
+      "it is not valid JSON: unexpected line break at line 1, column 15; in a string, write a line break as \\n and a tab as \\t",
     ],
     [
       '{"check":true,\n  sql:"SELECT 1"}',
-      'it is not JSON: unexpected character "s" at line 2, column 3; member names are written in double quotes',
+      'it is not valid JSON: unexpected character "s" at line 2, column 3; put member names in double quotes',
     ],
-    ['{"sql":"SELECT 1"', "it is not JSON: it ends too early, at line 1, column 18"],
+    ['{"sql":"SELECT 1"', "it is not valid JSON: it ends too early, at line 1, column 18"],
     [
       '{"sql":"😀", True}',
-      'it is not JSON: unexpected character "T" at line 1, column 13; member names are written in double quotes',
+      'it is not valid JSON: unexpected character "T" at line 1, column 13; put member names in double quotes',
     ],
-    ['{"sql":NaN}', 'it is not JSON: unexpected character "N" at line 1, column 8'],
-    ['{"sql":"\u0001"}', "it is not JSON: unexpected control character U+0001 at line 1, column 9"],
+    ['{"sql":NaN}', 'it is not valid JSON: unexpected character "N" at line 1, column 8'],
+    [
+      '{"sql":"\u0001"}',
+      "it is not valid JSON: unexpected control character U+0001 at line 1, column 9",
+    ],
     [
       "[".repeat(300),
-      "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
+      "its JSON is nested more than 128 levels deep, or has more than 10000 parts or 131072 commas",
     ],
-    ['"SELECT 1"', "expected a JSON object, not a string"],
-    ['["SELECT 1"]', "expected a JSON object, not an array"],
-    ["null", "expected a JSON object, not null"],
+    ['"SELECT 1"', "it is a string, but must be a JSON object"],
+    ['["SELECT 1"]', "it is an array, but must be a JSON object"],
+    ["null", "it is null, but must be a JSON object"],
   ])("%j", async (body, fault) => {
     const message = `Cannot read the body: ${fault}; ${TAKES}`;
     expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
@@ -105,27 +108,27 @@ describe("a body for /v1/api/sql that is not JSON is explained", () => {
     [
       "a comma too many behind a long text",
       `{"sql":"${"x".repeat(300_000)}",}`,
-      "it is not JSON: its first 262144 characters are valid, and the error comes later",
+      "it is not valid JSON: the error comes after its first 262144 characters",
     ],
     [
       "a word that the search cuts",
       `{"sql":"${"x".repeat(262_129)}",true${" ".repeat(99)}}`,
-      "it is not JSON: its first 262144 characters are valid, and the error comes later",
+      "it is not valid JSON: the error comes after its first 262144 characters",
     ],
     [
       "a fault before long parameters",
       `{"sql":'SELECT 1',"params":["${"x".repeat(300_000)}"]}`,
-      `it is not JSON: unexpected character "'" at line 1, column 8; names and strings are written in straight double quotes (")`,
+      `it is not valid JSON: unexpected character "'" at line 1, column 8; put names and strings in straight double quotes (")`,
     ],
     [
       "more parameters than any request has",
       `{"sql":"SELECT 1","params":[${"1,".repeat(200_000)}1]}`,
-      "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
+      "its JSON is nested more than 128 levels deep, or has more than 10000 parts or 131072 commas",
     ],
     [
       "many short arrays",
       `[${"[0],".repeat(100_000)}0]`,
-      "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
+      "its JSON is nested more than 128 levels deep, or has more than 10000 parts or 131072 commas",
     ],
   ])("that is long: %s", async (_what, body, fault) => {
     const message = `Cannot read the body: ${fault}; ${TAKES}`;
@@ -133,7 +136,7 @@ describe("a body for /v1/api/sql that is not JSON is explained", () => {
   });
 
   test("a body that is not UTF-8 is explained", async () => {
-    const message = `Cannot read the body: it is not UTF-8; ${TAKES}`;
+    const message = `Cannot read the body: it is not valid UTF-8; ${TAKES}`;
     const answer = await refused("/v1/api/sql", post(Uint8Array.of(0xff, 0xfe, 0x7b, 0)));
     expect(answer).toEqual([400, "INVALID_INPUT", message]);
   });
@@ -158,7 +161,7 @@ describe("a body for /v1/api/sql that is not JSON is explained", () => {
     expect(await refused("/v1/api/auth/login", post('{"user":"a",}'))).toEqual([
       400,
       "invalid_request",
-      'Cannot read the body: it is not JSON: unexpected character "}" at line 1, column 13; there must be no comma before }; this endpoint accepts application/json',
+      'Cannot read the body: it is not valid JSON: unexpected character "}" at line 1, column 13; remove the comma before }; this endpoint accepts application/json',
     ]);
   });
 });
@@ -228,12 +231,12 @@ describe("a request with a wrong member name is explained", () => {
     [
       "login",
       { username: "a", password: "b", otp: 1 },
-      '"otp": expected only "user", "username", "password"',
+      '"otp": expected one of "user", "username", "password"',
     ],
     [
       "login",
       { user: "a", password: "b", ["o".repeat(1000)]: 1 },
-      `"${"o".repeat(31)}…${"o".repeat(31)}": expected only "user", "username", "password"`,
+      `"${"o".repeat(31)}…${"o".repeat(31)}": expected one of "user", "username", "password"`,
     ],
   ])("none is ignored by %s: %j", async (path, body, fault) => {
     const answer = await refused(`/v1/api/auth/${path}`, post(JSON.stringify(body)));
@@ -250,7 +253,7 @@ describe("a request with a wrong member name is explained", () => {
     expect(await refused(`/v1/api/${path}`, post('{"sql":"SELECT 1"}'))).toEqual([
       400,
       path.startsWith("sql") ? "INVALID_INPUT" : "invalid_request",
-      `Cannot read "${name}" in the URL: this endpoint accepts "${member}" as a member of its body`,
+      `Cannot read "${name}" in the URL: in this endpoint, "${member}" belongs in the request body`,
     ]);
     expect((await server.fetch("/v1/api/sql?trace=1", post('{"sql":"SELECT 1"}'))).status).toBe(
       200,
@@ -276,7 +279,7 @@ describe("a request with wrong parameters is explained", () => {
     [
       { id: 1 },
       "INVALID_INPUT",
-      'Cannot read "params": expected an array of the values of $1, $2, …, but it is an object',
+      'Cannot read "params": it is an object, but must be an array of the values for $1, $2, …',
     ],
   ])("%j", async (params, code, message) => {
     const body = JSON.stringify({ sql: "SELECT $1", params });
@@ -311,18 +314,19 @@ describe("a request with a wrong token is explained", () => {
       expect(await refused(`/v1/api/sql?x=1&${name}=${token}`, init)).toEqual([
         401,
         "MISSING_AUTHORIZATION",
-        `The request has no Authorization header, and a token in the URL is ignored: ${SEND}`,
+        `The request has no Authorization header, and tokens in the URL are ignored: ${SEND}`,
       ]);
     }
   });
 
   test("an EventSource without a token gets advice about the cookie", async () => {
     const cookie =
-      "; an EventSource cannot send headers, so it sends the cookie tidemark_auth, which a login by its page sets";
+      "; an EventSource cannot send headers, so its page must first log in to get the cookie " +
+      "tidemark_auth";
     expect(await refused(`/v1/api/live?sql=SELECT+1&token=${token}`, {})).toEqual([
       401,
       "MISSING_AUTHORIZATION",
-      `The request has no Authorization header, and a token in the URL is ignored: ${SEND}${cookie}`,
+      `The request has no Authorization header, and tokens in the URL are ignored: ${SEND}${cookie}`,
     ]);
   });
 
@@ -348,7 +352,7 @@ describe("a request with a wrong token is explained", () => {
     expect(await refused("/v1/api/sql", post(sql, { Authorization: "Bearer x" }))).toEqual([
       401,
       "INVALID_CREDENTIALS",
-      `The token is not valid: ${LOGIN} returns a valid one as access_token`,
+      `The token is not valid; ${LOGIN} returns a valid one as access_token`,
     ]);
   });
 });
@@ -376,17 +380,17 @@ describe("a request with a wrong method is explained", () => {
       405,
       {
         error: "method_not_allowed",
-        message: `${method} is not allowed here: ${path} accepts ${right}, as ${call} '${server.url}${path}'`,
+        message: `${method} is not allowed here: ${path} accepts only ${right}, as in ${call} '${server.url}${path}'`,
       },
     ]);
   });
 
   test("a wrong method on the paths of live queries is explained", async () => {
     expect((await refused("/v1/api/live", { method: "POST" }))[2]).toEndWith(
-      `accepts GET, as curl -H 'Authorization: Bearer <token>' '${server.url}/v1/api/live?sql=…'`,
+      `accepts only GET, as in curl -H 'Authorization: Bearer <token>' '${server.url}/v1/api/live?sql=…'`,
     );
     expect((await refused("/v1/ws", { method: "POST" }))[2]).toEndWith(
-      `accepts GET, as new WebSocket('${server.url.replace("http", "ws")}/v1/ws')`,
+      `accepts only GET, as in new WebSocket('${server.url.replace("http", "ws")}/v1/ws')`,
     );
   });
 });
@@ -438,47 +442,47 @@ describe("a wrong message on a WebSocket is explained", () => {
       '{"action":"subscribe"}',
       `Cannot read the message: it has no "type": ${TYPES}; "action": did you mean "type"?`,
     ],
-    ['{"type":5}', `Cannot read the message: "type" must be a string, not a number; ${TYPES}`],
+    ['{"type":5}', `Cannot read the message: "type" is a number, but must be a string; ${TYPES}`],
     [
       '{"type":"subscrib"}',
-      `Cannot read the message: there is no type "subscrib": ${TYPES}; did you mean subscribe?`,
+      `Cannot read the message: there is no message type "subscrib"; ${TYPES}; did you mean subscribe?`,
     ],
     [
       '{"type":"Subscribe"}',
-      `Cannot read the message: there is no type "Subscribe": ${TYPES}; did you mean subscribe?`,
+      `Cannot read the message: there is no message type "Subscribe"; ${TYPES}; did you mean subscribe?`,
     ],
     [
       '{"type":"listen"}',
-      `Cannot read the message: there is no type "listen": ${TYPES}; did you mean subscribe?`,
+      `Cannot read the message: there is no message type "listen"; ${TYPES}; did you mean subscribe?`,
     ],
     [
       '{"type":"auth"}',
-      `Cannot read the message: there is no type "auth": ${TYPES}; did you mean authenticate?`,
+      `Cannot read the message: there is no message type "auth"; ${TYPES}; did you mean authenticate?`,
     ],
     [
       '{"type":"query"}',
-      `Cannot read the message: there is no type "query": ${TYPES}; POST /v1/api/sql runs statements`,
+      `Cannot read the message: there is no message type "query"; ${TYPES}; to run statements, use POST /v1/api/sql`,
     ],
-    ['{"type":"zzzzz"}', `Cannot read the message: there is no type "zzzzz": ${TYPES}`],
+    ['{"type":"zzzzz"}', `Cannot read the message: there is no message type "zzzzz"; ${TYPES}`],
     [
       "[1]",
-      'Cannot read the message: expected an object such as {"type": "ping", "id": "1"}, not an array',
+      'Cannot read the message: it is an array, but must be an object such as {"type": "ping", "id": "1"}',
     ],
     [
       "hello",
-      'Cannot read the message: it is not JSON: unexpected character "h" at line 1, column 1',
+      'Cannot read the message: it is not valid JSON: unexpected character "h" at line 1, column 1',
     ],
     [
       '{"type":"ping",}',
-      'Cannot read the message: it is not JSON: unexpected character "}" at line 1, column 16; there must be no comma before }',
+      'Cannot read the message: it is not valid JSON: unexpected character "}" at line 1, column 16; remove the comma before }',
     ],
     [
       '{"type":"subscribe","id":"a","sql":"x"}',
-      'Cannot read subscribe: "subscription" must be an object such as {"id": "a", "sql": "SELECT …"}, but it is missing',
+      'Cannot read subscribe: "subscription" is missing, but must be an object such as {"id": "a", "sql": "SELECT …"}',
     ],
     [
       '{"type":"subscribe","subscription":{"id":5}}',
-      'Cannot read subscribe: "subscription.id" must be a string, but it is a number',
+      'Cannot read subscribe: "subscription.id" is a number, but must be a string',
     ],
     [
       '{"type":"subscribe","subscription":{"id":"a","query":"x"}}',
@@ -486,7 +490,7 @@ describe("a wrong message on a WebSocket is explained", () => {
     ],
     [
       '{"type":"unsubscribe","id":"a"}',
-      'Cannot read unsubscribe: "subscription_id" must be a string, but it is missing',
+      'Cannot read unsubscribe: "subscription_id" is missing, but must be a string',
     ],
   ])("the message %s is explained", async (text, message) => {
     const socket = await SocketClient.connect(server.url, { token });

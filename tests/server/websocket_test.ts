@@ -178,7 +178,7 @@ test("the connections of one address are limited without affecting others", asyn
     503,
     {
       error: "TOO_MANY_CONNECTIONS",
-      message: "Too many connections from this address: the server accepts at most 1",
+      message: "Too many connections from this address: the server accepts at most 1 per address",
       retry_after_seconds: 5,
     },
   ]);

@@ -667,7 +667,7 @@ test("metadata of users is set by administrators and read by the user", async ()
   expect(refused.body.error?.code).toBe("PERMISSION_DENIED");
   for (const text of ["[]", "1", "not json", `{"a": "${"x".repeat(17_000)}"}`]) {
     const { body } = await server.sql(`ALTER USER ${user} SET METADATA '${text}'`);
-    expect(body.error?.message).toContain("JSON text of an object");
+    expect(body.error?.message).toContain("a JSON object of at most");
   }
   expect(
     await server.rows(`SELECT metadata ->> 'plan' FROM system.users WHERE user_id = '${user}'`),

@@ -94,7 +94,9 @@ describe("malformed bodies of /v1/api/sql are refused", () => {
       });
       expect([answer.status, await answer.text()]).toEqual([
         415,
-        expect.stringContaining('Cannot read a body compressed with \\"gzip\\": send it as it is'),
+        expect.stringContaining(
+          'Cannot read a body compressed with \\"gzip\\": send it uncompressed',
+        ),
       ]);
     }
   });
@@ -255,8 +257,9 @@ describe("a request with an invalid token is refused", () => {
     expect(await answer.json()).toMatchObject({
       error: {
         message:
-          'The token has expired: POST /v1/api/auth/refresh with {"refresh_token": "…"} returns a ' +
-          'new one, and so does POST /v1/api/auth/login with {"user": "…", "password": "…"}',
+          'The token has expired; POST /v1/api/auth/refresh with {"refresh_token": "…"} ' +
+          'returns a new one, and so does POST /v1/api/auth/login with {"user": "…", ' +
+          '"password": "…"}',
       },
     });
   });

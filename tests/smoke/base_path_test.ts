@@ -223,7 +223,7 @@ test.each(shareOf(REFUSED, { oneOf: 3 }))(
       String,
     );
     expect(failure).toContain("server.base_path");
-    expect(failure).toContain("a path like /db, without a slash at its end");
+    expect(failure).toContain("a path such as /db, without a trailing slash");
   },
 );
 

@@ -124,7 +124,7 @@ testUnless(programMissing("node", "nodejs"))(
     const version = await runNode("-p", "typeof WebSocket");
     const last = version.stdout.startsWith("function")
       ? "live"
-      : "Cannot follow the query: this runtime has no WebSocket; use Node 22 or later (20 and 21 ne";
+      : "Cannot follow the query: this runtime has no WebSocket; use Node 22 or later (Node 20 and ";
     expect(stdout.trim().split("\n")).toEqual([...SAID, last]);
   },
 );

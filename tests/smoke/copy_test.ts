@@ -190,9 +190,9 @@ test("a copy takes part in the open transaction that its header names", async ()
 
 test("the endpoint takes one COPY, and says what it is given instead", async () => {
   for (const [sql, message] of [
-    ["SELECT 1", "it must be one COPY"],
-    ["COPY x.t TO STDOUT; COPY x.t TO STDOUT", "it must be one COPY"],
-    ["COPY x.t FROM '/tmp/t.csv'", "COPY FROM a file of the server"],
+    ["SELECT 1", "it must be a single COPY"],
+    ["COPY x.t TO STDOUT; COPY x.t TO STDOUT", "it must be a single COPY"],
+    ["COPY x.t FROM '/tmp/t.csv'", "COPY FROM a file on the server"],
     ["COPY x.unknown TO STDOUT", "x.unknown"],
   ] as const) {
     const { error } = await bodyOf(await copy(sql));

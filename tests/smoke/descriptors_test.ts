@@ -29,14 +29,14 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     const port = Number(new URL(server.url).port);
     const idle = Array.from({ length: 100 }, () => connect(port, "127.0.0.1"));
     for (const one of idle) one.on("error", () => undefined);
-    await server.outputHas(/ERROR few file descriptors are left: no more connections .*max=64/);
+    await server.outputHas(
+      /ERROR not accepting new connections: only a few file descriptors .*max=64/,
+    );
     for (const { body } of await Promise.all(load)) expect(body.error).toBeUndefined();
     socket.send({ type: "ping", id: "p" });
     while ((await socket.next()).type !== "pong");
     await endAll(idle);
-    await server.outputHas(
-      /INFO {2}file descriptors are available again: connections are accepted/,
-    );
+    await server.outputHas(/INFO {2}accepting connections again: file descriptors are available/);
 
     expect(await server.rows("SELECT count(*) FROM default.t")).toEqual([[90_000]]);
     const stats =
@@ -68,7 +68,9 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     const running = Array.from({ length: 14 }, () =>
       server.sql(endless, { fields: { timeout_ms: 150_000 } }),
     );
-    await server.outputHas(/WARN {2}cannot start a reader thread; queries run on fewer threads/);
+    await server.outputHas(
+      /WARN {2}cannot start a reader thread; queries will run on fewer threads/,
+    );
     expect(server.output.match(/cannot start a reader thread/g)).toHaveLength(1);
     const long = "SELECT query_id FROM system.queries WHERE sql LIKE 'SELECT count%'";
     for (const [id] of await server.rows(long)) await server.rows(`KILL QUERY '${String(id)}'`);

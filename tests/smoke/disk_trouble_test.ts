@@ -219,7 +219,9 @@ testUnless(noStrace)(
     expect(ledger.acknowledged.size).toBe(0);
     expect(await server.exited()).toBe(EXIT_FATAL);
     await tracer.end();
-    await server.outputHas(/the log or the catalog on disk failed; start again to recover/);
+    await server.outputHas(
+      /the log or the catalog on disk failed; start the server again to recover/,
+    );
     await server.start();
     const { body } = await server.sql("SELECT * FROM t");
     if (body.error === undefined) expect(body.results[0]?.rows).toEqual([[1]]);
@@ -238,7 +240,9 @@ testUnless(noStrace)(
     try {
       const failure = await server.start().catch(String);
       expect(failure).toContain(`it ended with ${EXIT_FATAL}`);
-      await server.outputHas(/the log or the catalog on disk failed; start again to recover/);
+      await server.outputHas(
+        /the log or the catalog on disk failed; start the server again to recover/,
+      );
     } finally {
       await server.stop();
     }

@@ -238,7 +238,7 @@ http { access_log off; ${temp}
     expect(answer.status).toBe(426);
     const body = (await answer.json()) as { error: string; message: string };
     expect(body.error).toBe("upgrade_required");
-    expect(body.message).toContain("came without the headers Upgrade: websocket");
+    expect(body.message).toContain("lacks the headers Upgrade: websocket");
     expect(body.message).toContain("proxy_set_header Upgrade $http_upgrade");
   });
 });

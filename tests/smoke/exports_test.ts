@@ -145,7 +145,8 @@ describe("an export can be downloaded", () => {
     expect(await refusal(await server.get(path, bearer(bob)))).toEqual([
       403,
       "PERMISSION_DENIED",
-      "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
+      "Cannot download another user's export: this requires the role dba or system, or the " +
+        "right to act for that user",
     ]);
     // The response is the same whether or not the other user's export exists.
     const missing = await server.get("/v1/exports/ann/EX1", bearer(bob));
@@ -186,7 +187,7 @@ describe("an export can be downloaded", () => {
       expect(await refusal(await fetch(changed))).toEqual([
         401,
         "INVALID_CREDENTIALS",
-        "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
+        "The URL is not valid, or its session has ended; FILE_URL and SHOW EXPORT return new URLs",
       ]);
     }
     // An archive's signature gives no access to files, and is valid only for its user.
@@ -223,7 +224,7 @@ test("a service token requires READ and no limit to namespaces", async () => {
   for (const sql of ["EXPORT USER DATA", "SHOW EXPORT"]) {
     const { body } = await server.sql(sql, { token: limited });
     expect(body.error).toMatchObject({ code: "PERMISSION_DENIED" });
-    expect(body.error?.message).toContain("token limited is limited to app");
+    expect(body.error?.message).toContain("token limited is limited to the namespaces app");
   }
   expect((await server.get(path, bearer(limited))).status).toBe(403);
   const reader = await tokenOf("reader", "READ");

@@ -200,7 +200,7 @@ test("a token may be signed with any algorithm that has a private key", async ()
     each[Symbol.dispose]();
   }
   expect(trusting.output).toContain(
-    "tokens that these issuers made for other programs are accepted",
+    "tokens that these issuers issued for other applications are accepted",
   );
 });
 

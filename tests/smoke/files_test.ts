@@ -293,7 +293,7 @@ describe("a signed URL gives access to a file", () => {
   const NOT_VALID = [
     401,
     "INVALID_CREDENTIALS",
-    "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
+    "The URL is not valid, or its session has ended; FILE_URL and SHOW EXPORT return new URLs",
   ];
 
   test("a signed URL serves the bytes without a header, in ranges, to pages of any origin", async () => {
@@ -333,13 +333,13 @@ describe("a signed URL gives access to a file", () => {
     expect(await refusal(url)).toEqual([
       401,
       "TOKEN_EXPIRED",
-      "The URL has expired: FILE_URL and SHOW EXPORT return new ones",
+      "The URL has expired; FILE_URL and SHOW EXPORT return new URLs",
     ]);
     for (const seconds of ["0", "-1", "1e9", "'nan'::double"]) {
       const { body } = await server.sql(`SELECT FILE_URL(file, ${seconds}) FROM app.docs`, {
         token: owner,
       });
-      expect(body.error?.message).toMatch(/a session may sign URLs for 1 to 604800 s$/);
+      expect(body.error?.message).toMatch(/in this session, URLs can be valid for 1 to 604800 s$/);
     }
   });
 

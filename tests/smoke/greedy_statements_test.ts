@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  expect(server.output).not.toMatch(/stopped by a bug/);
+  expect(server.output).not.toMatch(/stopping because of a bug/);
   expect(await server.rows("SELECT COUNT(*) FROM o")).toEqual([[0]]);
   const status = await Bun.file(`/proc/${server.pid}/status`).text();
   const kib = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]);

@@ -54,7 +54,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     // Four of the messages fit within the limit.
     await until(() => refused().length === 8);
     expect(refused()[0]?.answer).toContain(
-      "those of this address exceed 16777216 bytes in total; finish one message before",
+      "on the connections of this address, they take more than 16777216 bytes; finish sending a message",
     );
     expect(refused()[0]?.answer).toContain("RATE_LIMIT_EXCEEDED");
     await until(() => refused().every(({ socket }) => socket.closed));

@@ -215,7 +215,7 @@ describe("a user has a session from the login to the logout", () => {
       [composed],
     ]);
     const { body } = await server.sql("CREATE USER 'Jos\u00c9' INTERNAL");
-    expect(body.error?.message).toContain("it looks like the name of another user");
+    expect(body.error?.message).toContain("it looks like an existing user's name");
   });
 
   test("a wrong password and an unknown name get the same response", async () => {

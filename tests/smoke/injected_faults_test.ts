@@ -430,7 +430,9 @@ describe("a bug in background work ends only that work", () => {
   }
 
   function failed(kind: string): readonly string[] {
-    const error = `Cannot finish the job (${kind}): a bug in the server stopped it; see the server's log`;
+    const error =
+      `Cannot finish the job (${kind}): it failed because of a bug in the server; the server's ` +
+      "log has the details";
     return ["failed", error];
   }
 
@@ -613,7 +615,7 @@ describe("a bug in a commit stops the process", () => {
       await own.sql(sql).catch(() => undefined);
       expect(await own.exited()).toBe(70);
       const log = readFileSync(join(own.directory, "logs/tidemark.log"), "utf8");
-      expect(log).toMatch(/stopped by a bug/);
+      expect(log).toMatch(/stopping because of a bug/);
       await own.start();
       expect(await own.rows("SELECT id FROM default.t")).toEqual([[1]]);
     },

@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  expect(server.output).not.toMatch(/stopped by a bug/);
+  expect(server.output).not.toMatch(/stopping because of a bug/);
   await server.stop();
 });
 

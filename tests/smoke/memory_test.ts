@@ -131,8 +131,8 @@ const TOO_LARGE: readonly (readonly [what: string, sql: string, expected: object
       .join("; ")}; COMMIT`,
     {
       reason: "transaction_limit",
-      message: `Statement 3: Cannot continue the transaction: it uses more than ${10 * MIB} bytes`,
-      hint: "split it, or raise limits.transaction_max_bytes",
+      message: `Statement 3: Cannot continue the transaction: its changes take more than ${10 * MIB} bytes`,
+      hint: "split the transaction, or raise limits.transaction_max_bytes",
     },
   ],
 ];
@@ -205,7 +205,7 @@ async function runWith(toml: string, wrapper: readonly string[] = []): Promise<R
 test("less memory than startup needs stops the server, with the figure", async () => {
   const { code, stderr } = await runWith(`performance.memory_bytes = ${128 * MIB}`);
   expect(stderr).toMatch(
-    /^Cannot start Tidemark:\n\S+: performance.memory_bytes is 134217728, but must be at least 201326592, or 0 to detect it\n$/,
+    /^Cannot start Tidemark:\n\S+: performance.memory_bytes is 134217728, but must be at least 201326592, or 0 to detect the limit\n$/,
   );
   expect(code).toBe(1);
 });
@@ -213,7 +213,7 @@ test("less memory than startup needs stops the server, with the figure", async (
 testUnless(linuxMissing)("too little address space stops startup, with the figure", async () => {
   const { code, stderr } = await runWith("", ["bash", "-c", 'ulimit -v 570000; exec "$@"', "bash"]);
   expect(stderr).toMatch(
-    /: the process may use \d+ bytes of memory, according to the limit of the address space, 583680000, but needs at least 201326592: raise that limit\n$/,
+    /: the process may use only \d+ bytes of memory, according to the limit on the address space, 583680000, but needs at least 201326592: raise that limit\n$/,
   );
   expect(code).toBe(1);
 });

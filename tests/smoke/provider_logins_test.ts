@@ -545,10 +545,10 @@ describe("a login that begins on a page of an application", () => {
       "user worker is already linked to this provider and subject",
     );
     expect((await refused("ALTER USER worker ADD OAUTH 'x'"))[1]).toContain(
-      "Cannot alter user worker: OAUTH must be JSON text",
+      "Cannot alter user worker: OAUTH must be a JSON object",
     );
     expect((await refused(`ALTER USER lina DROP OAUTH ${link}`))[1]).toContain(
-      "the account has no such link",
+      "the account has no link to this provider and subject",
     );
     for (let count = 1; count < 10; count += 1) {
       await server.rows(
@@ -556,7 +556,7 @@ describe("a login that begins on a page of an application", () => {
       );
     }
     const eleventh = `ALTER USER worker ADD OAUTH '{"provider": "idp", "subject": "one more"}'`;
-    expect((await refused(eleventh))[1]).toContain("an account has at most 10 links");
+    expect((await refused(eleventh))[1]).toContain("an account can have at most 10 links");
     await server.rows(`ALTER USER worker DROP OAUTH ${link}`);
     expect((await server.sql("SELECT 1", { token: login.access_token })).status).toBe(401);
   });

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   expect((await server.get("/health/live")).status).toBe(200);
-  expect(server.output).not.toMatch(/stopped by a bug/);
+  expect(server.output).not.toMatch(/stopping because of a bug/);
   await server.stop();
 });
 

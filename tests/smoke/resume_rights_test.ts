@@ -88,42 +88,42 @@ const CASES: Readonly<Record<string, Case>> = {
     policy: "room = 1",
     before: ["row 1"],
     change: ["ALTER POLICY p ON $t USING (room = 2)"],
-    told: [EXPIRED, "The rights to the rows have changed"],
+    told: [EXPIRED, "Your rights to the rows have changed"],
     fresh: ["row 2"],
   },
   "the policy was dropped and another created": {
     policy: "room = 1",
     before: ["row 1"],
     change: ["DROP POLICY p ON $t", "CREATE POLICY q ON $t USING (room = 2)"],
-    told: [EXPIRED, "The rights to the rows have changed"],
+    told: [EXPIRED, "Your rights to the rows have changed"],
     fresh: ["row 2"],
   },
   "the user got a higher role": {
     policy: "room = 1",
     before: ["row 1"],
     change: ["ALTER USER $u SET ROLE dba"],
-    told: [EXPIRED, "The rights to the rows have changed"],
+    told: [EXPIRED, "Your rights to the rows have changed"],
     fresh: ALL,
   },
   "the user got another role and lost it again": {
     policy: "room = 1",
     before: ["row 1"],
     change: ["ALTER USER $u SET ROLE dba", "ALTER USER $u SET ROLE user"],
-    told: [EXPIRED, "The rights to the rows have changed"],
+    told: [EXPIRED, "Your rights to the rows have changed"],
     fresh: ["row 1"],
   },
   "the user became the owner of the namespace": {
     policy: "room = 1",
     before: ["row 1"],
     change: ["ALTER NAMESPACE $n OWNER TO $u"],
-    told: [EXPIRED, "The rights to the rows have changed"],
+    told: [EXPIRED, "Your rights to the rows have changed"],
     fresh: ALL,
   },
   "the owner of a policy got back the right to it": {
     policy: BY_MEMBERS,
     before: [],
     change: ["ALTER USER $u_owner SET ROLE dba"],
-    told: [EXPIRED, "The rights to the rows have changed"],
+    told: [EXPIRED, "Your rights to the rows have changed"],
     fresh: ["row 1"],
   },
   "memberships changed": {
@@ -225,18 +225,20 @@ describe.each(Object.entries(BY_CLAIM))("a query by claims, followed %s", (way, 
     const other = await follow(sql, { token: await blue(), ...from, claims });
     expect(other.told).toEqual([
       EXPIRED,
-      "The claims of the token have changed, so other rows may be visible; subscribe without from_seq_id",
+      "The token's claims have changed, so different rows may be visible now; subscribe " +
+        "without from_seq_id to load them",
     ]);
     const silent = await follow(sql, { token: await red(), ...from });
     expect(silent.told).toEqual([
       EXPIRED,
-      "The query reads claims, and the option claims is missing, so other rows may be visible; subscribe without from_seq_id",
+      "The query reads claims, but the option claims is missing, so different rows may be " +
+        "visible now; subscribe without from_seq_id to load them",
     ]);
     expect((await follow(sql, { token: await blue() })).told).toEqual(["row 2"]);
     const wrong = { ...from, claims: 7 as unknown as string };
     const [code, message] = (await follow(sql, { token: await red(), ...wrong })).told;
     expect(code).toBe("INVALID_OPTIONS");
-    expect(message).toContain("claims must be the text of a subscription_ack");
+    expect(message).toContain("the option claims must be the string from a subscription_ack");
   });
 
   test("a query that reads claims has them in the ids of its events", async () => {

@@ -107,7 +107,9 @@ test("a DROP by a token for one namespace drops and names nothing in another nam
   ]) {
     const [code, message] = await failure(sql, limited);
     expect(code, sql).toBe("PERMISSION_DENIED");
-    expect(message).toMatch(/is limited to app, and an object in another namespace depends on it$/);
+    expect(message).toMatch(
+      /is limited to the namespaces app, and an object in another namespace depends on it$/,
+    );
     expect(message).not.toContain("hidden");
   }
   expect(await server.rows("SELECT * FROM other.hidden_view")).toEqual([]);
@@ -232,7 +234,7 @@ test("a token that is limited to a namespace sees no other namespace, and the er
   expect(await server.rows("SELECT id FROM app.items", { token })).toContainEqual([1]);
   const { body } = await server.sql("SELECT id FROM other.items", { token });
   const missing = await server.sql("SELECT id FROM other.nothing", { token });
-  const limit = expect.stringContaining("The token narrow is limited to the namespaces app");
+  const limit = expect.stringContaining("the token narrow is limited to the namespaces app");
   expect(body.error).toMatchObject({ code: "TABLE_NOT_FOUND", hint: limit });
   expect(missing.body.error).toMatchObject({ code: "TABLE_NOT_FOUND", hint: limit });
   const listed = "SELECT table_schema FROM information_schema.tables WHERE table_name = 'items'";
@@ -249,7 +251,7 @@ test("a token that is limited to a namespace sees no other namespace, and the er
     expect([sql, code, message]).toEqual([
       sql,
       "PERMISSION_DENIED",
-      expect.stringContaining("token narrow is limited to app"),
+      expect.stringContaining("token narrow is limited to the namespaces app"),
     ]);
   }
   const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
@@ -357,7 +359,7 @@ test("a token that is limited to a namespace cannot consume a topic with rows of
   expect(await failure(consume, wide)).toEqual(["none", ""]);
   const [code, message] = await failure(consume, token);
   expect(code).toBe("PERMISSION_DENIED");
-  expect(message).toContain("is limited to app");
+  expect(message).toContain("is limited to the namespaces app");
   const answer = await server.post(
     "/v1/api/topics/consume",
     { topic_id: "app.parcels", group_id: "g", start: "Earliest" },
@@ -459,7 +461,7 @@ test("a wrong token, a truncated one and one with a typing error get the same re
 test.each([
   ["CREATE TOKEN a-b FOR USER ann", "INVALID_SQL"],
   ['CREATE TOKEN "a b" FOR USER ann', 'Cannot use "a b" as a token name'],
-  ["CREATE TOKEN x FOR USER nobody", "user nobody does not exist"],
+  ["CREATE TOKEN x FOR USER nobody", "there is no user nobody"],
   ["CREATE TOKEN used FOR USER ann", "Cannot create token used: it already exists"],
   ["CREATE TOKEN x FOR USER ann EXPIRES '2001-01-01'", "it would expire in the past"],
   ["CREATE TOKEN x FOR USER ann EXPIRES IN '-1 day'", "it would expire in the past"],

@@ -37,12 +37,15 @@ test("SIGHUP continues the log in a new file, reloads its level and reports othe
     "port = 0\nshutdown_timeout_secs = 7\ntls_cert = '/c'\ntls_key = '/k'",
   );
   server.kill("SIGHUP");
-  await printed(server, "need a restart");
+  await printed(server, "take effect only after a restart");
   expect(server.output).toMatch(/INFO .*SIGHUP: reopened the log files .*logging.level=debug/);
   expect(server.output).toMatch(
     /WARN .*keys="server.tls_cert, server.tls_key, server.shutdown_timeout_secs"/,
   );
-  await until(() => existsSync(file) && readFileSync(file, "utf8").includes("need a restart"));
+  await until(
+    () =>
+      existsSync(file) && readFileSync(file, "utf8").includes("take effect only after a restart"),
+  );
   expect(readFileSync(`${file}-20261128`, "utf8")).toBe("rotated\n");
   const shown =
     "SELECT name, value, source FROM system.settings WHERE name IN ('logging.level', 'server.shutdown_timeout_secs') ORDER BY name";
@@ -56,7 +59,7 @@ test("SIGHUP continues the log in a new file, reloads its level and reports othe
   rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
   server.kill("SIGHUP");
   await printed(server, DONE, 2);
-  expect(server.output.split("need a restart")).toHaveLength(2);
+  expect(server.output.split("take effect only after a restart")).toHaveLength(2);
   server.kill("SIGTERM");
   expect(await server.exited()).toBe(0);
 });
@@ -67,7 +70,7 @@ test("SIGHUP logs a broken or missing configuration and keeps the old one", asyn
   server.kill("SIGHUP");
   await printed(server, DONE);
   expect(server.output).toMatch(
-    /ERROR cannot read the configuration again: the old settings still apply reason=".*unknown key/,
+    /ERROR cannot reread the configuration; the old settings still apply reason=".*unknown key/,
   );
   rmSync(server.configPath);
   server.kill("SIGHUP");
@@ -106,7 +109,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP reloads the TLS certificate", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");
     expect(server.output).toMatch(
-      /ERROR cannot use the new TLS files: the old certificate is still in use reason=".*does not belong to/,
+      /ERROR cannot use the new TLS files; the old certificate is still in use reason=".*does not belong to/,
     );
     expect(await nameOn(port)).toBe("first");
 

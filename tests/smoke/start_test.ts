@@ -173,14 +173,15 @@ max_sql_byte = 5`;
     catalog.run("PRAGMA application_id = 1413762379");
     catalog.run("PRAGMA user_version = 99");
     catalog.close();
-    expectRefusal(await run([path]), /version 99.*; start the newer version of Tidemark/);
+    expectRefusal(await run([path]), /version 99.*; use the newer version of Tidemark/);
   });
 
   testThoroughly(
     "the server does not start on a damaged catalog or log, and names the commands that examine it",
     async () => {
       const hint =
-        "; npm start -- verify lists the damage, and npm start -- repair shows what can be done";
+        "; npm start -- verify lists the damage, and ; npm start -- repair shows what can be " +
+        "repaired";
       await using server = await startReadyServer();
       await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
       for (const row of [1, 2]) await server.rows(`INSERT INTO default.t VALUES (${row})`);
@@ -208,7 +209,7 @@ max_sql_byte = 5`;
       );
       expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
       const log = readFileSync(join(dirname(path), "logs/tidemark.log"), "utf8");
-      expect(log).toMatch(/stopped by a bug.*TypeError: an injected fault/);
+      expect(log).toMatch(/stopping because of a bug.*TypeError: an injected fault/);
     },
   );
 
@@ -299,7 +300,7 @@ describe("a started server explains itself", () => {
 
   test("the server exits with 2 and its help for an unknown command, and starts nothing", async () => {
     const { code, stderr, stdout } = await run([configFile("[server]\nport = 0"), "chekc"]);
-    expect(stderr).toMatch(/"chekc" is one argument too many\n\nTidemark .*verify <data_path>/s);
+    expect(stderr).toMatch(/unexpected argument "chekc"\n\nTidemark .*verify <data_path>/s);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   });
 
@@ -380,10 +381,10 @@ describe("a started server explains itself", () => {
     await server.exited();
     const log = readFileSync(join(server.directory, "logs/tidemark.log"), "utf8");
     expect(log.match(/INFO .*secret is not set/g) ?? []).toHaveLength(1);
-    expect(log.match(/WARN .*durability is relaxed/g) ?? []).toHaveLength(1);
+    expect(log.match(/WARN .*durability is "relaxed"/g) ?? []).toHaveLength(1);
     const { stdout } = await run(["--check", server.configPath]);
     expect(stdout).toContain(
-      "secret is not set: tokens are signed with the secret in the data directory",
+      "secret is not set: tokens are signed with the secret stored in the data directory",
     );
   });
 

@@ -19,7 +19,7 @@ test("a refusal is reported on the wire, and rows can still be deleted after the
   expect(body.error).toMatchObject({
     code: "SQL_EXECUTION_ERROR",
     message:
-      "Statement 1: Cannot write: the rows and files of the user take 6026 bytes, the statement would add 6026 bytes, and the limit is 10000 bytes",
+      "Statement 1: Cannot write: the user's rows and files take 6026 bytes, the statement would add 6026 bytes, and the limit is 10000 bytes",
     hint: expect.stringContaining("raise limits.storage_bytes_per_user"),
   });
   const seen = "SELECT storage_bytes, storage_bytes_max FROM system.users WHERE user_id = 'ann'";

@@ -108,10 +108,10 @@ test("EXPLAIN SUBSCRIBE TO shows the group, index, predicate and cost", async ()
   const sql = "SELECT n FROM app.board WHERE room = 'a' AND n > 2";
   expect(await explained(sql)).toEqual([
     "Live query on app.board",
-    "rows: shared, of all users",
+    "rows: shared by all users",
     "columns read: id, room, n",
     "filter: room = 'a' AND n > 2",
-    'index: room = "a", found by value',
+    'index: room = "a", looked up by value',
     "group: shared by 0 open subscriptions, evaluated once for all",
     "cost: a change with this value is tested against 1 of 1 group, 0 of them unindexed",
   ]);
@@ -135,7 +135,7 @@ test("EXPLAIN SUBSCRIBE TO shows the group, index, predicate and cost", async ()
   ]);
   const without = await explained("app.board WHERE n > 2");
   expect(without.slice(-3)).toEqual([
-    "index: none; every change to these rows is tested",
+    "index: none, so every change to these rows is tested",
     "group: shared by 0 open subscriptions, evaluated once for all",
     "cost: a change is tested against 2 of 5 groups, 2 of them unindexed",
   ]);

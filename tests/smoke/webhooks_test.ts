@@ -214,7 +214,7 @@ test("a webhook redelivers a message after an error, a redirect or a slow respon
   );
   for (const [id, reason] of [
     [1, "it responded with status 500"],
-    [2, "it responded with status 307: redirects are not followed"],
+    [2, "it responded with status 307, but redirects are not followed"],
     [3, "it did not respond within 1 s"],
   ] as const) {
     await insert(server, id);

@@ -125,7 +125,7 @@ test("only REFRESH changes the rows of a materialized view", async () => {
     "INVALID_OPERATION: Cannot lock rows of app.totals: it is a materialized view",
   );
   expect(await failureText("REFRESH MATERIALIZED VIEW CONCURRENTLY app.totals")).toBe(
-    "INVALID_OPERATION: Cannot refresh materialized view app.totals CONCURRENTLY: it has no unique index on plain columns without WHERE",
+    "INVALID_OPERATION: Cannot refresh materialized view app.totals CONCURRENTLY: this requires a unique index on plain columns and without WHERE",
   );
 });
 

@@ -33,13 +33,13 @@ async function refusal(
 
 test("the refusal of a view or of its parameters names them", async () => {
   expect((await refusal("CREATE VIEW w AS SELECT 1 AS a, 2 AS a")).message).toContain(
-    'Cannot create view app.w: two of its columns have the name "a"',
+    'Cannot create view app.w: two of its columns are named "a"',
   );
   expect((await refusal("CREATE VIEW w (a, b) AS SELECT 1")).message).toContain(
-    "Cannot name 2 columns of view app.w: its query has 1",
+    "Cannot name 2 columns of view app.w: its query returns only 1",
   );
   expect((await refusal("SELECT 1", { params: [1] })).message).toContain(
-    "Cannot bind 1 parameter: the text has none",
+    "Cannot bind 1 parameter: the SQL uses none",
   );
 });
 
@@ -65,10 +65,10 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
       " high INT, CONSTRAINT ordered CHECK (high >= low))",
   );
   expect((await refusal("INSERT INTO checked VALUES (1, 0, 5)")).message).toBe(
-    'Cannot write a row of app.checked: it violates check "above" of column "low"',
+    'Cannot write a row to app.checked: it violates check "above" of column "low"',
   );
   expect((await refusal("INSERT INTO checked VALUES (1, 3, 2)")).message).toBe(
-    'Cannot write a row of app.checked: it violates check "ordered" of columns "low", "high"',
+    'Cannot write a row to app.checked: it violates check "ordered" of columns "low", "high"',
   );
 });
 
@@ -148,7 +148,7 @@ describe("a value that does not fit its column is refused by name", () => {
     ],
     [
       "INSERT INTO people (id, name, code) VALUES (2, 'a', 'abcd')",
-      'Cannot represent "abcd" as character varying(3): it has 4 characters (column "code")',
+      'Cannot store "abcd" as character varying(3): it has 4 characters (column "code")',
       "'abcd')",
     ],
     [
@@ -168,12 +168,12 @@ describe("a value that does not fit its column is refused by name", () => {
     ],
     [
       "UPDATE people SET (name, code) = (SELECT 'b', 'abcd') WHERE id = 1",
-      'Cannot represent "abcd" as character varying(3): it has 4 characters (column "code")',
+      'Cannot store "abcd" as character varying(3): it has 4 characters (column "code")',
       "SELECT",
     ],
     [
       "INSERT INTO people (id, name) VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET code = 'abcd'",
-      'Cannot represent "abcd" as character varying(3): it has 4 characters (column "code")',
+      'Cannot store "abcd" as character varying(3): it has 4 characters (column "code")',
       "'abcd'",
     ],
     [
@@ -284,7 +284,9 @@ test.each([
   ["SELECT DISTINCT ON ('name') name FROM people", "DISTINCT ON"],
 ])("INVALID_QUERY says which clause takes no constant: %s", async (sql, clause) => {
   const found = await refusal(sql);
-  expect(found.message).toBe(`Cannot use this constant in ${clause}`);
+  expect(found.message).toBe(
+    `Cannot use a constant in ${clause}, except for the position of a column`,
+  );
   expect(found.at).toStartWith("'name'");
 });
 
@@ -303,7 +305,7 @@ test.each([
 });
 
 test.each([
-  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store each element in a separate row"],
+  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store each element in its own row"],
   [
     "CREATE TABLE s (id INT[] PRIMARY KEY)",
     "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()",
@@ -315,21 +317,21 @@ test.each([
   ["WITH t AS (SELECT * FROM app.t) SELECT * FROM t", undefined],
   [
     "WITH t AS (SELECT * FROM nowhere_near) SELECT * FROM t",
-    "A name without a namespace refers to app, the current namespace",
+    "Unqualified names refer to app, the current namespace",
   ],
-  ["SELECT people.id FROM people p", 'in this FROM, its name is the alias "p"'],
-  ["SELECT app.people.id FROM people p", 'in this FROM, its name is the alias "p"'],
+  ["SELECT people.id FROM people p", 'in this query, the table is called "p"'],
+  ["SELECT app.people.id FROM people p", 'in this query, the table is called "p"'],
   ["SELECT other.people.id FROM people p", undefined],
   ["SELECT strangers.id FROM people p", undefined],
   [
     'SELECT * FROM people WHERE name = "x"',
-    "double quotes are for names; write strings in single quotes",
+    "double quotes enclose names; write strings in single quotes",
   ],
   ['SELECT * FROM people WHERE "nane" = 1', 'did you mean "name"?'],
   ["SELECT * FROM people WHERE name = x", undefined],
-  ["SHOW DATABASES", "SHOW NAMESPACES lists namespaces"],
-  ["SHOW users", "SELECT * FROM system.users lists the users"],
-  ["SHOW nothing", "SHOW ALL lists the settings"],
+  ["SHOW DATABASES", "to list the namespaces, use SHOW NAMESPACES"],
+  ["SHOW users", "to list the users, run SELECT * FROM system.users"],
+  ["SHOW nothing", "to list the settings, run SHOW ALL"],
 ])("the hint shows the way: %s", async (sql, hint) => {
   expect((await refusal(sql)).hint).toBe(hint);
 });
@@ -353,7 +355,7 @@ test("PERMISSION_DENIED for a write names the role that may write to the table",
     (await engine.database.sql.execute(principal, { sql, params: [] })).error?.message;
   expect(await messageOf("INSERT INTO app.seen VALUES (1)")).toBe(
     "Cannot write to table app.seen: it is a SHARED table with ACCESS_LEVEL 'PUBLIC', " +
-      "and writing to it requires role service or higher, or ownership of the namespace",
+      "and writing to it requires the role service or higher, or ownership of the namespace",
   );
   expect(await messageOf("INSERT INTO app.hidden VALUES (1)")).toBe("Cannot find table app.hidden");
 });

@@ -6,8 +6,9 @@
 export type Mistake = readonly [sql: string, at: string, hint: string];
 
 const ALIAS =
-  "it is an alias of the select list, which only ORDER BY and GROUP BY accept, and only as a whole expression: " +
-  "repeat its expression, or select from a subquery that has the alias";
+  "this is an alias from the select list, which can be used only in ORDER BY and GROUP BY, " +
+  "and only as a whole expression; repeat the aliased expression, or select from a subquery " +
+  "that defines the alias";
 
 const ALIASES: readonly Mistake[] = [
   ["SELECT k + 1 AS b FROM demo.kv WHERE b > 2", "b > 2", ALIAS],
@@ -19,7 +20,8 @@ const ALIASES: readonly Mistake[] = [
 ];
 
 const VARIABLE =
-  "@ is the absolute value of a number; a parameter is $1, and its value is in params";
+  "@ computes the absolute value of a number; parameters are written as $1, and their values " +
+  "are passed in params";
 
 const VARIABLES: readonly Mistake[] = [
   ["SELECT * FROM demo.kv WHERE k = @key", "key", VARIABLE],
@@ -34,33 +36,34 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT * FROM notes",
     "notes",
-    "did you mean demo.notes? A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "did you mean demo.notes? Unqualified names refer to the namespace default, unless USE or the request sets a different one",
   ],
   [
     "INSERT INTO notes (title) VALUES ('a')",
     "notes (title) ",
-    "did you mean demo.notes? A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "did you mean demo.notes? Unqualified names refer to the namespace default, unless USE or the request sets a different one",
   ],
   [
     "DROP TABLE kv",
     "kv",
-    "did you mean demo.kv? A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "did you mean demo.kv? Unqualified names refer to the namespace default, unless USE or the request sets a different one",
   ],
   ["SELECT * FROM public.notes", "public.notes", "did you mean demo.notes?"],
   [
     "SELECT * FROM nowhere",
     "nowhere",
-    "A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "Unqualified names refer to the namespace default, unless USE or the request sets a " +
+      "different one",
   ],
   [
     "SELECT * FROM note",
     "note",
-    "did you mean demo.notes? A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "did you mean demo.notes? Unqualified names refer to the namespace default, unless USE or the request sets a different one",
   ],
   [
     "SELECT v REGEXP 'x' FROM demo.kv",
     "REGEXP 'x' FROM demo.kv",
-    "write name ~ 'pattern', or name ~* 'pattern' to ignore case",
+    "write name ~ 'pattern', or to ignore case, name ~* 'pattern'",
   ],
   [
     "SELECT v GLOB 'x*' FROM demo.kv",
@@ -86,40 +89,41 @@ const NAMES: readonly Mistake[] = [
   [
     'INSERT INTO demo.kv VALUES (1, {"a":1})',
     '{"a":1})',
-    `write parameters as $1, $2, … and send their values in order in params; write JSON as text: '{"a": 1}'`,
+    "write parameters as $1, $2, …, and send their values in the same order in params; write JSON " +
+      `values as strings: '{"a": 1}'`,
   ],
-  ["SELECT * FROM dual", "dual", "SELECT without FROM returns one row"],
+  ["SELECT * FROM dual", "dual", "To get a single row, use SELECT without FROM"],
   ["SELECT * FROM demo.dbo.notes", ".notes", "a table name has at most two parts: namespace.table"],
   [
     "SELECT id, title",
     "id, title",
-    "there is no FROM: write FROM namespace.table; write strings in single quotes",
+    "the query has no FROM; write FROM namespace.table; write strings in single quotes",
   ],
   ["SELECT *", "*", "add FROM, as in SELECT * FROM namespace.table"],
-  ["SELECT notes.title", "notes.title", "there is no FROM: write FROM namespace.table"],
-  ["SELECT id, title demo.notes", "demo.notes", "FROM is missing before the table"],
-  ["SELECT * demo.notes", "demo.notes", "FROM is missing before the table"],
+  ["SELECT notes.title", "notes.title", "the query has no FROM; write FROM namespace.table"],
+  ["SELECT id, title demo.notes", "demo.notes", "there is no FROM before the table"],
+  ["SELECT * demo.notes", "demo.notes", "there is no FROM before the table"],
   [
     "SELECT doc.name FROM demo.notes",
     "doc.name FROM ",
-    "read a field of the column with doc ->> 'field'",
+    "to read a field of the column, write doc ->> 'field'",
   ],
   [
     "SELECT * FROM `demo`.`notes`",
     "`demo`.`notes`",
-    'write names that need quotes in double quotes: "name"',
+    'put names that need quotes in double quotes: "name"',
   ],
   [
     "SELECT * FROM [demo].[notes]",
     "[demo].[notes]",
-    'write names that need quotes in double quotes: "name"',
+    'put names that need quotes in double quotes: "name"',
   ],
   [
     'SELECT * FROM demo.kv WHERE v = "a"',
     '"a"',
-    "double quotes are for names; write strings in single quotes",
+    "double quotes enclose names; write strings in single quotes",
   ],
-  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "write strings in straight single quotes: 'text'"],
+  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "put strings in straight single quotes: 'text'"],
   [
     "SELECT * FROM demo.kv WHERE v = “a”",
     "“a”",
@@ -128,22 +132,23 @@ const NAMES: readonly Mistake[] = [
   [
     "INSERT INTO demo.kv VALUES (1, a)",
     "a)",
-    "there is no FROM: write FROM namespace.table; write strings in single quotes",
+    "the query has no FROM; write FROM namespace.table; write strings in single quotes",
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, order INT)",
     "order INT)",
-    'to use it as a name, write it in double quotes: "order"',
+    'to use it as a name, put it in double quotes: "order"',
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, group TEXT)",
     "group TEXT)",
-    'to use it as a name, write it in double quotes: "group"',
+    'to use it as a name, put it in double quotes: "group"',
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, first-name TEXT)",
     "-name TEXT)",
-    'a name with characters other than letters, digits and "_" needs double quotes: "a-b"',
+    'put a name that contains characters other than letters, digits and "_" in double ' +
+      'quotes: "a-b"',
   ],
 ];
 
@@ -151,58 +156,66 @@ const PARAMETERS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv WHERE k = ?",
     "?",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = :id",
     ":id",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = %s",
     "%s",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = ${id}",
     "${id}",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
   [
     "SELECT * FROM demo.kv LIMIT ? OFFSET ?",
     "? OFFSET ?",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
   [
     "INSERT INTO demo.kv VALUES (?, ?)",
     "?, ?)",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
   [
     "INSERT INTO demo.kv VALUES (:k, :v)",
     ":k, :v)",
-    "write parameters as $1, $2, … and send their values in order in params",
+    "write parameters as $1, $2, …, and send their values in the same order in params",
   ],
-  ["SET @x = 1", "@x = 1", "a statement has no variables: write the value, or send it as $1"],
+  [
+    "SET @x = 1",
+    "@x = 1",
+    "SQL variables are not supported: write the value, or pass it as a parameter, $1",
+  ],
 ];
 
 const OPERATORS: readonly Mistake[] = [
-  ["SELECT * FROM demo.kv WHERE k == 1", "= 1", "write a single = to compare: price = 10"],
+  [
+    "SELECT * FROM demo.kv WHERE k == 1",
+    "= 1",
+    "to compare values, write a single =, as in price = 10",
+  ],
   ["SELECT * FROM demo.kv WHERE k =< 1", "=< 1", "write price <= 10"],
   [
     "SELECT * FROM demo.kv WHERE k = 1 && v = 'a'",
     "&& v = 'a'",
-    "&& tests whether arrays overlap: combine conditions with AND",
+    "&& tests whether arrays overlap; to combine conditions, use AND",
   ],
   [
     "SELECT * FROM demo.kv WHERE k = 1 || v = 'a'",
     "|| v = 'a'",
-    "|| concatenates strings: combine conditions with OR",
+    "|| concatenates strings; to combine conditions, use OR",
   ],
   [
     "SELECT * FROM demo.kv WHERE (k = 1) || (v = 'a')",
     "(k = 1) || (v ",
-    "|| concatenates strings: combine conditions with OR",
+    "|| concatenates strings; to combine conditions, use OR",
   ],
   [
     "SELECT * FROM demo.kv WHERE v <=> 'a'",
@@ -213,23 +226,23 @@ const OPERATORS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv WHERE v REGEXP 'a'",
     "REGEXP 'a'",
-    "write name ~ 'pattern', or name ~* 'pattern' to ignore case",
+    "write name ~ 'pattern', or to ignore case, name ~* 'pattern'",
   ],
   [
     "SELECT * FROM demo.kv WHERE v RLIKE 'a'",
     "RLIKE 'a'",
-    "write name ~ 'pattern', or name ~* 'pattern' to ignore case",
+    "write name ~ 'pattern', or to ignore case, name ~* 'pattern'",
   ],
   [
     "SELECT * FROM demo.kv WHERE k IS 1",
     "1",
-    "IS tests for NULL, TRUE, FALSE or UNKNOWN: compare values with = or !=",
+    "IS tests only for NULL, TRUE, FALSE or UNKNOWN; to compare values, use = or !=",
   ],
   ["SELECT * FROM demo.kv WHERE k NOT NULL", "NOT NULL", "write name IS NOT NULL"],
   ["SELECT * FROM demo.kv WHERE k IN 1, 2", "1, 2", "write a list in parentheses: id IN (1, 2)"],
   ["SELECT 'a' + 'b'", "'a' + 'b'", "write first_name || last_name"],
   ["SELECT 2 ** 3", "* 3", "write power(width, 2), or width ^ 2"],
-  ["SELECT 10 DIV 3", "DIV 3", "write % for the remainder, or / between integers for the quotient"],
+  ["SELECT 10 DIV 3", "DIV 3", "for the remainder, write %; for the quotient of integers, write /"],
   [
     "SELECT now() - INTERVAL 1 DAY",
     "INTERVAL 1 DAY",
@@ -239,12 +252,12 @@ const OPERATORS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.notes WHERE at > 2024-01-01",
     "at > 2024-01-0",
-    "write a date in quotes: '2026-01-31'",
+    "write dates in quotes: '2026-01-31'",
   ],
   [
     "SELECT doc:name FROM demo.notes",
     ":name FROM dem",
-    "write doc ->> 'city' for a JSON field, or value::type for a cast",
+    "to read a JSON field, write doc ->> 'city'; to cast a value, write value::type",
   ],
 ];
 
@@ -256,11 +269,15 @@ const CLAUSES: readonly Mistake[] = [
     ", 10",
     "write LIMIT count OFFSET start instead of LIMIT start, count",
   ],
-  ["SELECT * FROM demo.kv WITH (NOLOCK)", "WITH (NOLOCK)", "omit it: reads never wait for writers"],
+  [
+    "SELECT * FROM demo.kv WITH (NOLOCK)",
+    "WITH (NOLOCK)",
+    "remove it: reads never wait for writers",
+  ],
   [
     "SELECT * FROM demo.kv LOCK IN SHARE MODE",
     "LOCK IN SHARE ",
-    "omit it: of two transactions in conflict, the second to commit fails",
+    "remove it: if two transactions conflict, the second one to commit fails",
   ],
   ["SELECT k FROM demo.kv MINUS SELECT 1", "MINUS SELECT 1", "write EXCEPT"],
   [
@@ -287,7 +304,7 @@ const CLAUSES: readonly Mistake[] = [
   [
     "SELECT k FROM demo.kv WHERE count(*) > 1",
     "count(*) > 1",
-    "put conditions on aggregates in HAVING",
+    "move conditions on aggregates to HAVING",
   ],
   ["SELECT k, FROM demo.kv", "FROM demo.kv", "remove the comma before this token"],
   ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "remove the comma before this token"],
@@ -331,13 +348,13 @@ const CHANGES: readonly Mistake[] = [
   [
     "INSERT INTO demo.kv (k, v) VALUES (1, 'it's')",
     "')",
-    "write a quote within a string twice: 'it''s'",
+    "to include a quote in a string, write it twice: 'it''s'",
   ],
   ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "remove the comma before this token"],
   [
     "UPDATE demo.kv SET v = 'a' WHERE k = 1 LIMIT 1",
     "LIMIT 1",
-    "choose the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
+    "select the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
   ],
   [
     "UPDATE demo.kv a JOIN demo.notes b ON a.k = b.id SET v = 'x'",
@@ -376,7 +393,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT UNSIGNED PRIMARY KEY)",
     "UNSIGNED PRIMA",
-    "omit it: integers are signed, and BIGINT can store an unsigned INT",
+    "remove it: all integers are signed; use BIGINT for values that need an unsigned INT",
   ],
   ["CREATE TABLE demo.t (id INT(11) PRIMARY KEY)", "INT(11) PRIMAR", "write INT without a size"],
   [
@@ -387,7 +404,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, s NVARCHAR(MAX))",
     "MAX))",
-    "write TEXT, which has no length",
+    "write TEXT, which has no length limit",
   ],
   ["CREATE TABLE demo.t (id INT PRIMARY KEY, s VARCHAR2(20))", "VARCHAR2(20))", "write TEXT"],
   ["CREATE TABLE demo.t (id INT PRIMARY KEY, s DATETIME2)", "DATETIME2)", "write TIMESTAMP"],
@@ -400,7 +417,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv FORCE INDEX (k)",
     "FORCE INDEX (k)",
-    "omit it: the server chooses the index",
+    "remove it: the server chooses the index",
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, s ARRAY<TEXT>)",
@@ -426,14 +443,18 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id PRIMARY KEY)",
     "id PRIMARY KEY",
-    "write a type after the name of a column: id BIGINT",
+    "write a type after the column name: id BIGINT",
   ],
   [
     "CREATE TABLE IF NOT EXIST demo.t (id INT PRIMARY KEY)",
     "IF NOT EXIST d",
     "write IF EXISTS, or IF NOT EXISTS",
   ],
-  ["SELECT 'demo.kw'::regclass", "", "to_regclass(name) returns NULL for an unknown name"],
+  [
+    "SELECT 'demo.kv'::regclass",
+    "regclass",
+    "write TEXT with the name of the object; DESCRIBE t and information_schema.tables describe tables",
+  ],
   ["SELECT CAST(k AS UNSIGNED) FROM demo.kv", "UNSIGNED) FROM", "write BIGINT"],
   ["CREATE USER bob IDENTIFIED BY 'correct horse 9'", "IDENTIFIED BY ", "write PASSWORD '…'"],
   [
@@ -511,24 +532,24 @@ const FUNCTIONS: readonly Mistake[] = [
     "IF(k = 1, 'a',",
     "write CASE WHEN price > 10 THEN 'high' ELSE 'low' END",
   ],
-  ["SELECT CURRENT_DATE()", "()", "omit the parentheses"],
+  ["SELECT CURRENT_DATE()", "()", "remove the parentheses"],
 ];
 
 const SIBLINGS: readonly Mistake[] = [
   [
     "SELECT * FROM users",
     "users",
-    "did you mean system.users? A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "did you mean system.users? Unqualified names refer to the namespace default, unless USE or the request sets a different one",
   ],
   [
     "SELECT * FROM tables",
     "tables",
-    "did you mean system.tables or information_schema.tables? A name without a namespace refers to default, unless USE or the request sets another namespace",
+    "did you mean system.tables or information_schema.tables? Unqualified names refer to the namespace default, unless USE or the request sets a different one",
   ],
   [
     "SELECT * FROM sqlite_master",
     "sqlite_master",
-    "information_schema.tables lists tables and views",
+    "Tables and views are listed in information_schema.tables",
   ],
   [
     "SELECT * FROM 'demo.kv'",
@@ -549,12 +570,12 @@ const SIBLINGS: readonly Mistake[] = [
   [
     "SELECT point '(1,2)' = point '(1,2)'",
     "point '(1,2)' = ",
-    "write a ~= b to test whether two shapes are the same",
+    "to test whether two shapes are the same, write a ~= b",
   ],
   [
     "SELECT 1 FROM demo.kv GROUP BY point(1, 2)",
     "point(1, 2)",
-    "use a number, such as p[0] or p <-> point '(0,0)', or the text, p::text",
+    "use a number, such as p[0] or p <-> point '(0,0)', or the text form, p::text",
   ],
   ["INSERT INTO TABLE demo.kv VALUES (1, 'a')", "TABLE demo.kv ", "omit TABLE"],
   ["UPDATE FROM demo.kv SET v = 'a'", "FROM demo.kv S", "write UPDATE t SET price = 1"],
@@ -570,7 +591,8 @@ const SIBLINGS: readonly Mistake[] = [
   [
     "CREATE TABLE #tmp (id INT)",
     "#tmp (id INT)",
-    "write CREATE TEMPORARY TABLE in a transaction; the table ends with the transaction",
+    "write CREATE TEMPORARY TABLE in a transaction; the table is dropped when the " +
+      "transaction ends",
   ],
   [
     "CREATE VIEW IF NOT EXISTS demo.v AS SELECT 1",
@@ -579,7 +601,7 @@ const SIBLINGS: readonly Mistake[] = [
   ],
   ["CREATE OR ALTER VIEW demo.v AS SELECT 1", "OR ALTER VIEW ", "write CREATE OR REPLACE VIEW"],
   ["SET statement_timeout 5000", "5000", "write SET name = value"],
-  ["EXPLAIN demo.kv", "demo.kv", "DESCRIBE t shows the columns of a table"],
+  ["EXPLAIN demo.kv", "demo.kv", "to see the columns of a table, run DESCRIBE t"],
 ];
 
 export const MISTAKES: readonly Mistake[] = [
@@ -598,17 +620,18 @@ export const REFUSED: readonly Mistake[] = [
   [
     "COPY demo.kv FROM '/tmp/x.csv'",
     "'/tmp/x.csv'",
-    "use POST /v1/api/copy, which transfers the rows in the body",
+    "use POST /v1/api/copy, which transfers the rows in the request or response body",
   ],
   [
     "ALTER TABLE demo.kv ENABLE ROW LEVEL SECURITY",
     "ENABLE ROW LEV",
-    "set ACCESS_LEVEL = 'RESTRICTED' for a SHARED table, and permit rows with CREATE POLICY",
+    "set ACCESS_LEVEL = 'RESTRICTED' on a SHARED table, and allow access to rows with CREATE " +
+      "POLICY",
   ],
   [
     "ALTER TABLE demo.kv ADD COLUMN w TEXT, OWNER TO alice",
     "OWNER TO alice",
-    "write OWNER TO as a separate statement",
+    "write OWNER TO in a separate ALTER TABLE",
   ],
   [
     "ALTER TABLE demo.kv ADD INDEX (v)",
@@ -618,19 +641,23 @@ export const REFUSED: readonly Mistake[] = [
   [
     "ALTER TABLE demo.kv CHANGE v w TEXT",
     "CHANGE v w TEX",
-    "write RENAME COLUMN a TO b, and then ALTER COLUMN b TYPE new_type",
+    "first use RENAME COLUMN a TO b, then ALTER COLUMN b TYPE new_type",
   ],
-  ["VACUUM FULL demo.kv", "VACUUM FULL de", "STORAGE COMPACT TABLE merges segments"],
+  ["VACUUM FULL demo.kv", "VACUUM FULL de", "to merge segments, use STORAGE COMPACT TABLE"],
   [
     "PRAGMA table_info(kv)",
     "PRAGMA table_i",
-    "DESCRIBE t shows the columns of a table, and SHOW ALL shows the settings",
+    "to see the columns of a table, use DESCRIBE t; to see the settings, use SHOW ALL",
   ],
   [
     "SHOW CREATE TABLE demo.kv",
     "CREATE TABLE d",
-    "DESCRIBE t shows the columns of a table, and SHOW TABLES shows its options",
+    "to see the columns of a table, use DESCRIBE t; to see its options, use SHOW TABLES",
   ],
-  ["SHOW DATABASES", "DATABASES", "SHOW NAMESPACES lists namespaces"],
-  ["SHOW INDEX FROM demo.kv", "INDEX FROM dem", "SELECT * FROM system.indexes lists the indexes"],
+  ["SHOW DATABASES", "DATABASES", "to list the namespaces, use SHOW NAMESPACES"],
+  [
+    "SHOW INDEX FROM demo.kv",
+    "INDEX FROM dem",
+    "to list the indexes, run SELECT * FROM system.indexes",
+  ],
 ];

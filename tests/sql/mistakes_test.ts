@@ -42,18 +42,18 @@ test.each(REFUSED)("%s is refused by name", async (sql, at, hint) => {
 test.each([
   [
     "SELECT table_to_xml('t', true, true, '')",
-    "Cannot call table_to_xml: only expressions make XML, with xmlelement, xmlforest and xmlagg",
+    "Cannot call table_to_xml: XML is created only by expressions, with xmlelement, xmlforest and xmlagg",
   ],
   ["SELECT lo_create(0)", "Cannot call lo_create: large objects are not supported"],
-  ["SELECT txid_current()", "Cannot call txid_current: transactions have no ids"],
+  ["SELECT txid_current()", "Cannot call txid_current: transactions have no numeric ids"],
   [
     "SELECT 'NaN'::numeric(5, 2)",
-    'Cannot read "NaN" as numeric(5,2): a NUMERIC of up to 38 digits has no NaN',
+    'Cannot read "NaN" as numeric(5,2): a NUMERIC of up to 38 digits cannot represent NaN',
   ],
-  ["SELECT '[0:1]={1,2}'::int[]", "its first position is not 1, but all arrays start at 1"],
+  ["SELECT '[0:1]={1,2}'::int[]", "a lower bound other than 1, but all arrays start at position 1"],
   [
     "SELECT '05:00+00'::timetz AT TIME ZONE 'Europe/Berlin'",
-    "Cannot convert a time of day to a zone whose offset changes",
+    "Cannot convert a time of day to a time zone whose offset changes",
   ],
 ])("a feature that PostgreSQL has is refused by name: %s", async (sql, message) => {
   const { error } = await engine.ask(sql);

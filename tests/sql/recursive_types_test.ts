@@ -163,9 +163,10 @@ describe("a recursive query has column types that fit all its rows", () => {
     );
     expect(error?.code).toBe("TYPE_MISMATCH");
     expect(error?.message).toBe(
-      `Cannot run recursive query "r": column "x" is ${one} in its first query and ${other} in the recursive one`,
+      `Cannot run recursive query "r": the type of column "x" is ${one} in its first part, ` +
+        `but ${other} in its recursive part`,
     );
-    expect(error?.hint).toContain(`cast it in the first query to ${other}`);
+    expect(error?.hint).toContain(`in the first part, cast the column to ${other}`);
   });
 
   test("nested twenty deep is bound a bounded number of times", async () => {

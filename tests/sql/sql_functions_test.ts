@@ -93,7 +93,7 @@ describe("rights", () => {
        CREATE FUNCTION app.tie(a BIGINT, b INT) RETURNS INT LANGUAGE sql RETURN 2`,
     );
     expect(await refusal(engine, "SELECT app.tie(1, 1)")).toContain(
-      "fit the arguments equally well",
+      "match the arguments equally well",
     );
     expect(await engine.rows("SELECT app.tie(1, 1::BIGINT)")).toEqual([[1]]);
   });

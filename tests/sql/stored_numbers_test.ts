@@ -90,19 +90,19 @@ test.each([
   [
     "SELECT $1::timestamp",
     "TYPE_MISMATCH",
-    "Cannot use a value of type bigint as timestamp without time zone",
+    "Cannot convert a value of type bigint to timestamp without time zone",
     "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   ],
   [
     "SELECT $1::date",
     "TYPE_MISMATCH",
-    "Cannot use a value of type bigint as date",
+    "Cannot convert a value of type bigint to date",
     "send a string such as '2026-01-31'",
   ],
   [
     "SELECT $1::time",
     "TYPE_MISMATCH",
-    "Cannot use a value of type bigint as time without time zone",
+    "Cannot convert a value of type bigint to time without time zone",
     "send a string such as '14:30:00'",
   ],
   [
@@ -114,7 +114,7 @@ test.each([
   [
     "SELECT coalesce(at, $1) FROM t",
     "TYPE_MISMATCH",
-    "Cannot match types timestamp without time zone and bigint in COALESCE",
+    "Cannot combine the types timestamp without time zone and bigint in COALESCE",
     "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   ],
 ])("%s refuses milliseconds, and names the form to send", async (sql, code, message, hint) => {

@@ -117,7 +117,7 @@ test.each([
   ["CREATE OR REPLACE VIEW system.users AS SELECT 1 AS one", "system"],
 ])("%s is refused", async (sql, namespace) => {
   expect(await told(sql)).toBe(
-    `RESERVED_NAME: Cannot create anything in namespace ${namespace}: the server reserves this namespace | `,
+    `RESERVED_NAME: Cannot create anything in namespace ${namespace}: this namespace is reserved for the server | `,
   );
 });
 

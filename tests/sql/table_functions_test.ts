@@ -244,18 +244,18 @@ describe("table functions can be used in FROM", () => {
     ],
     [
       "SELECT (jsonb_each(j)).kay FROM t",
-      'Cannot find column "kay" of jsonb_each(…): its columns are key and value',
+      'Cannot find column "kay" in jsonb_each(…): the columns are key and value',
       'did you mean "key"?',
     ],
     [
       "SELECT (j -> 'a').b FROM t",
-      'Cannot read column "b" of a value of type jsonb: the type has no columns',
-      "read a field of JSON with -> 'name' or ->> 'name'",
+      'Cannot read column "b" of a value of type jsonb: this type has no columns',
+      "to read a field of a JSON value, use -> 'name' or ->> 'name'",
     ],
     [
       "SELECT id FROM t ORDER BY (jsonb_each(j)).*",
-      "Cannot use (…).* in ORDER BY: it stands for several columns",
-      "use it as a whole item of a select list, or name one column, as in (…).c",
+      "Cannot use (…).* in ORDER BY: it expands to several columns",
+      "use it as an item of the select list, or select a single column, as in (…).c",
     ],
   ])("%s is refused with advice", async (sql, message, hint) => {
     const { error } = await engine.ask(sql);

@@ -34,7 +34,7 @@ test("a document with more than a megabyte of words is refused, and nothing is w
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v TSVECTOR)");
   const sql =
     "INSERT INTO t SELECT 1, to_tsvector('simple', string_agg(md5(n::text), ' ')) FROM generate_series(1, 34000) n";
-  expect(await refusal(engine, sql)).toStartWith("VALUE_TOO_LONG: Cannot represent a tsvector");
+  expect(await refusal(engine, sql)).toStartWith("VALUE_TOO_LONG: Cannot create the tsvector");
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[0]]);
 });
 
@@ -52,7 +52,7 @@ test.each([
 ])("a comparison that takes too many steps is refused: case %#", async (sql) => {
   await using engine = await TestEngine.open();
   expect(await refusal(engine, sql)).toStartWith(
-    "LIMIT_EXCEEDED: Cannot compare the words: this takes more than 4194304 steps",
+    "LIMIT_EXCEEDED: Cannot search the text: comparing the words takes more than 4194304 steps",
   );
 });
 

@@ -392,7 +392,7 @@ describe("ROLLBACK TO returns to a savepoint", () => {
       "Transaction started",
       "Updated 1 row(s)",
       "Savepoint a created",
-      "Failed and undone: Cannot insert into default.t: key (id) = (1) already exists",
+      "Failed and rolled back: Cannot insert into default.t: key (id) = (1) already exists",
       "Skipped",
       "Transaction rolled back to savepoint a",
       "Inserted 1 row(s)",

@@ -151,7 +151,7 @@ describe("a column that a view shows twice", () => {
     const before = await all();
     const { error } = await engine.ask(sql);
     expect(`${error?.code}: ${error?.message}`).toMatch(
-      /^INVALID_QUERY: Cannot assign column "b2?" twice/,
+      /^INVALID_QUERY: Cannot assign to column "b2?" twice in the same statement/,
     );
     expect(await all()).toEqual(before);
   });

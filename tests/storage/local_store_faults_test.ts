@@ -158,7 +158,7 @@ test("a log that cannot open more files reports this now and then, not with ever
   }
   const told = log.lines.map(({ message }) => message);
   const ahead = "cannot create the next log file ahead of time";
-  const needed = "the log needs another file, but no more can be opened";
+  const needed = "the log needs another file, but the server cannot open any more files";
   expect(told.toSorted()).toEqual([ahead, needed]);
   clock.advance(10_000);
   await conditionOf(commit(store, 1, "insert", [[100, "x".repeat(3000)]]));

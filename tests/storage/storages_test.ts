@@ -225,8 +225,8 @@ test("Storages.open refuses a marker with any byte changed, and the marker of an
     damaged.damage(`${ROOT}/STORAGE`, at);
     expect(faultOf(damaged, listed), `byte ${at}`).toBeDefined();
   }
-  expect(faultOf(disk, { ...listed, key: "other" })).toMatch(/belongs to another storage/);
-  expect(faultOf(disk, { ...listed, storageId: "slow" })).toMatch(/belongs to another storage/);
+  expect(faultOf(disk, { ...listed, key: "other" })).toMatch(/belongs to a different storage/);
+  expect(faultOf(disk, { ...listed, storageId: "slow" })).toMatch(/belongs to a different storage/);
   expect(faultOf(disk, { ...listed, root: `${STORAGES_PATH}/slow` })).toMatch(/no directory/);
   expect(faultOf(disk, listed)).toBeUndefined();
 });

@@ -270,7 +270,7 @@ test("a dropped topic leaves no row, and its readers are notified", async () => 
   await engine.run("DROP TOPIC app.t");
   expect(news).toBeGreaterThan(0);
   const failure = await again.count().catch((error: unknown) => error);
-  expect(String(failure)).toContain("Cannot read topic app.t: it was dropped");
+  expect(String(failure)).toContain("Cannot read topic app.t: the topic has been dropped");
   await tidied();
   const { store } = engine.database;
   expect(store.liveRowCount(0xffff_fffd, undefined)).toBe(0);

@@ -110,8 +110,8 @@ test("intervals are compared with 30 days in a month and 24 hours in a day", () 
 });
 
 test("the parts of an interval are limited", () => {
-  expect(() => makeInterval(2 ** 31, 0, 0)).toThrow("Cannot make an interval");
+  expect(() => makeInterval(2 ** 31, 0, 0)).toThrow("Cannot create the interval");
   const largest = makeInterval(2 ** 31 - 1, 0, 0);
-  expect(() => addIntervals(largest, largest)).toThrow("Cannot make an interval");
+  expect(() => addIntervals(largest, largest)).toThrow("Cannot create the interval");
   expect(negateInterval(makeInterval(0, 0, 0))).toEqual({ months: 0, days: 0, micros: 0 });
 });

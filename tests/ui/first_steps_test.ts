@@ -284,7 +284,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
       expect(await until(names, ([first]) => first === "bob")).toEqual(["bob", "ann"]);
 
       await runSql(page, "SELECT who FROM shop.bids ORDER BY length(who)");
-      await page.getByText("Not sorted, newest first").waitFor();
+      await page.getByText("The rows are not sorted; the newest come first").waitFor();
       expect(faults()).toEqual([]);
       await close();
     },

@@ -68,7 +68,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
       const rows = "SELECT n, repeat('x', 200) AS x FROM generate_series(1, 120000) AS g (n)";
       await runSql(page, `INSERT INTO long.log VALUES (1); ${rows}`);
       await page.getByRole("tab", { name: "2 · 1,000+ rows", selected: true }).waitFor();
-      await page.getByText("1,000 rows loaded, more while you scroll").waitFor();
+      await page.getByText("1,000 rows loaded; scroll down to load more").waitFor();
       const grid = page.getByRole("grid");
       expect(await grid.getAttribute("aria-rowcount")).toBe("-1");
       await grid.evaluate<void, Scrolling>((element) => {

@@ -80,14 +80,14 @@ describeUnless(onlyThorough ?? chromiumMissing)("the login page", () => {
       const button = page.getByRole("button", { name: "Log in with Example" });
       await provider.next({ deny: true });
       await button.click();
-      await page.getByText("The login was not permitted at the provider.").waitFor();
+      await page.getByText("The provider did not allow the login.").waitFor();
       expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe("/ui");
       await page.reload();
       await button.waitFor();
-      expect(await page.getByText("not permitted").count()).toBe(0);
+      expect(await page.getByText("did not allow the login").count()).toBe(0);
       await provider.next({ account: "ann" });
       await button.click();
-      await page.getByText("This page is for administrators").waitFor();
+      await page.getByText("This page is only for administrators").waitFor();
       await close();
     },
     TEST_MS_MAX,

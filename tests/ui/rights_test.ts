@@ -71,7 +71,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await form.getByLabel(/^USING/).fill("author = CURRENT_USER()");
       await form.getByRole("button", { name: "Create policy" }).click();
       const row = policies.getByRole("row", { name: /^chat\.messages authors ALL/ });
-      await row.getByText("in force").waitFor();
+      await row.getByText("in effect").waitFor();
       expect(await server.rows("SELECT policy_name, roles FROM system.policies")).toEqual([
         ["authors", "user"],
       ]);
@@ -98,7 +98,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await changing.getByLabel("Policy").selectOption("all_read ON chat.messages");
       expect(await changing.getByLabel("user").isChecked()).toBe(false);
       await row.getByRole("button", { name: "Drop authors" }).click();
-      await row.getByRole("button", { name: "Really drop authors?" }).click();
+      await row.getByRole("button", { name: "Do you really want to drop authors?" }).click();
       await row.waitFor({ state: "detached" });
       expect(await server.rows("SELECT policy_name FROM system.policies")).toEqual([["all_read"]]);
       expect(faults()).toEqual([]);
@@ -125,7 +125,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await tokens.getByRole("button", { name: "Hide it" }).click();
       expect(await page.getByText(secret).count()).toBe(0);
       await row.getByRole("button", { name: "Drop nightly" }).click();
-      await row.getByRole("button", { name: "Really drop nightly?" }).click();
+      await row.getByRole("button", { name: "Do you really want to drop nightly?" }).click();
       await tokens.getByText("No service tokens yet.").waitFor();
       expect((await server.sql("SELECT 1", { token: secret })).status).toBe(401);
       expect(faults()).toEqual([]);
@@ -150,7 +150,9 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       }
       const row = links.getByRole("row", { name: "mailer idp first" });
       await row.getByRole("button", { name: "Drop idp first of mailer" }).click();
-      await row.getByRole("button", { name: "Really drop idp first of mailer?" }).click();
+      await row
+        .getByRole("button", { name: "Do you really want to drop idp first of mailer?" })
+        .click();
       await row.waitFor({ state: "detached" });
       const sql = "SELECT auth_data FROM system.users WHERE user_id = 'mailer'";
       expect(String(await server.rows(sql))).toContain("second");
@@ -164,7 +166,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     "roles can be changed, invitations created and dropped, and the state of sign-up is shown",
     async () => {
       const { close, faults, page } = await openRights();
-      const users = sectionOf(page, "Roles of users");
+      const users = sectionOf(page, "User roles");
       expect(await users.getByLabel("Role of ada").isDisabled()).toBe(true);
       await users.getByLabel("Role of eve").selectOption("service");
       const sql = "SELECT role FROM system.users WHERE user_id = 'eve'";
@@ -190,7 +192,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await row.waitFor();
       await users.getByLabel("Role of newcomer").waitFor();
       await row.getByRole("button", { name: "Drop spring" }).click();
-      await row.getByRole("button", { name: "Really drop spring?" }).click();
+      await row.getByRole("button", { name: "Do you really want to drop spring?" }).click();
       await invitations.getByText("No invitations yet.").waitFor();
       expect(faults()).toEqual([]);
       await close();

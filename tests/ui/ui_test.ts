@@ -85,7 +85,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.keyboard.press("Enter");
       await page.getByRole("button", { name: "Run" }).waitFor();
       await late.page.keyboard.press("Enter");
-      await late.page.getByText("set up in the meantime").waitFor();
+      await late.page.getByText("already been set up").waitFor();
       await late.page.getByRole("heading", { name: "Log in" }).waitFor();
       expect(late.faults({ exceptStatus: 409 })).toEqual([]);
       await late.close();
@@ -372,7 +372,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.getByRole("button", { name: "Resume" }).click();
       await page.getByRole("gridcell", { name: "oil" }).waitFor();
 
-      await page.getByRole("button", { name: "Cut the connection" }).click();
+      await page.getByRole("button", { name: "Disconnect for" }).click();
       await page.locator(".status", { hasText: "Offline" }).waitFor();
       await server.rows(
         "INSERT INTO shop.orders VALUES (5, 'figs'); " +
@@ -412,7 +412,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await server.rows("INSERT INTO shop.prices VALUES (1, 100)");
       await page.getByRole("gridcell", { name: "100", exact: true }).waitFor();
       await server.rows("ALTER TABLE shop.prices ADD COLUMN note TEXT");
-      await page.getByText("The rows were read again: the table was altered").waitFor();
+      await page.getByText("The rows were reloaded, because the table was altered").waitFor();
       await page.getByRole("columnheader", { name: "note" }).waitFor();
       await page.getByRole("button", { name: "Pause" }).click();
       await server.rows("UPDATE shop.prices SET cents = 200");

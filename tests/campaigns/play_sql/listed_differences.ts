@@ -131,7 +131,7 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused(
     "words such as yesterday cannot be elements of arrays",
     /'yesterday'/,
-    /time of the statement/,
+    /time at which the statement runs/,
   ),
   refused(
     "a sequence is used by each DEFAULT that names it",
@@ -152,8 +152,8 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
   refused("names are printable", /colname with tab/, /printable/),
   refused("a table is not a type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
-  refused("X'…' is a string of bytes", /\bx'/i, /pairs of hex digits/),
-  refused("a key has no arrays", /\bunique\b/i, /cannot have the type/),
+  refused("X'…' is a string of bytes", /\bx'/i, /pairs of hexadecimal digits/),
+  refused("a key has no arrays", /\bunique\b/i, /is not allowed there/),
   refused("intervals and moments have no rarer ISO forms", /'(?:P[\d.]+e|Y\d)/, /Cannot read/),
 ];
 

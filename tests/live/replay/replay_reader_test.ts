@@ -323,7 +323,9 @@ test("a position at earliest_seq is served, and one below it is refused with RES
     type: "error",
     subscription_id: "m1",
     code: "RESUME_EXPIRED",
-    message: `History up to ${second.seq} is gone; subscribe without from_seq_id`,
+    message:
+      `The changes up to _seq ${second.seq} are no longer kept; subscribe without from_seq_id ` +
+      "to load the current rows",
     ended: true,
     earliest_seq: second.seq,
   });

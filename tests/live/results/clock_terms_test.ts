@@ -241,7 +241,7 @@ test("every other use of the time is refused by name and with a hint", async () 
     }
     expect(refusal?.response).toMatchObject({
       code: "UNSUPPORTED",
-      message: `Cannot subscribe with function ${name}: its value changes although the row does not`,
+      message: `Cannot subscribe with function ${name}: its value would change even if the row does not`,
       position: sql.toLowerCase().indexOf(name),
     });
     expect(refusal?.response.hint).toContain("pass the value as a parameter");
@@ -252,7 +252,7 @@ test("EXPLAIN SUBSCRIBE TO reports that time changes the rows", async () => {
   await begin();
   const lines = await run("EXPLAIN SUBSCRIBE TO SELECT id FROM app.posts WHERE at > now()");
   expect(lines.flat()).toContain(
-    "  evaluated: after a commit that changes one of these tables, and when time changes a comparison with the clock, taking at most a quarter of the time",
+    "  evaluated: after a commit that changes one of these tables, and when a comparison with the clock changes over time, for at most a quarter of the time",
   );
   expect(lines[0]).toEqual(["The live query is materialised because it has the time"]);
 });

@@ -95,7 +95,8 @@ test("a join without an equality is evaluated again if its table is large or gro
   evaluated.subscription?.close();
   const lines = await shop.run(`EXPLAIN SUBSCRIBE TO ${sql} AND o.id > 0`);
   expect(lines.flat().join("\n")).toContain(
-    "no key or index finds the rows of shop.orders that a change affects, and the table is too large to be read",
+    "no key or index can find the rows of shop.orders that a change affects, and the table is " +
+      "too large to scan",
   );
 });
 
@@ -130,8 +131,8 @@ test("a join whose index does not fit into the memory for live queries is evalua
   const pairs = follower.rows.map(({ b, id }) => `${Number(id)} ${Number(b)}`).toSorted();
   expect(pairs).toEqual(["1 1", "2 2", "2 7"]);
   const lines = (await small.run(`EXPLAIN SUBSCRIBE TO ${sql}`)).flat();
-  expect(lines).toContain("  so far: 2 evaluations, 0 steps without an evaluation");
-  expect(lines).toContain("    a change to a: finds b by an index in memory on (n)");
+  expect(lines).toContain("  so far: 2 evaluations, and 0 steps without an evaluation");
+  expect(lines).toContain("    a change to a: finds b by an in-memory index on (n)");
   await small.close();
 });
 
@@ -153,7 +154,7 @@ test("memory for maintained queries includes their texts", async () => {
     const steps = lines.filter((line) => String(line).includes("so far"));
     expect([sql, ...steps]).toEqual([
       sql,
-      "  so far: 2 evaluations, 0 steps without an evaluation",
+      "  so far: 2 evaluations, and 0 steps without an evaluation",
     ]);
     follower.subscription?.close();
   }

@@ -280,7 +280,7 @@ test("subscriptions to the same query share an evaluation and its rows, even acr
   const explained = (await run(`EXPLAIN SUBSCRIBE TO ${sql}`)).map(([line]) => String(line));
   expect(explained[0]).toBe("The live query is materialised because it has an aggregate");
   expect(explained.at(-1)).toMatch(
-    /^ {2}group: shared with its rows by 2 open subscriptions, [1-9]\d* bytes$/,
+    /^ {2}group: [1-9]\d* bytes of rows, shared by 2 open subscriptions$/,
   );
   const rows = await run("SELECT user_id, table_name, state_bytes > 0 FROM system.live ORDER BY 1");
   expect(rows).toEqual([
@@ -513,7 +513,7 @@ describe("a live query reacts to changes to definitions and rights", () => {
     await run(`CREATE VIEW app.open_rooms AS
       SELECT id, name FROM app.rooms FOR SYSTEM_TIME AS OF (now() - INTERVAL '1 hour')`);
     expect(() => follow("SELECT count(*) FROM app.open_rooms")).toThrow(
-      "Cannot subscribe with function now: its value changes although the row does not",
+      "Cannot subscribe with function now: its value would change even if the row does not",
     );
   });
 });
@@ -559,27 +559,27 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   [
     "SELECT count(*) FROM app.rooms WHERE now() > '2026-01-01'",
     "UNSUPPORTED",
-    "Cannot subscribe with function now: its value changes although the row does not",
+    "Cannot subscribe with function now: its value would change even if the row does not",
   ],
   [
     "SELECT (SELECT max(random()) FROM app.rooms)",
     "UNSUPPORTED",
-    "Cannot subscribe with function random: its value changes although the row does not",
+    "Cannot subscribe with function random: its value would change even if the row does not",
   ],
   [
     "WITH a AS (SELECT uuidv4() AS u) SELECT * FROM a",
     "UNSUPPORTED",
-    "Cannot subscribe with function uuidv4: its value changes although the row does not",
+    "Cannot subscribe with function uuidv4: its value would change even if the row does not",
   ],
   [
     "SELECT count(*) FROM app.rooms WHERE 'today'::DATE > '2026-01-01'",
     "UNSUPPORTED",
-    "Cannot subscribe with 'today' as a time: its value changes although the row does not",
+    "Cannot subscribe with 'today' as a time: its value would change even if the row does not",
   ],
   [
     "SELECT count(*) FROM app.rooms FOR SYSTEM_TIME AS OF '2026-01-01'",
     "INVALID_SQL",
-    "Cannot subscribe to a query with FOR SYSTEM_TIME: its rows never change",
+    "Cannot subscribe to a query with FOR SYSTEM_TIME: its rows would never change",
   ],
   [
     "WITH d AS (DELETE FROM app.rooms RETURNING id) SELECT * FROM d",
@@ -603,7 +603,7 @@ test.each(REFUSED)("%s is refused with %s", (sql, code, message) => {
 test("last_rows is refused for queries over more than the rows of one table", () => {
   const sql = "SELECT count(*) FROM app.rooms";
   expect(() => follow(sql, { options: { last_rows: 5 } })).toThrow(
-    'Cannot subscribe "q": last_rows applies only to queries of one table; write ORDER BY … LIMIT instead',
+    'Cannot subscribe "q": last_rows applies only to queries over a single table; use ORDER BY … LIMIT instead',
   );
 });
 
@@ -670,15 +670,15 @@ describe("a live query resumes with what has changed", () => {
     const held = await current(follow(JOIN));
     const position = Number(held.seq);
     const resume = (from: number): unknown => follow(JOIN, { options: { from_seq_id: from } });
-    expect(() => resume(position + 1e9)).toThrow("the position is above the newest id issued");
+    expect(() => resume(position + 1e9)).toThrow("the position is above the newest _seq");
     await run("ALTER TABLE app.rooms ADD COLUMN more INT");
     expect(() => resume(position)).toThrow(
-      "Table app.rooms was altered; subscribe without from_seq_id",
+      "Table app.rooms has been altered; subscribe without from_seq_id",
     );
     await run(
       "DROP TABLE app.rooms; CREATE SHARED TABLE app.rooms (id INT PRIMARY KEY, name TEXT)",
     );
-    expect(() => resume(position)).toThrow("is gone; subscribe without from_seq_id");
+    expect(() => resume(position)).toThrow("are no longer kept; subscribe without from_seq_id");
     const whole = await current(follow(JOIN, { options: { from_seq_id: 0 } }));
     expect(whole.rows).toEqual([]);
   });
@@ -686,6 +686,6 @@ describe("a live query resumes with what has changed", () => {
   test("a resumed query whose rows change by time takes a new snapshot", async () => {
     const sql = "SELECT table_name FROM system.tables ORDER BY 1";
     const seq = database.store.visibleSeq;
-    expect(() => follow(sql, { options: { from_seq_id: seq } })).toThrow("is gone");
+    expect(() => follow(sql, { options: { from_seq_id: seq } })).toThrow("are no longer kept");
   });
 });

@@ -71,7 +71,7 @@ test.each<[string, () => Promise<object>, object]>([
     async () => ({ token: await identity.logIn({ user: "root" }) }),
     {
       code: "INVALID_CREDENTIALS",
-      message: "A connection keeps its user: open another connection for another user",
+      message: "A connection cannot change its user: open a separate connection for the other user",
     },
   ],
 ])("%s does not renew a connection, and ends it", async (_what, fieldsOf, error) => {
@@ -164,7 +164,7 @@ test("an expired token is reported as expired", () => {
   later.advance(2 * 3600 * 1000);
   const { socket, say } = fixture.open({ as: identity.at(later) });
   say({ type: "authenticate", token });
-  const message = "The token has expired: POST /v1/api/auth/refresh returns a new one";
+  const message = "The token has expired; POST /v1/api/auth/refresh returns a new one";
   expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "TOKEN_EXPIRED", message }]);
   expect(socket.closed?.code).toBe(1008);
 });

@@ -135,8 +135,9 @@ test("new sockets of a user above the limit are refused, then existing ones clos
   lookAtAll();
   expect(refusedOf(mallory)).toBe(2);
   expect(mallory.find(({ refusal }) => refusal !== undefined)?.refusal).toBe(
-    "Too many unfinished or waiting messages: those of this user exceed 10485760 bytes in total; " +
-      "finish one message before another connection begins one, and read the responses",
+    "Too many unfinished or waiting messages: on the connections of this user, they take " +
+      "more than 10485760 bytes; finish sending a message on one connection before starting " +
+      "the next on another, and read the responses",
   );
   expect(alice?.refusal).toBeUndefined();
   expect(held.heldBytes).toBe(12 * MIB);
@@ -153,10 +154,10 @@ test("the limits for an address and for unauthenticated clients also apply", () 
   const strangers = open(3);
   for (const socket of strangers) socket.arrive(MIB);
   lookAtAll();
-  expect(strangers.map(({ refusal }) => refusal?.slice(0, 100))).toEqual([
+  expect(strangers.map(({ refusal }) => refusal?.slice(0, 118))).toEqual([
     undefined,
     undefined,
-    "Too many unfinished or waiting messages: those of this address exceed 2097152 bytes in total; finish",
+    "Too many unfinished or waiting messages: on the connections of this address, they take more than 2097152 bytes; finish",
   ]);
   const users = ["a", "b", "c", "d"].flatMap((user) => open(1, user));
   for (const socket of users) socket.arrive(3.5 * MIB);

@@ -82,5 +82,5 @@ test("a batch is requested for the only loading subscription, whatever its place
   }
   for (const subscription of all) subscription.state = "loading";
   expect(() => open.nextBatch(undefined)).toThrow("Several subscriptions are loading");
-  expect(() => open.nextBatch("nobody")).toThrow('There is no subscription "nobody"');
+  expect(() => open.nextBatch("nobody")).toThrow('This connection has no subscription "nobody"');
 });

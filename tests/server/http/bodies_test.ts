@@ -203,7 +203,7 @@ test("parseMultipart explains how to name a file that was sent as a field", () =
     encode("\r\n--b1--\r\n"),
   ]);
   expect(() => sqlRequestFromForm(body, TYPE, OPTIONS)).toThrow(
-    'Cannot read the form: part "pic" is not UTF-8, and a file is a part named "file:pic"',
+    `Cannot read the form: part "pic" is not valid UTF-8, and the name of a file's part must begin with "file:", as in "file:pic"`,
   );
 });
 

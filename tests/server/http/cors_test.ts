@@ -33,7 +33,8 @@ test.each<[string, (cors: Cors) => unknown]>([
   const { cors, fields, lines } = refusing();
   ask(cors);
   expect(lines).toEqual([
-    "refused a page from another origin: if it is yours, put this line below [security.cors] in config.toml and restart",
+    "rejected a request from a page of another origin; if the page is yours, add this line " +
+      "to the section [security.cors] of config.toml, and restart the server",
   ]);
   expect(fields).toEqual([{ line: `allowed_origins = ['${PAGE}']`, origin: PAGE }]);
   const { cors: allowing, lines: none } = refusing(
@@ -66,7 +67,7 @@ test.each(["null", "file://", `http://${"a".repeat(300)}`, "http://a'b"])(
   (origin) => {
     const { cors, fields, lines } = refusing();
     expect(cors.mayUpgrade(from(origin))).toBe(false);
-    expect(lines).toEqual(["refused a page whose origin cannot be allowed"]);
+    expect(lines).toEqual(["rejected a request from a page whose origin cannot be allowed"]);
     expect(JSON.stringify(fields)).not.toContain(origin);
   },
 );

@@ -97,7 +97,7 @@ describe("KILL QUERY ends statements", () => {
     }
   });
 
-  test("the list of running statements requires role dba, and shows no password", async () => {
+  test("the list of running statements requires the role dba, and shows no password", async () => {
     engine.userId = "ann";
     try {
       for (const sql of [
@@ -144,7 +144,7 @@ test("DROP USER ends only the requests of the user and those that run as that us
 
   for (const { error } of await Promise.all(ended)) {
     expect(error).toMatchObject({ code: "CANCELLED" });
-    expect(error?.message).toEndWith("Cannot finish the statement: its user was dropped");
+    expect(error?.message).toEndWith("Cannot finish the statement: its user has been deleted");
   }
   const left = await engine.rows(RUNNING);
   const leftIds = left.filter(

@@ -140,7 +140,8 @@ test("a statement that would exceed the limit is refused with the reason, and ch
   }
   const { error } = await engine.ask(statements[0] ?? "");
   expect(error?.message).toBe(
-    `Cannot write: the rows and files of the user take ${before} bytes, the statement would add ${row} bytes, and the limit is ${LIMIT} bytes`,
+    `Cannot write: the user's rows and files take ${before} bytes, the statement would add ` +
+      `${row} bytes, and the limit is ${LIMIT} bytes`,
   );
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[1]]);
   // The limit is exact to the byte.

@@ -239,7 +239,7 @@ test("an alteration that changes no value creates no version", async () => {
     "ALTER TABLE app.same ALTER v TYPE VARCHAR(3), ALTER v SET NOT NULL, ALTER v SET DEFAULT 'x', " +
       "ALTER n DROP DEFAULT, ALTER n DROP NOT NULL, DROP CONSTRAINT IF EXISTS nope",
   );
-  expect(entry?.message).toBe("Table app.same not changed, still at schema version 1");
+  expect(entry?.message).toBe("Table app.same not changed; it is still at schema version 1");
   const [changed] = await engine.run(
     "ALTER TABLE app.same ALTER n SET NOT NULL, ALTER n TYPE BIGINT",
   );

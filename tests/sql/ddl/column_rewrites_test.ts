@@ -213,7 +213,7 @@ test("a view or a policy that needs a retyped column has to be dropped first, fo
     const sql = `ALTER TABLE ${table} ALTER ${column} TYPE INT USING ${column}::int`;
     expect((await engine.ask(sql)).error).toMatchObject({
       code: "DEPENDENT_OBJECTS",
-      hint: "drop the dependent objects first, and create them again afterwards",
+      hint: "drop the dependent objects first, then create them again",
     });
   }
 });

@@ -133,7 +133,7 @@ test("a comment that is too long is refused", async () => {
   const { error } = await engine.ask(`COMMENT ON VIEW app.names IS '${"x".repeat(10_001)}'`);
   expect(error).toMatchObject({
     code: "INVALID_DEFINITION",
-    message: "Cannot store the comment: it has 10001 characters, but must have at most 10000",
+    message: "Cannot store the comment: it has 10001 characters, but the maximum is 10000",
   });
   expect(await comments(engine)).toEqual(ALL);
 });

@@ -353,7 +353,7 @@ test("on a full disk, definitions are refused, but statements that free space ar
     const { error } = await small.ask(sql);
     expect([error?.code, error?.hint], sql).toEqual([
       "DISK_FULL",
-      "free some space, or lower storage.min_free_bytes",
+      "free up disk space, or lower storage.min_free_bytes",
     ]);
     expect(error?.message).toContain("free disk space is below storage.min_free_bytes");
   }

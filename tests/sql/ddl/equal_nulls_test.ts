@@ -98,7 +98,7 @@ test("an index over rows with equal NULLs cannot be built", async () => {
   const create = "CREATE UNIQUE INDEX t_v ON app.t (v) NULLS NOT DISTINCT";
   const { error } = await engine.ask(create);
   expect(error?.message).toBe(
-    'Cannot create unique index "t_v" of app.t: several rows have key (v) = (NULL)',
+    'Cannot create unique index "t_v" on app.t: several rows have key (v) = (NULL)',
   );
   await engine.run(`DELETE FROM app.t WHERE id = 2; ${create}`);
   expect(await codeOf(engine, "INSERT INTO app.t VALUES (4, NULL)")).toBe("DUPLICATE_KEY");

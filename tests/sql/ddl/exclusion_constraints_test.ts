@@ -285,7 +285,7 @@ test("rows of different users are not compared, neither by a statement nor by a 
   const { error } = await engine.ask(add);
   expect(error?.code).toBe(VIOLATION);
   // The message does not reveal another user's ranges.
-  expect(error?.message).toContain("a row of a user overlaps another row");
+  expect(error?.message).toContain("a row of one of the users overlaps another row");
 });
 
 test("other forms of EXCLUDE are refused by name", async () => {
@@ -298,9 +298,11 @@ test("other forms of EXCLUDE are refused by name", async () => {
     ).error?.message;
   expect(await refused("(a WITH =)")).toContain("EXCLUDE with the index method btree");
   expect(await refused("USING gist (a WITH <>)")).toContain("EXCLUDE with the operator");
-  expect(await refused("USING gist (a WITH =)")).toContain("it compares 0 ranges WITH &&");
-  expect(await refused("USING gist (a WITH &&)")).toContain("the type is integer");
-  expect(await refused("USING gist (m WITH &&)")).toContain("the type is int4multirange");
+  expect(await refused("USING gist (a WITH =)")).toContain("it compares 0 ranges using &&");
+  expect(await refused("USING gist (a WITH &&)")).toContain("the type of this element is integer");
+  expect(await refused("USING gist (m WITH &&)")).toContain(
+    "the type of this element is int4multirange",
+  );
 });
 
 test("statements that cannot handle an EXCLUDE constraint tell what to do", async () => {
@@ -313,7 +315,9 @@ test("statements that cannot handle an EXCLUDE constraint tell what to do", asyn
     await hintOf(
       "INSERT INTO app.stays (id) VALUES (1) ON CONFLICT ON CONSTRAINT no_double DO NOTHING",
     ),
-  ).toBe("UNSUPPORTED_FEATURE: handle the error with the reason exclusion in the program");
+  ).toBe(
+    "UNSUPPORTED_FEATURE: omit ON CONFLICT, and handle the error with the reason exclusion in the application",
+  );
   expect(await hintOf("DROP INDEX app.no_double")).toBe(
     "DEPENDENT_OBJECTS: use ALTER TABLE app.stays DROP CONSTRAINT no_double",
   );
@@ -321,7 +325,7 @@ test("statements that cannot handle an EXCLUDE constraint tell what to do", asyn
     "ALTER TABLE app.stays ADD EXCLUDE USING gist (tsrange(lower(during), NULL) WITH &&)",
   );
   expect(await hintOf("ALTER TABLE app.stays ALTER COLUMN during TYPE TEXT")).toBe(
-    "DEPENDENT_OBJECTS: drop the constraint first, and create it again afterwards",
+    "DEPENDENT_OBJECTS: drop the constraint first, then create it again",
   );
   expect(await hintOf("ALTER TABLE app.stays ADD EXCLUDE USING gist (room WITH &&)")).toBe(
     "INVALID_DEFINITION: compare a range, such as tsrange(starts, ends), WITH &&",

@@ -31,17 +31,23 @@ const HEAD = "CREATE FUNCTION app.x() RETURNS INT";
 test.each([
   [`${HEAD} LANGUAGE 'C' AS 'file', 'symbol'`, "CREATE FUNCTION with LANGUAGE c"],
   [`${HEAD} LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'`, "SECURITY DEFINER"],
-  [`${HEAD} LANGUAGE sql AS 'SELECT 1; SELECT 2'`, "a function of several statements"],
-  [`${HEAD} LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END`, "a function of several statements"],
-  [`${HEAD} LANGUAGE sql AS 'DELETE FROM app.t RETURNING id'`, "a function that is not a query"],
+  [`${HEAD} LANGUAGE sql AS 'SELECT 1; SELECT 2'`, "a function with several statements"],
+  [
+    `${HEAD} LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT 2; END`,
+    "a function with several statements",
+  ],
+  [
+    `${HEAD} LANGUAGE sql AS 'DELETE FROM app.t RETURNING id'`,
+    "a function whose body is not a query",
+  ],
   [
     `${HEAD} LANGUAGE sql AS 'WITH d AS (DELETE FROM app.t RETURNING id) SELECT id FROM d'`,
     "query",
   ],
   [`${HEAD} LANGUAGE sql SET search_path = app AS 'SELECT 1'`, "SET of a function"],
-  [`${HEAD} LANGUAGE sql WINDOW AS 'SELECT 1'`, "a window function in SQL"],
+  [`${HEAD} LANGUAGE sql WINDOW AS 'SELECT 1'`, "a user-defined window function"],
   [`${HEAD} LANGUAGE sql LEAKPROOF AS 'SELECT 1'`, "LEAKPROOF"],
-  [`${HEAD} LANGUAGE sql AS ''`, "a function without a query"],
+  [`${HEAD} LANGUAGE sql AS ''`, "a function without a body"],
   ["CREATE FUNCTION app.x(a app.positive) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "app.positive"],
   ["CREATE FUNCTION app.x() RETURNS INT LANGUAGE sql AS 'SELECT 1::app.positive'", "app.positive"],
   ["ALTER FUNCTION app.half(INT) SET SCHEMA public", "SET SCHEMA of a function"],
@@ -60,11 +66,11 @@ test.each([
   ["CREATE FUNCTION app.x(n INT) RETURNS TRIGGER LANGUAGE plpgsql AS 'BEGIN END'", "TG_ARGV"],
   [
     "CREATE FUNCTION app.x() RETURNS VOID LANGUAGE sql AS 'SELECT 1'",
-    "a query in SQL has a result",
+    "a function in LANGUAGE sql must return a result",
   ],
   [`${HEAD} LANGUAGE plpgsql AS 'BEGIN RETURN; END'`, "RETURN needs a value (line 1"],
   [`${HEAD} LANGUAGE plpgsql AS 'BEGIN nope := 1; END'`, "does not exist"],
-  [`${HEAD} LANGUAGE plpgsql BEGIN ATOMIC SELECT 1; END`, "a program without AS"],
+  [`${HEAD} LANGUAGE plpgsql BEGIN ATOMIC SELECT 1; END`, "a function body without AS"],
   [`${HEAD} LANGUAGE sql AS 'SELECT nope FROM app.t'`, "COLUMN_NOT_FOUND"],
   [`${HEAD} LANGUAGE sql AS 'SELEC 1'`, "INVALID_SQL"],
   [`${HEAD} LANGUAGE sql AS 'SELECT $1'`, "INVALID_PARAMETER"],
@@ -72,7 +78,7 @@ test.each([
   [`${HEAD} LANGUAGE sql AS 'SELECT TRUE'`, "TYPE_MISMATCH"],
   [`${HEAD} LANGUAGE sql`, "INVALID_SQL"],
   [`${HEAD} LANGUAGE sql AS 'SELECT 1' AS 'SELECT 2'`, "INVALID_SQL"],
-  ["CREATE FUNCTION app.x() LANGUAGE sql AS 'SELECT 1'", "it has no result"],
+  ["CREATE FUNCTION app.x() LANGUAGE sql AS 'SELECT 1'", "it does not declare a result"],
   ["CREATE FUNCTION app.x(r RECORD) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "the type record"],
   [
     "CREATE FUNCTION app.x(OUT a INT, OUT b INT) RETURNS INT LANGUAGE sql AS 'SELECT 1, 2'",
@@ -90,9 +96,9 @@ test.each([
   ["ALTER FUNCTION app.half(INT) RENAME TO half", "ALREADY_EXISTS"],
   ["SELECT app.half(1) OVER ()", "it is not an aggregate"],
   ["SELECT app.half(DISTINCT 1)", "it is not an aggregate"],
-  ["SELECT app.kind(DATE '2026-01-01')", "it does not accept these arguments"],
+  ["SELECT app.kind(DATE '2026-01-01')", "no function of this name accepts these arguments"],
   ["SELECT id FROM app.t WHERE app.numbers() = 1", "it returns a set of rows"],
-  ["SELECT * FROM app.half(1) AS x (a INT)", "the function determines them"],
+  ["SELECT * FROM app.half(1) AS x (a INT)", "the function itself determines its columns"],
 ])("this is refused: %s", async (sql, part) => {
   expect(await refusal(engine, sql)).toContain(part);
 });
@@ -112,7 +118,7 @@ test("a function cannot call itself, directly or through others", async () => {
   );
   for (const called of ["first", "second"]) {
     const sql = `CREATE OR REPLACE FUNCTION app.first(n INT) RETURNS INT LANGUAGE sql RETURN app.${called}(n)`;
-    expect(await refusal(engine, sql)).toContain("it would call itself");
+    expect(await refusal(engine, sql)).toContain("the function would call itself");
   }
 });
 
@@ -264,7 +270,9 @@ describe("stored expressions", () => {
        CREATE FUNCTION once(n BIGINT) RETURNS BIGINT LANGUAGE sql RETURN n * 10`,
     );
     const table = "CREATE TABLE t (id INT PRIMARY KEY, v BIGINT DEFAULT";
-    expect(await refusal(own, `${table} ${call})`)).toContain("a volatile argument exactly once");
+    expect(await refusal(own, `${table} ${call})`)).toContain(
+      "its body uses a volatile argument not at all or more than once",
+    );
     await own.run(`${table} once(nextval('s')))`);
     await own.run("INSERT INTO t (id) VALUES (1), (2)");
     expect(await own.rows("SELECT v FROM t ORDER BY id")).toEqual([[10], [20]]);
@@ -275,7 +283,7 @@ describe("stored expressions", () => {
       "CREATE TABLE app.y (id INT PRIMARY KEY, v TEXT CHECK (app.kind(v) = 'x'))",
       "several functions",
     ],
-    ["ALTER TABLE app.t ADD CHECK (app.numbers() > 0)", "it returns rows"],
+    ["ALTER TABLE app.t ADD CHECK (app.numbers() > 0)", "it returns a set of rows"],
     ["CREATE INDEX j ON app.t (app.drawn(id))", "INVALID_DEFINITION"],
     ["ALTER TABLE app.t ADD CHECK (app.counted(id) > 0)", "subquery"],
     ["ALTER TABLE app.t ADD CHECK (app.nope(id) > 0)", "FUNCTION_NOT_FOUND"],

@@ -90,7 +90,7 @@ test("a duplicate ends the build, and the error names the key", async () => {
   const { error } = await engine.ask("CREATE UNIQUE INDEX byv ON app.t (v)");
   expect(error?.code).toBe("DUPLICATE_KEY");
   expect(error?.message).toBe(
-    'Cannot create unique index "byv" of app.t: several rows have key (v) = (0)',
+    'Cannot create unique index "byv" on app.t: several rows have key (v) = (0)',
   );
   expect(await indexNames(engine)).toEqual([]);
   const rows = await engine.rows(
@@ -188,7 +188,7 @@ test("a duplicate among the rows of another user is not shown", async () => {
     const { error } = await engine.ask(sql ?? "");
     expect(error?.code).toBe("DUPLICATE_KEY");
     expect(error?.message).toBe(
-      `Cannot create unique index "${name}" of app.n: several rows of a user have the same key`,
+      `Cannot create unique index "${name}" on app.n: a user has several rows with the same key`,
     );
   }
 });

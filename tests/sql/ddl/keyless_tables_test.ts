@@ -101,7 +101,7 @@ test("only the server writes the hidden key", async () => {
     expect([sql, await failureText(sql)]).toEqual([
       sql,
       expect.stringMatching(
-        /^SYSTEM_COLUMN: Cannot (write|alter) column "_key" of app.own: the server assigns it$/,
+        /^SYSTEM_COLUMN: Cannot (write|alter) column "_key" of app.own: only the server assigns values to it$/,
       ),
     ]);
   }
@@ -134,16 +134,18 @@ test("UNIQUE, ON CONFLICT and foreign keys work on a table without a primary key
   await engine.run("DELETE FROM app.mails WHERE mail = 'a'");
   expect(await engine.rows("SELECT mail FROM app.sent")).toEqual([["b"]]);
   expect(await failureText("CREATE TABLE app.lost (m TEXT REFERENCES app.mails)")).toBe(
-    "INVALID_DEFINITION: Cannot define the foreign key: app.mails has no primary key, so it " +
-      "must name the columns of a unique index",
+    "INVALID_DEFINITION: Cannot define the foreign key: app.mails has no primary key, so the " +
+      "foreign key must name the columns of one of its unique indexes",
   );
   expect(
     await failureText("INSERT INTO app.mails VALUES ('z', 1) ON CONFLICT (n) DO NOTHING"),
-  ).toEndWith("the target must be the primary key or the columns of a unique index: (mail)");
+  ).toEndWith(
+    "the conflict target must be the primary key or the columns of a unique index; available targets: (mail)",
+  );
   expect(
     await failureText("COPY app.mails FROM stdin WITH (ON_CONFLICT update);\nz\t1\n\\.\n"),
   ).toBe(
-    "INVALID_QUERY: Cannot copy into app.mails with ON_CONFLICT update: it has no primary key",
+    "INVALID_QUERY: Cannot copy into app.mails with ON_CONFLICT update: the table has no primary key",
   );
 });
 
@@ -208,7 +210,7 @@ test("ADD PRIMARY KEY on a table with rows applies to old and new rows", async (
     "INVALID_OPERATION",
   );
   expect(await failureText("ALTER TABLE app.dumped ADD PRIMARY KEY (room)")).toBe(
-    "INVALID_DEFINITION: Cannot add a primary key to app.dumped: it already has one",
+    "INVALID_DEFINITION: Cannot add a primary key to app.dumped: the table already has one",
   );
   expect(await failureText("ALTER TABLE app.dumped DROP CONSTRAINT dumped_key")).toStartWith(
     "DEPENDENT_OBJECTS",
@@ -231,7 +233,7 @@ test("ADD PRIMARY KEY reports duplicates and NULLs, and then leaves the table un
     "CREATE TABLE app.twice (id INT, part INT); INSERT INTO app.twice VALUES (1, 1), (1, 2), (NULL, 3)",
   );
   expect(await failureText("ALTER TABLE app.twice ADD PRIMARY KEY (id)")).toBe(
-    'NOT_NULL_VIOLATION: Cannot set column "id" of app.twice NOT NULL: an existing row contains NULL',
+    'NOT_NULL_VIOLATION: Cannot make column "id" of app.twice NOT NULL: an existing row contains NULL',
   );
   await engine.run("DELETE FROM app.twice WHERE id IS NULL");
   expect(await failureText("ALTER TABLE app.twice ADD PRIMARY KEY (id)")).toMatch(

@@ -21,12 +21,30 @@ beforeEach(() => {
 });
 
 test.each([
-  ["ALTER TABLE app.people OWNER TO ann", "Table app.people belongs to ann, who owns app"],
-  ["ALTER TABLE ONLY app.people OWNER TO 'ann'", "Table app.people belongs to ann, who owns app"],
-  ["ALTER TABLE app.numbers OWNER TO ann", "Sequence app.numbers belongs to ann, who owns app"],
-  ["ALTER SEQUENCE app.numbers OWNER TO ann", "Sequence app.numbers belongs to ann, who owns app"],
-  ["ALTER VIEW app.ids OWNER TO ann", "View app.ids belongs to ann, who owns app"],
-  ["ALTER TABLE app.ids OWNER TO ann", "View app.ids belongs to ann, who owns app"],
+  [
+    "ALTER TABLE app.people OWNER TO ann",
+    "Table app.people already belongs to ann, the owner of namespace app",
+  ],
+  [
+    "ALTER TABLE ONLY app.people OWNER TO 'ann'",
+    "Table app.people already belongs to ann, the owner of namespace app",
+  ],
+  [
+    "ALTER TABLE app.numbers OWNER TO ann",
+    "Sequence app.numbers already belongs to ann, the owner of namespace app",
+  ],
+  [
+    "ALTER SEQUENCE app.numbers OWNER TO ann",
+    "Sequence app.numbers already belongs to ann, the owner of namespace app",
+  ],
+  [
+    "ALTER VIEW app.ids OWNER TO ann",
+    "View app.ids already belongs to ann, the owner of namespace app",
+  ],
+  [
+    "ALTER TABLE app.ids OWNER TO ann",
+    "View app.ids already belongs to ann, the owner of namespace app",
+  ],
   [
     "ALTER TABLE app.people OWNER TO CURRENT_USER",
     "Table app.people belongs to namespace app; root may alter it",
@@ -49,7 +67,7 @@ test.each([
   [
     "ALTER TABLE app.people OWNER TO bob",
     "UNSUPPORTED_FEATURE",
-    "Cannot make bob the owner of app.people: a table belongs to its namespace, which ann owns",
+    "Cannot make bob the owner of app.people: the owner of a table is that of its namespace, which ann owns",
     "ALTER NAMESPACE app OWNER TO bob",
   ],
   ["ALTER TABLE app.people OWNER TO postgres", "USER_NOT_FOUND", "postgres", "--no-owner"],
@@ -68,9 +86,14 @@ test.each([
     "CREATE EXTENSION IF NOT EXISTS plpgsql",
     "UNSUPPORTED_FEATURE",
     "plpgsql",
-    "omit the statement",
+    "remove the statement",
   ],
-  ["CREATE EXTENSION pgcrypto VERSION '1.3'", "UNSUPPORTED_FEATURE", "VERSION", "omit the version"],
+  [
+    "CREATE EXTENSION pgcrypto VERSION '1.3'",
+    "UNSUPPORTED_FEATURE",
+    "VERSION",
+    "remove the version",
+  ],
 ])("%s is refused", async (sql, code, message, hint) => {
   const { error } = await engine.ask(sql);
   expect(error).toMatchObject({ code, message: expect.stringContaining(message) });

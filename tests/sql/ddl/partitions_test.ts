@@ -46,12 +46,13 @@ test("a restart keeps partitions, their bounds and what they accept", async () =
 test("a row finds its partition, and errors name the reason", async () => {
   const { error: none } = await engine.ask("INSERT INTO app.sales VALUES (4, '2023-01-01', '')");
   expect(none?.message).toBe(
-    'Cannot write a row of app.sales: no partition takes it, because of the values of column "at"',
+    "Cannot write a row to app.sales: the row fits in none of its partitions, because of the " +
+      'values of column "at"',
   );
   expect(none?.hint).toContain("PARTITION OF");
   const { error: outside } = await engine.ask("INSERT INTO app.jan VALUES (4, '2022-02-01', '')");
   expect(outside?.message).toBe(
-    "Cannot write a row of partition app.jan: its values are outside the bounds of the partition",
+    "Cannot write a row to partition app.jan: its values are outside the bounds of the partition",
   );
   await engine.run("UPDATE app.sales SET at = at + 31 WHERE id = 1");
   expect(await ids("jan")).toEqual([]);
@@ -231,7 +232,9 @@ test("ATTACH computes no generated column anew", async () => {
     const sql = `ALTER TABLE app.${parent} ATTACH PARTITION app.${table} FOR VALUES IN (1)`;
     return (await engine.ask(sql)).error?.message;
   };
-  expect(await attach("twice", "thrice")).toContain('expressions of generated column "m" differ');
+  expect(await attach("twice", "thrice")).toContain(
+    'expressions of the generated column "m" differ',
+  );
   expect(await attach("twice", "given")).toContain('"m" is generated in only one of the tables');
   expect(await attach("plain", "thrice")).toContain('"m" is generated in only one of the tables');
   expect(await engine.rows("SELECT n, m FROM app.thrice")).toEqual([[1, 3]]);
@@ -279,7 +282,7 @@ const REFUSED: readonly (readonly [sql: string, code: string, words: string])[] 
   [
     "CREATE TABLE app.f (id INT, f FILE) PARTITION BY LIST (f)",
     "INVALID_DEFINITION",
-    "has no order",
+    "have no order",
   ],
   [
     "CREATE TABLE app.f (id INT, at TIMESTAMP) PARTITION BY RANGE ((at + random() * INTERVAL '1 s'))",
@@ -299,12 +302,12 @@ const REFUSED: readonly (readonly [sql: string, code: string, words: string])[] 
   [
     "CREATE TABLE app.f (c TEXT) PARTITION BY LIST (c COLLATE app.loose)",
     "UNSUPPORTED_FEATURE",
-    "another collation than its own",
+    "a collation that differs from the column's collation",
   ],
   [
     'CREATE TABLE app.f (c TEXT COLLATE "en-x-icu") PARTITION BY RANGE (c COLLATE "C")',
     "UNSUPPORTED_FEATURE",
-    "another collation than its own",
+    "a collation that differs from the column's collation",
   ],
 ];
 

@@ -40,7 +40,7 @@ test("a renamed sequence continues to count, for its column and for nextval", as
   );
   await engine.run("CREATE TABLE app.other (a INT DEFAULT nextval('app.bound'))");
   expect(await failureText("ALTER SEQUENCE app.bound RENAME TO b")).toBe(
-    "UNSUPPORTED_FEATURE: Cannot rename sequence app.bound: the DEFAULTs of 2 tables use it, but at most one table may",
+    "UNSUPPORTED_FEATURE: Cannot rename sequence app.bound: the DEFAULTs of 2 tables use it, but only a sequence used by at most one table can be renamed",
   );
   await engine.run("DROP TABLE app.other");
   await engine.run("ALTER SEQUENCE app.bound RENAME TO b; CREATE SEQUENCE app.bound");

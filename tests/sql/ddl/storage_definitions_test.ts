@@ -120,15 +120,19 @@ test("CREATE STORAGE accepts BASE_DIRECTORY for PATH, creates the directory, and
 const REFUSED: readonly (readonly [sql: string, failure: string, message: RegExp])[] = [
   ["CREATE STORAGE s TYPE s3 BUCKET 'b'", "UNSUPPORTED_FEATURE@1:22", /TYPE s3/],
   ["CREATE STORAGE s TYPE tape PATH '/x'", "UNSUPPORTED_FEATURE@1:22", /TYPE tape/],
-  ["CREATE STORAGE s TYPE filesystem", "INVALID_OPTION@1:0", /must have a PATH/],
+  ["CREATE STORAGE s TYPE filesystem", "INVALID_OPTION@1:0", /PATH is missing/],
   ["CREATE STORAGE s TYPE filesystem BUCKET 'b'", "INVALID_OPTION@1:33", /TYPE s3/],
-  ["CREATE STORAGE s TYPE filesystem SIZE 'b'", "INVALID_OPTION@1:33", /one of BASE_DIRECTORY/],
+  [
+    "CREATE STORAGE s TYPE filesystem SIZE 'b'",
+    "INVALID_OPTION@1:33",
+    /the options are BASE_DIRECTORY/,
+  ],
   ["CREATE STORAGE \"a b\" TYPE filesystem PATH '/x'", "INVALID_NAME@1:15", /a b/],
   ["CREATE STORAGE local TYPE filesystem PATH '/x'", "ALREADY_EXISTS@1:15", /already exists/],
   [
     "CREATE STORAGE s TYPE filesystem PATH '/x' BASE_DIRECTORY '/y'",
     "INVALID_OPTION@1:43",
-    /are two names of one setting/,
+    /are the same option/,
   ],
   ["ALTER STORAGE local SET NAME 'x'", "INVALID_OPERATION@1:14", /data directory/],
   ["ALTER STORAGE nope SET NAME 'x'", "OBJECT_NOT_FOUND@1:14", /"nope"/],
@@ -203,12 +207,12 @@ test("CREATE STORAGE refuses directories that are not allowed, not empty, or in 
   symlinkSync("/", join(root, "link"));
   writeFileSync(join(root, "plain"), "x");
   const paths: readonly (readonly [string, string, RegExp])[] = [
-    ["/", "INVALID_OPTION", /not an absolute path/],
-    ["relative", "INVALID_OPTION", /not an absolute path/],
-    [`${root}/a/../b`, "INVALID_OPTION", /not an absolute path/],
+    ["/", "INVALID_OPTION", /must be an absolute path/],
+    ["relative", "INVALID_OPTION", /must be an absolute path/],
+    [`${root}/a/../b`, "INVALID_OPTION", /must be an absolute path/],
     ["/elsewhere", "INVALID_OPTION", /allows/],
     [root, "INVALID_OPTION", /allowed_roots itself/],
-    [`${root}/link/x`, "INVALID_OPTION", /leads to/],
+    [`${root}/link/x`, "INVALID_OPTION", /leads through a symbolic link to/],
     [`${root}/no/parent`, "INVALID_OPTION", /no directory/],
     [`${root}/full`, "INVALID_OPTION", /not empty/],
     [`${root}/fast`, "INVALID_OPTION", /storage fast is in/],
@@ -255,7 +259,7 @@ test("CREATE STORAGE says what to do about the remains of one that a crash inter
   cpSync(join(root, "fast"), join(root, "made"), { recursive: true });
   const { error } = await engine.ask(create("made"));
   expect(error?.message).toMatch(/already a storage/);
-  expect(error?.hint).toMatch(/empty this one/);
+  expect(error?.hint).toMatch(/empty it/);
   for (const name of files) rmSync(join(root, "made", name), { recursive: true });
   await engine.run(create("made"));
 });
@@ -392,7 +396,7 @@ describe("a storage that is missing affects only its own tables", () => {
     renameSync(join(root, "fast"), away());
     renameSync(join(root, "other"), join(root, "fast"));
     await engine.reopen();
-    expect(await messageOf("SELECT * FROM t")).toMatch(/belongs to another storage/);
+    expect(await messageOf("SELECT * FROM t")).toMatch(/belongs to a different storage/);
     expect((await engine.rows("STORAGE CHECK other"))[0]?.[1]).toBe("unreachable");
     await engine.run("DROP TABLE t; DROP STORAGE fast; DROP STORAGE other");
     expect(existsSync(join(root, "fast", "STORAGE"))).toBe(true);

@@ -54,7 +54,7 @@ describe("a type with a faulty definition is refused", () => {
     ["CREATE TYPE nowhere.t AS ENUM ('x')", "NAMESPACE_NOT_FOUND: Cannot find namespace nowhere"],
     [
       `CREATE TYPE app.t AS ENUM ('${"ä".repeat(32)}')`,
-      "INVALID_DEFINITION: .* it must have at most 63 bytes",
+      "INVALID_DEFINITION: .* a label has at most 63 bytes",
     ],
     [
       `CREATE TYPE app.t AS ENUM (${Array.from({ length: 1001 }, (_, i) => `'l${i}'`).join()})`,
@@ -63,7 +63,7 @@ describe("a type with a faulty definition is refused", () => {
     ["CREATE TYPE app.t AS (a INT, a INT)", 'INVALID_DEFINITION: Cannot define field "a" twice'],
     [
       "CREATE TYPE app.t AS (a EMBEDDING(3)[])",
-      "UNSUPPORTED_TYPE: Cannot store type embedding\\(3\\)\\[\\]",
+      "UNSUPPORTED_TYPE: Cannot store values of type embedding\\(3\\)\\[\\]",
     ],
     [
       `CREATE TYPE app.t AS (${Array.from({ length: 1001 }, (_, i) => `f${i} INT`).join()})`,
@@ -71,7 +71,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "ALTER TYPE app.mood ADD ATTRIBUTE a INT",
-      "UNSUPPORTED_FEATURE: Cannot use ALTER TYPE of the fields of a row type",
+      "UNSUPPORTED_FEATURE: Cannot use ALTER TYPE with the fields of a row type",
     ],
     [
       "CREATE TYPE app.t AS RANGE (subtype = int4)",
@@ -89,21 +89,24 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "ALTER TYPE app.mood RENAME TO feeling",
-      "DEPENDENT_OBJECTS: Cannot rename type app.mood: it is named in a DEFAULT, a condition or a query of table app.people",
+      "DEPENDENT_OBJECTS: Cannot rename type app.mood: its name is used in a DEFAULT, a condition or a query of table app.people",
     ],
     [
       "DROP TYPE app.mood",
-      "DEPENDENT_OBJECTS: Cannot drop type app.mood: it is used by column app.people.m, table app.people",
+      "DEPENDENT_OBJECTS: Cannot drop type app.mood: the type is used by column app.people.m, table app.people",
     ],
     [
       "CREATE SHARED TABLE app.t (id INT PRIMARY KEY, x TEXT DEFAULT 'sad'::app.mood)",
-      'INVALID_DEFINITION: Cannot store an expression that refers to type "mood"',
+      'INVALID_DEFINITION: Cannot use type "mood" in a stored expression',
     ],
     [
       "SELECT 'sad'::app.moot",
       'UNSUPPORTED_TYPE: Cannot use type "app.moot": there is no such type',
     ],
-    ["SELECT 'sad'::app.mood(3)", 'INVALID_DEFINITION: Cannot use type "mood": it takes no size'],
+    [
+      "SELECT 'sad'::app.mood(3)",
+      'INVALID_DEFINITION: Cannot use type "mood": it does not take a size',
+    ],
     [
       "INSERT INTO app.people VALUES (9, 'angry')",
       'INVALID_VALUE: Cannot read "angry" as app.mood: the values of the type are "sad", "ok" \\(column "m"\\)',
@@ -132,7 +135,9 @@ test("labels can be added between others until there is no more room", async () 
     message = error?.message ?? "";
   }
   expect(count).toBeGreaterThan(50);
-  expect(message).toMatch(/^Cannot add label "l\d+" in this place: too many labels were added/);
+  expect(message).toMatch(
+    /^Cannot add label "l\d+" in this position: too many labels have been added/,
+  );
   await engine.run(
     "ALTER TYPE app.dense ADD VALUE 'end'; ALTER TYPE app.dense ADD VALUE 'begin' BEFORE 'first'",
   );
@@ -164,7 +169,7 @@ test("a label that a stored text names cannot be renamed", async () => {
      CREATE SHARED TABLE app.notes (id INT PRIMARY KEY, t app.tone DEFAULT 'low')`,
   );
   expect(await failure("ALTER TYPE app.tone RENAME VALUE 'low' TO 'deep'")).toBe(
-    'DEPENDENT_OBJECTS: Cannot rename label "low" of type app.tone: it is named in a DEFAULT, a condition or a query of table app.notes',
+    'DEPENDENT_OBJECTS: Cannot rename label "low" of type app.tone: its name is used in a DEFAULT, a condition or a query of table app.notes',
   );
 });
 
@@ -175,7 +180,7 @@ test("DROP NAMESPACE drops its types, but not those that other namespaces use", 
   );
   expect(await failure("DROP NAMESPACE gone")).toMatch(/^DEPENDENT_OBJECTS: .* and 1 type$/);
   expect(await failure("DROP NAMESPACE gone CASCADE")).toMatch(
-    /^DEPENDENT_OBJECTS: .* its types are used in other namespaces, by column other.uses.t/,
+    /^DEPENDENT_OBJECTS: .* objects in other namespaces use its types: column other.uses.t/,
   );
   await engine.run("ALTER TABLE other.uses DROP COLUMN t; DROP NAMESPACE gone CASCADE");
   expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'gone'")).toEqual([]);
@@ -214,7 +219,7 @@ describe("CREATE TYPE can define row types", () => {
         "SELECT labels, type_kind, fields FROM system.types WHERE type_name = 'paint'",
       ),
     ).toEqual([[null, "row", ["c other.colour", "litres numeric(5,1)"]]]);
-    expect(await failure("DROP TYPE other.colour")).toMatch(/it is used by type other.paint/);
+    expect(await failure("DROP TYPE other.colour")).toMatch(/the type is used by type other.paint/);
     await engine.run(
       "CREATE TABLE other.cans (id INT PRIMARY KEY, p other.paint, ps other.paint[])",
     );
@@ -230,7 +235,7 @@ describe("CREATE TYPE can define row types", () => {
       /column other.cans.p, column other.cans.ps/,
     );
     expect(await failure("CREATE INDEX ON other.cans (p)")).toMatch(
-      /a key cannot have the type other.coat/,
+      /its type, other.coat, is not allowed there/,
     );
     await engine.run("DROP TABLE other.cans");
     await engine.run("DROP TYPE other.coat, other.colour");
@@ -251,7 +256,9 @@ describe("CREATE TYPE can define row types", () => {
     expect(await failure("CREATE TABLE other.held (id INT PRIMARY KEY, c other.counted)")).toMatch(
       /^UNSUPPORTED_FEATURE/,
     );
-    expect(await failure("DROP DOMAIN other.positive")).toMatch(/it is used by type other.counted/);
+    expect(await failure("DROP DOMAIN other.positive")).toMatch(
+      /the type is used by type other.counted/,
+    );
     await engine.run("DROP TYPE other.counted");
     await engine.run("DROP DOMAIN other.positive");
   });
@@ -269,7 +276,8 @@ test("DROP TYPE … CASCADE drops no column if a function or a key would keep th
   );
   await engine.run("DROP TABLE app.sizes");
   expect(await failure("DROP TYPE app.size CASCADE")).toBe(
-    "UNSUPPORTED_FEATURE: Cannot drop type app.size with CASCADE: 1 object would still use it without its columns, including function app.next_size(app.size)",
+    "UNSUPPORTED_FEATURE: Cannot drop type app.size with CASCADE: 1 object would still use " +
+      "the type after its columns are dropped, including function app.next_size(app.size)",
   );
   expect(await engine.rows("SELECT size FROM app.shirts")).toEqual([]);
   await engine.run("DROP FUNCTION app.next_size");
@@ -291,7 +299,7 @@ describe("DO blocks may contain a definition", () => {
   });
 
   test.each([
-    ["DO $$ BEGIN SELECT 1; END $$", /^INVALID_SQL: .* no destination for its rows/],
+    ["DO $$ BEGIN SELECT 1; END $$", /^INVALID_SQL: .* the rows of a query must go somewhere/],
     ["DO LANGUAGE sql $$ SELECT 1 $$", /^UNSUPPORTED_FEATURE: Cannot use DO with LANGUAGE sql/],
     ["DO 1", /^INVALID_SQL/],
     [

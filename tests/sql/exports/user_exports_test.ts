@@ -253,7 +253,7 @@ describe("an export that is still running can be observed and ended", () => {
     const other = begunJob("bob");
     const [jobId, type, status, , , message] = await exportOf("ada");
     expect([jobId, type, status]).toEqual([job.jobId, "export", "skipped"]);
-    expect(message).toMatch(/^one is (?:queued|running)$/);
+    expect(message).toMatch(/^a job of this kind is already (?:queued|running)$/);
     await Promise.all([job.ended, other.ended]);
     expect([job.status, other.status]).toEqual(["completed", "completed"]);
   });
@@ -293,7 +293,7 @@ describe("an export that is still running can be observed and ended", () => {
     const [[, status, , message] = [], [kept] = []] = await listOf("ada");
     expect([status, kept]).toEqual(["failed", first]);
     expect(message).toBe(
-      "Cannot finish the export: the disk has too little free space for its archive",
+      "Cannot finish the export: there is too little free disk space for its archive",
     );
     expect(filesIn("tmp")).toEqual([]);
   });

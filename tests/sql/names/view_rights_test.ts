@@ -172,7 +172,7 @@ describe("views can read other views", () => {
     await as("root", "ALTER VIEW app.inner SET (access_level = 'PRIVATE')");
     for (const view of ["ned.outer", "ned.plain"]) {
       expect(await as("sam", `SELECT count(*) FROM ${view}`)).toBe(
-        "PERMISSION_DENIED: Cannot read view ned.outer: it runs with the rights of its owner, who no longer has the rights that it needs",
+        "PERMISSION_DENIED: Cannot read view ned.outer: it runs with the rights of its owner, who no longer has the necessary rights",
       );
     }
     expect(await as("sam", "SELECT count(*) FROM app.inner")).toEqual([[3]]);
@@ -193,7 +193,7 @@ describe("a view depends on the rights of its owner", () => {
       await engine.run(statement);
       for (const reader of ["ann", "root"]) {
         expect(await as(reader, sql)).toBe(
-          "PERMISSION_DENIED: Cannot read view open.names: it runs with the rights of its owner, who no longer has the rights that it needs",
+          "PERMISSION_DENIED: Cannot read view open.names: it runs with the rights of its owner, who no longer has the necessary rights",
         );
       }
       expect(await as("root", STATE)).toEqual([["names", false, "PUBLIC", "dora", false]]);
@@ -215,7 +215,7 @@ describe("a view depends on the rights of its owner", () => {
     await create("dora", "ned.plain AS SELECT id FROM app.people");
     for (const view of ["ned.ids", "ned.plain"]) {
       expect(await as("ned", `ALTER VIEW ${view} SET (security_invoker = false)`)).toBe(
-        `PERMISSION_DENIED: Cannot alter view ${view}: it would run with your rights, but you may not read all objects that it reads`,
+        `PERMISSION_DENIED: Cannot alter view ${view}: it would run with your rights, but you are not allowed to read all objects that it reads`,
       );
     }
     expect(await as("ned", "ALTER VIEW ned.ids SET (security_invoker = true)")).toBe(
@@ -265,7 +265,7 @@ test("options that PostgreSQL writes are accepted with the same meaning", async 
 test.each([
   [
     "SET (access_level = 'PUBLIC')",
-    "Cannot set ACCESS_LEVEL of a view that runs with the rights of its reader",
+    "Cannot set ACCESS_LEVEL on a view that runs with its reader's rights: the tables that it reads",
   ],
   [
     "SET (security_invoker = false, access_level = 'RESTRICTED')",
@@ -275,11 +275,14 @@ test.each([
   ["SET (security_barrier = 7)", "Cannot set SECURITY_BARRIER to"],
   [
     "SET (check_option = local)",
-    "Cannot set CHECK_OPTION of a view: WITH CHECK OPTION follows its query",
+    "Cannot set CHECK_OPTION as an option of a view: write WITH CHECK OPTION after the query",
   ],
-  ["SET (fillfactor = 7)", `Cannot set option "fillfactor" of a view: it must be one of`],
+  [
+    "SET (fillfactor = 7)",
+    `Cannot set option "fillfactor" on a view: the options are SECURITY_INVOKER, SECURITY_BARRIER`,
+  ],
   ["SET (security_invoker = true, security_invoker = false)", "Cannot set SECURITY_INVOKER twice"],
-  ["RESET (ttl_seconds)", `Cannot set option "ttl_seconds" of a view`],
+  ["RESET (ttl_seconds)", `Cannot set option "ttl_seconds" on a view`],
 ])("ALTER VIEW … %s is refused", async (change, message) => {
   await create("dora", "open.v AS SELECT id FROM app.people");
   const answer = await as("dora", `ALTER VIEW open.v ${change}`);

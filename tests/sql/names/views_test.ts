@@ -137,16 +137,16 @@ describe("properties are fixed when a view is created", () => {
     };
     const begin = "Cannot replace view app.v: the new query ";
     expect(await message("SELECT id, b FROM app.u")).toBe(
-      `${begin}has no column 3, which must be "c"`,
+      `${begin}does not return a column 3, which must be "c"`,
     );
     expect(await message("SELECT c, id, b FROM app.u")).toBe(
-      `${begin}has "c" as column 1, which must be "id"`,
+      `${begin}returns "c" as column 1, which must be "id"`,
     );
     expect(await message("SELECT id, b AS bb, c FROM app.u")).toBe(
-      `${begin}has "bb" as column 2, which must be "b"`,
+      `${begin}returns "bb" as column 2, which must be "b"`,
     );
     expect(await message("SELECT id, b, c::text FROM app.u")).toBe(
-      `${begin}has column "c" as text, which must be integer`,
+      `${begin}returns column "c" as text, but its type must be integer`,
     );
     await message("SELECT id, b::varchar(5), c FROM app.u");
     await engine.run("CREATE OR REPLACE VIEW app.v (id, b, c) AS SELECT id, b, c FROM app.u");
@@ -175,7 +175,7 @@ describe("properties are fixed when a view is created", () => {
       return error?.message ?? "replaced";
     };
     expect(await outcome("n", "n::DECIMAL(5, 1)")).toBe(
-      'Cannot replace view app.dv: the new query has column "n" as numeric(5,1), which must be ' +
+      'Cannot replace view app.dv: the new query returns column "n" as numeric(5,1), but its type must be ' +
         "numeric(10,2)",
     );
     for (const [from, to] of [

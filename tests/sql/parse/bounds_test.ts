@@ -28,7 +28,7 @@ function refusalOf(text: string): DatabaseError {
   throw new Error("the text parses");
 }
 
-const FROM = `more than ${SOURCES_MAX} tables in one FROM`;
+const FROM = `more than ${SOURCES_MAX} tables in a single FROM clause`;
 const joined = (count: number, join: string): string => `SELECT 1 FROM t${join.repeat(count - 1)}`;
 
 test.each([
@@ -54,7 +54,7 @@ test.each([
   ],
   [
     "queries, each with tables",
-    `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`,
+    `more than ${STATEMENT_SOURCES_MAX} tables in its FROM clauses`,
     STATEMENT_SOURCES_MAX,
     (n: number) => each(n / 64, () => joined(64, ", t"), " UNION ALL "),
   ],
@@ -72,31 +72,31 @@ test.each([
   ],
   [
     "outputs",
-    `more than ${LISTED_MAX} outputs in one list`,
+    `more than ${LISTED_MAX} expressions in a single list`,
     LISTED_MAX,
     (n: number) => `SELECT ${each(n, String)}`,
   ],
   [
     "arguments",
-    `more than ${LISTED_MAX} arguments in one call`,
+    `more than ${LISTED_MAX} arguments in a single call`,
     LISTED_MAX,
     (n: number) => `SELECT concat(${each(n, String)})`,
   ],
   [
     "WHEN",
-    `more than ${LISTED_MAX} WHEN in one CASE`,
+    `more than ${LISTED_MAX} WHEN clauses in a single CASE`,
     LISTED_MAX,
     (n: number) => `SELECT CASE ${each(n, () => "WHEN a THEN 1", " ")} END`,
   ],
   [
     "GROUP BY",
-    `more than ${LISTED_MAX} items in one GROUP BY`,
+    `more than ${LISTED_MAX} items in a single GROUP BY`,
     LISTED_MAX,
     (n: number) => `SELECT 1 FROM t GROUP BY ${each(n, () => "a")}`,
   ],
   [
     "ORDER BY",
-    `more than ${LISTED_MAX} expressions in one ORDER BY`,
+    `more than ${LISTED_MAX} expressions in a single ORDER BY`,
     LISTED_MAX,
     (n: number) => `SELECT 1 FROM t ORDER BY ${each(n, () => "a")}`,
   ],
@@ -108,13 +108,13 @@ test.each([
   ],
   [
     "changes to a table",
-    `more than ${LISTED_MAX} changes to one table`,
+    `more than ${LISTED_MAX} changes in a single ALTER TABLE`,
     LISTED_MAX,
     (n: number) => `ALTER TABLE t ${each(n, (i) => `ADD COLUMN c${i} INT`)}`,
   ],
   [
     "assignments",
-    `more than ${LISTED_MAX} columns in one SET`,
+    `more than ${LISTED_MAX} columns in a single SET`,
     LISTED_MAX,
     (n: number) => `UPDATE t SET ${each(n, () => "a = 1")} WHERE TRUE`,
   ],

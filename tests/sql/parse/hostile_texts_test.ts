@@ -128,7 +128,7 @@ test("parseStatements builds a shallow tree from 10,000 conditions joined by OR,
 test("parseStatements accepts nesting up to the limit", () => {
   expect(parseStatements(`SELECT ${"(".repeat(128)}1${")".repeat(128)}`).length).toBe(1);
   const error = errorOf(`SELECT ${"(".repeat(129)}1${")".repeat(129)}`);
-  expect(error.message).toContain("nests deeper than 128");
+  expect(error.message).toContain("nested more than 128 levels deep");
   expect(error.position).toBe("SELECT ".length + 128);
 });
 

@@ -287,7 +287,7 @@ test("columns that an index reads are protected from changes to their definition
   await own.restart();
   expect(await own.rows(found)).toEqual([[1]]);
   expect(await messageOf(own, "ALTER TABLE s ALTER COLUMN b TYPE BIGINT")).toMatch(
-    /^DEPENDENT_OBJECTS: .*index "t_low" computes values from it/,
+    /^DEPENDENT_OBJECTS: .*index "t_low" contains expressions that read the column/,
   );
   await own.run("CREATE TABLE copy (LIKE s INCLUDING ALL)");
   expect(

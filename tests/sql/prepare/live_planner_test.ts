@@ -88,7 +88,8 @@ test("planLive refuses a comparison with a word whose time would change", () => 
     filter?.evaluate({ rowCount: 1, columns: columnIds.map(() => vectorFromValues(TEXT, [who])) });
   expect(() => evaluate("2026-02-01")).not.toThrow();
   expect(() => evaluate(" Now ")).toThrow(
-    "Cannot read ' Now ' as a time in a live query: its value changes although the row does not",
+    "Cannot use ' Now ' as a time in a live query: its value would change even if the row " +
+      "does not",
   );
 });
 
@@ -124,7 +125,7 @@ test.each([
 ] as const)("planLive, %s %p: a word that is another time later is refused", (sql, params) => {
   const refused = refusal(sql, params);
   expect(refused?.code).toBe("UNSUPPORTED_FEATURE");
-  expect(refused?.message).toMatch(/^Cannot subscribe with '.*' as a time: its value changes/);
+  expect(refused?.message).toMatch(/^Cannot subscribe with '.*' as a time: its value would change/);
   expect(refused?.position).toBe(params.length === 0 ? sql.indexOf("'") : 0);
 });
 
@@ -162,7 +163,9 @@ test.each([
 ] as const)("planLive, %s: the refusal gives the position of %s", (sql, name) => {
   expect(refusal(sql)).toMatchObject({
     code: "UNSUPPORTED_FEATURE",
-    message: `Cannot subscribe with function ${name.toLowerCase()}: its value changes although the row does not`,
+    message:
+      `Cannot subscribe with function ${name.toLowerCase()}: its value would change even if ` +
+      "the row does not",
     position: sql.indexOf(name),
   });
 });
@@ -181,7 +184,7 @@ test.each([
 test("planLive refuses a parameter that the text does not use", () => {
   expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
     code: "INVALID_PARAMETER",
-    message: "Cannot bind $1: the text does not use it, but uses a parameter with a higher number",
+    message: "Cannot bind $1: the SQL does not use this parameter, although it uses a higher one",
   });
 });
 

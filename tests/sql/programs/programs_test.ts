@@ -105,7 +105,7 @@ describe("effects", () => {
       [2, 100],
     ]);
     expect(await failure("SELECT move(id, 2, 1) FROM acc")).toMatch(
-      /^INVALID_OPERATION: Cannot change rows in a function that a query calls.*by itself/,
+      /^INVALID_OPERATION: Cannot change rows in a function that is called by a query.*on its own/,
     );
   });
 
@@ -296,7 +296,7 @@ describe("procedures", () => {
     expect(await failure("CALL move(1, 2, 3)")).toMatch(/it is a function/);
     expect(await failure("CALL nope()")).toStartWith("FUNCTION_NOT_FOUND");
     const refused = await failure("DO $$ BEGIN CALL put(5, 1 + 1, NULL); END $$");
-    expect(refused).toMatch(/takes an output, so it must be a variable/);
+    expect(refused).toMatch(/receives an output, so it must be a variable/);
     await engine.run("DROP PROCEDURE put; DROP PROCEDURE drop_acc(INT)");
   });
 });
@@ -422,5 +422,5 @@ test.each([
   "CREATE TABLE c (n INT DEFAULT doubled(1))",
   "CREATE INDEX ON acc (doubled(id))",
 ])("a stored expression refuses a program: %s", async (sql) => {
-  expect(await failure(sql)).toMatch(/^UNSUPPORTED_FEATURE.*its body is a program/);
+  expect(await failure(sql)).toMatch(/^UNSUPPORTED_FEATURE.*its body is not a single SQL query/);
 });

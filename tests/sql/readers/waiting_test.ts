@@ -280,7 +280,7 @@ test("only a limited number of statements of one user wait", async () => {
   const { error } = await send(SUM, { userId: "ann" });
   expect([error?.code, error?.hint]).toEqual([
     "LIMIT_EXCEEDED",
-    "send fewer long statements at a time, or raise server.workers",
+    "send fewer long-running statements at a time, or raise server.workers",
   ]);
   // Statements of other users are not affected.
   const other = send("SELECT max(v) FROM t", { name: "other", userId: "ben" });

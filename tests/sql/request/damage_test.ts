@@ -34,7 +34,7 @@ test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
       expect(response.error).toMatchObject({
         code: "DATA_DAMAGED",
         statementIndex: 1,
-        hint: "rows of other tables can be read; restore a backup, or drop the table",
+        hint: "rows of other tables can still be read; restore a backup, or drop the table",
       });
     }
   },

@@ -290,7 +290,7 @@ describe("statements in an unknown transaction are refused", () => {
     clock.advance(61_000);
     const { error } = await engine.ask("SELECT 1", within(id));
     expect(error?.message).toBe(
-      `Cannot find transaction "${id}": it was rolled back after 60 s without a request`,
+      `Cannot find transaction "${id}": it was rolled back because it received no request for 60 s`,
     );
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[3]]);
   });
@@ -303,7 +303,7 @@ describe("statements in an unknown transaction are refused", () => {
     }
     clock.advance(11_000);
     const { error } = await engine.ask("SELECT 1", within(id));
-    expect(error?.message).toEndWith("it was rolled back because it was open for 100 s");
+    expect(error?.message).toEndWith("it was rolled back because it had been open for 100 s");
   });
 
   test("a transaction is unknown after a restart, and nothing of it remains", async () => {
@@ -327,7 +327,7 @@ describe("KILL TRANSACTION ends a transaction", () => {
     ).toEqual([[id, "root", "idle", false, 1500, 1, 3, true]]);
     await engine.run(`KILL TRANSACTION '${id}'`);
     expect((await engine.ask("COMMIT", within(id))).error?.message).toEndWith(
-      "it was killed, and therefore rolled back",
+      "it was killed and rolled back",
     );
     expect(await engine.failure(`KILL TRANSACTION '${id}'`)).toStartWith("OBJECT_NOT_FOUND");
     expect(await all()).toHaveLength(3);
@@ -342,13 +342,13 @@ describe("KILL TRANSACTION ends a transaction", () => {
     const { error } = await sleeping;
     expect([error?.code, error?.message]).toEqual([
       "CANCELLED",
-      "Cannot finish the statement: its transaction was ended",
+      "Cannot finish the statement: its transaction has been ended",
     ]);
     expect(await engine.rows("SELECT count(*) FROM system.transactions")).toEqual([[0]]);
     expect(await engine.failure("SELECT 1", within(id))).toStartWith("TRANSACTION_NOT_FOUND");
   });
 
-  test("KILL TRANSACTION requires role dba", async () => {
+  test("KILL TRANSACTION requires the role dba", async () => {
     const id = opened();
     engine.userId = "sam";
     expect(await engine.failure(`KILL TRANSACTION '${id}'`)).toStartWith("PERMISSION_DENIED");

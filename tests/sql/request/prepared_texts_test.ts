@@ -78,7 +78,7 @@ test("a prepared statement cannot use the parameters of the request", async () =
 test("a short text cannot run any number of long prepared statements", async () => {
   const long = `PREPARE p AS SELECT '${"x".repeat(100_000)}'`;
   const { error } = await engine.ask(`${long}${"; EXECUTE p".repeat(400)}`);
-  expect(error).toMatchObject({ code: "INVALID_SQL", hint: "send several requests" });
+  expect(error).toMatchObject({ code: "INVALID_SQL", hint: "split the request into several" });
   expect(error?.message).toContain('Cannot execute "p"');
   expect(await engine.rows(`${long}; EXECUTE p; EXECUTE p`)).toHaveLength(1);
 });

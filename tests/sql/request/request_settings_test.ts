@@ -301,7 +301,12 @@ test("SHOW ALL lists every setting, and marks those that SET can change", async 
     ["application_name", ""],
   ]);
   expect(own.filter(([name]) => name === "server_encoding")).toEqual([
-    ["server_encoding", "UTF8", "Exists for programs that read it; it cannot be set", "fixed"],
+    [
+      "server_encoding",
+      "UTF8",
+      "Exists only for programs that read it; cannot be changed",
+      "fixed",
+    ],
   ]);
   expect(await engine.failure("SHOW nothing")).toBe("OBJECT_NOT_FOUND@1:0");
 });

@@ -201,7 +201,7 @@ describe("PG_SLEEP ends early if its request ends", () => {
     clock.advance(2_000_000);
     expect(await hasEnded()).toBe(true);
     expect((await answer).error?.message).toBe(
-      "Cannot sleep for 2000 s: a request may sleep at most 3600 s in total",
+      "Cannot sleep for 2000 s: a request may sleep for at most 3600 s in total",
     );
   });
 });
@@ -220,7 +220,7 @@ describe("PG_SLEEP is refused to roles that may not use it", () => {
       const { error } = await engine.ask(sql);
       expect(error?.code, sql).toBe("PERMISSION_DENIED");
       expect(error?.message, sql).toBe(
-        "Cannot call PG_SLEEP: this requires role service or higher",
+        "Cannot call PG_SLEEP: this requires the role service or higher",
       );
     }
     expect(await engine.rows("SELECT table_name FROM information_schema.views")).toEqual([]);

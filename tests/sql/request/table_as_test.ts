@@ -135,7 +135,7 @@ test("a failure leaves no table", async () => {
     "CREATE TABLE app.none AS SELECT 1 AS a, 2 AS a":
       'INVALID_DEFINITION: Cannot define column "a" twice',
     "CREATE TABLE app.none (a, b) AS SELECT 1":
-      "INVALID_QUERY: Cannot name 2 columns: the query has 1",
+      "INVALID_QUERY: Cannot name 2 columns: the query returns only 1",
     "CREATE TABLE app.none AS SELECT _seq FROM app.source": "RESERVED_NAME",
     "CREATE TABLE app.none AS SELECT * FROM app.missing": "TABLE_NOT_FOUND",
     "CREATE TABLE missing.none AS SELECT 1 AS a": "NAMESPACE_NOT_FOUND",

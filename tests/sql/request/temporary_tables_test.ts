@@ -74,7 +74,7 @@ test("a temporary table ends with ROLLBACK and ROLLBACK TO, and is refused where
     `BEGIN; ${MADE}; ROLLBACK; BEGIN; SAVEPOINT s; ${MADE}; ROLLBACK TO s; ${MADE}; COMMIT`,
   );
   expect(await failureText(MADE)).toBe(
-    "TRANSACTION_REQUIRED: Cannot create temporary table picked: it would end with this statement, because no transaction is open",
+    "TRANSACTION_REQUIRED: Cannot create temporary table picked: no transaction is open, so the table would be dropped at the end of this statement",
   );
   expect(await failureText("CREATE TEMP TABLE t (a INT) ON COMMIT PRESERVE ROWS")).toStartWith(
     "UNSUPPORTED_FEATURE",
@@ -86,7 +86,7 @@ test("a temporary table ends with ROLLBACK and ROLLBACK TO, and is refused where
   expect(await failureText("BEGIN; CREATE TEMP TABLE kept (a INT); COMMIT")).toStartWith(
     "ALREADY_EXISTS",
   );
-  const refers = "must not refer to each other";
+  const refers = "cannot reference each other";
   expect(await failureText(`BEGIN; CREATE TEMP TABLE t (a INT REFERENCES kept); COMMIT`)).toContain(
     refers,
   );

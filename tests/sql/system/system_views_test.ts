@@ -347,7 +347,8 @@ test("a missing system view is reported by name, with a similar one that may be 
     return error?.hint;
   };
   const list =
-    "SELECT table_schema, table_name FROM information_schema.tables lists all tables and views";
+    "to list all tables and views, run SELECT table_schema, table_name FROM " +
+    "information_schema.tables";
   expect(await hintOf("system.views")).toBe("did you mean information_schema.views?");
   expect(await hintOf("system.user")).toBe("did you mean system.users?");
   expect(await hintOf("information_schema.nonsense")).toBe(list);

@@ -98,7 +98,7 @@ test("boundHistory reports a deletion vector that cannot be opened, and tries ag
   disk.faultPlan = (_operation, path) => (path.endsWith(".dv") ? { code: "EMFILE" } : undefined);
   again.boundHistory();
   await settled();
-  expect(errors).toContain("cannot limit the history; the server will try again");
+  expect(errors).toContain("cannot limit the size of the history; the server will try again");
   disk.faultPlan = undefined;
   clock.advance(2 * HOUR_MS);
   again.boundHistory();

@@ -302,7 +302,7 @@ test("the check finds a version that is in two segments", async () => {
     defined(doubled, "the history must have rows"),
   ]);
   const { what } = findingsIn(directory);
-  expect(what).toContainEqual(expect.stringMatching(/is in segment \d+ as well$/));
+  expect(what).toContainEqual(expect.stringMatching(/is also in segment \d+$/));
 });
 
 test("the check finds a seq of a replacement that is off by one, or above the flushed seq", async () => {

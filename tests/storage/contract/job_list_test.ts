@@ -76,7 +76,8 @@ test("runJob fails a job with a bug, which is counted, and passes on errors of u
     }
   });
   const byBug =
-    "Cannot finish the job (merge): a bug in the server stopped it; see the server's log";
+    "Cannot finish the job (merge): it failed because of a bug in the server; the server's " +
+    "log has the details";
   expect(await Promise.all(ended)).toEqual([
     ["failed", byBug, "goes on"],
     ["failed", "no room", "goes on"],

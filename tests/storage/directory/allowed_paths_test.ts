@@ -15,8 +15,11 @@ function hintWith(allowedRoots: readonly string[]): string | undefined {
 }
 
 test("requireAllowedPath says which directories are allowed, and how to allow one if none is", () => {
-  expect(hintWith(["/mnt/a", "/mnt/b"])).toBe("storage.allowed_roots lists them: /mnt/a, /mnt/b");
+  expect(hintWith(["/mnt/a", "/mnt/b"])).toBe(
+    "choose a directory below one of storage.allowed_roots: /mnt/a, /mnt/b",
+  );
   expect(hintWith([])).toBe(
-    "storage.allowed_roots in the configuration is empty: add a directory to it, and restart the server",
+    "storage.allowed_roots in the configuration is empty; add a directory to it, and restart " +
+      "the server",
   );
 });

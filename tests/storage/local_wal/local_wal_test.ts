@@ -326,7 +326,7 @@ test("a torn last frame is truncated and logged with its offset, and the log con
   };
   const again = await reopen(crashed, log);
   expect(idsOf(again)).toEqual([1, 2, 3]);
-  expect(lines[0]?.[0]).toBe("truncated a torn group at the end of the log");
+  expect(lines[0]?.[0]).toBe("truncated a partly written group at the end of the log");
   expect(lines[0]?.[1]?.["path"]).toBe(WAL_1);
   await commit(again, 1, "insert", [[5, "after"]]);
   const third = await reopen(crashed.crash({ keep: "none" }));

@@ -121,7 +121,7 @@ test("posting ends at its time limit, and with its signal", async () => {
     const controller = new AbortController();
     const answer = post(["127.0.0.1"], [["127.0.0.1"]], { to, signal: controller.signal });
     controller.abort();
-    expect(await answer).toMatchObject({ reason: "the server was stopped" });
+    expect(await answer).toMatchObject({ reason: "the server is shutting down" });
   } finally {
     await never.stop(true);
   }

@@ -180,7 +180,7 @@ describe.each(RELATIONS)(
           const { error } = await engine.ask(sql);
           expect([sql, error?.code]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
           expect(error?.message).toContain(
-            `Cannot update ${p}: rows of ${c} refer to key (code) = ('a') by foreign key "c${count}_code_fkey"`,
+            `Cannot update ${p}: rows of ${c} refer to key (code) = ('a') through foreign key "c${count}_code_fkey"`,
           );
         }
         expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");

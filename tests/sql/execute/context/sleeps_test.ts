@@ -53,5 +53,5 @@ test("Sleeps refuses more than an hour per request, and ends one at msMax", () =
   sleeps.sleep(1);
   expect(waits).toEqual([1000, 1]);
   expect(ledger.sleepMs).toBe(HOUR_MS);
-  expect(() => sleeps.sleep(1)).toThrow("a request may sleep at most 3600 s in total");
+  expect(() => sleeps.sleep(1)).toThrow("a request may sleep for at most 3600 s in total");
 });

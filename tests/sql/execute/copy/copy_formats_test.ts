@@ -223,7 +223,9 @@ describe("the options of COPY have their effect", () => {
         "COPY x.p (id, n) FROM STDIN (FORMAT csv, HEADER MATCH)",
         "id,t\n5,4\n",
       ),
-    ).toBe('INVALID_VALUE: Cannot read line 1: found "t", expected the name of column "n"');
+    ).toBe(
+      'INVALID_VALUE: Cannot read line 1: found "t" where the name of column "n" was expected',
+    );
     expect(String(await copyOut(engine, "COPY x.p (t, id) TO STDOUT (HEADER)"))).toBe(
       "t\tid\nx\t1\n\\N\t3\n",
     );
@@ -272,13 +274,13 @@ describe("the options of COPY have their effect", () => {
 
   test.each([
     ["(FORMAT xml)", 'found "xml", expected text, csv, ndjson, binary'],
-    ["(DELIMITER ',,')", 'the delimiter is ",,", but must be one ASCII character'],
-    ["(QUOTE '''')", "found an option of the csv format, but the format is text"],
+    ["(DELIMITER ',,')", 'the delimiter is ",,", but must be a single ASCII character'],
+    ["(QUOTE '''')", "found an option for the csv format, but the format is text"],
     [
       "(FORMAT binary, HEADER)",
-      "found an option of the csv and text formats, but the format is binary",
+      "found an option for the csv and text formats, but the format is binary",
     ],
-    ["(FORMAT csv, FORMAT text)", "found a second FORMAT, expected each option once"],
+    ["(FORMAT csv, FORMAT text)", "found a second FORMAT, but each option is allowed only once"],
     ["(FORMAT csv, QUOTE ',')", "the delimiter and the quote are the same"],
     ["(SPEED 9)", "found the option SPEED, which COPY does not support"],
     ["(ENCODING latin1)", 'the encoding "latin1"'],
@@ -315,14 +317,14 @@ describe("COPY reads and writes rows", () => {
       'INVALID_VALUE: Cannot read "y" as integer: expected a whole number (line 3001, column "n")',
     );
     expect(await copyFailure(engine, copy, `${many}3000,,\n`)).toBe(
-      'NOT_NULL_VIOLATION: Cannot write a row of x.p: column "n" must not be NULL (line 3001)',
+      'NOT_NULL_VIOLATION: Cannot write a row to x.p: column "n" must not be NULL (line 3001)',
     );
     expect(await copyFailure(engine, copy, `${many}3000,100,\n`)).toContain("(line 3001)");
     expect(await copyFailure(engine, copy, `${many}3000,1\n`)).toBe(
       'INVALID_VALUE: Cannot read line 3001: found no cell for column "t"',
     );
     expect(await copyFailure(engine, copy, `${many}3000,1,2,3\n`)).toBe(
-      "INVALID_VALUE: Cannot read line 3001: found 4 cells, expected 3",
+      "INVALID_VALUE: Cannot read line 3001: found 4 cells instead of 3",
     );
     expect(await copyFailure(engine, copy, `${many}"3000`)).toBe(
       "INVALID_VALUE: Cannot read line 3001: a quoted cell is not closed",
@@ -333,14 +335,14 @@ describe("COPY reads and writes rows", () => {
     expect(await engine.rows("SELECT COUNT(*) FROM x.p")).toEqual([[0]]);
   });
 
-  test("copied rows that are not UTF-8 or contain NUL are refused", async () => {
+  test("copied rows that are not valid UTF-8 or contain NUL are refused", async () => {
     const copy = "COPY x.p FROM STDIN (FORMAT csv)";
     expect(await copyFailure(engine, copy, Buffer.from([49, 44, 50, 44, 255]))).toBe(
-      'INVALID_VALUE: Cannot read line 1, column "t": the text is not UTF-8',
+      'INVALID_VALUE: Cannot read line 1, column "t": the text is not valid UTF-8',
     );
     expect(await copyFailure(engine, copy, "1,2,a\u0000")).toContain("NUL");
     expect(await copyFailure(engine, "COPY x.p FROM STDIN", "1\t2\t\\xff\n")).toContain(
-      "not UTF-8",
+      "not valid UTF-8",
     );
   });
 
@@ -369,7 +371,7 @@ describe("COPY reads and writes rows", () => {
     const { results } = await askCopyIn(engine, copy, "1,2,a\nx,2,b\n3,2x,c\n4,5,d\n");
     expect(results[0]?.rowCount).toBe(2);
     expect(results[0]?.notices).toEqual([
-      "Skipped 2 row(s) with a value that its column cannot store",
+      "Skipped 2 row(s) that contain a value that cannot be stored in its column",
     ]);
     expect(await engine.rows("SELECT id, t FROM x.p ORDER BY id")).toEqual([
       [1, "a"],
@@ -390,7 +392,7 @@ describe("COPY reads and writes rows", () => {
       [2, 3, null],
     ]);
     expect(await copyFailure(engine, copy, '{"id":3,"q":1}')).toBe(
-      'INVALID_VALUE: Cannot read line 1: found the member "q", which is not a column',
+      'INVALID_VALUE: Cannot read line 1: found the member "q", but there is no such column',
     );
     expect(await copyFailure(engine, copy, '{"id":3,"id":4}')).toContain(
       'found the member "id" twice',

@@ -70,5 +70,5 @@ test("jsonb_object_agg writes each value as JSONB does", () => {
   expect(valueOf(JSON_TEXT, '"a"  ')).toBe('{"1": "a"}');
   expect(valueOf(JSON_TEXT, '{"b" :1.50,"a":"\\u0041"}')).toBe('{"1": {"a": "A", "b": 1.50}}');
   expect(valueOf(JSONB, '["x", null]')).toBe('{"1": ["x", null]}');
-  expect(() => valueOf(TEXT, "a\u0000")).toThrow("Cannot represent a JSON string in JSONB");
+  expect(() => valueOf(TEXT, "a\u0000")).toThrow("Cannot convert the JSON string to JSONB");
 });

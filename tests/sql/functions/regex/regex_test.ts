@@ -259,7 +259,7 @@ describe("the syntax of a regular expression is limited", () => {
     const longest = `[${"a".repeat(65_534)}]`;
     expect(compileRegex(longest, "").test("a")).toBe(true);
     expect(() => compileRegex(`a${longest}`, "")).toThrow(
-      "Cannot use the regular expression: it has 65537 characters, but must have at most 65536",
+      "Cannot use the regular expression: it has 65537 characters, but the maximum is 65536",
     );
   });
 
@@ -277,7 +277,8 @@ describe("the syntax of a regular expression is limited", () => {
       ).test("\u2191"),
     ).toBe(true);
     const message =
-      "Cannot use the regular expression: its brackets contain too many ranges of characters";
+      "Cannot use the regular expression: its bracket expressions contain too many character " +
+      "ranges";
     expect(() =>
       compileRegex(
         brackets(1000, (each) => `[\\w${each}]`),

@@ -58,7 +58,7 @@ test("translate maps a long text through a long map", () => {
 test("format accepts the maximum number of specifiers, and is refused with one more", () => {
   expect(called("format", ["%1$s".repeat(32_768), "ab"])).toBe("ab".repeat(32_768));
   expect(() => called("format", [`%%${"%1$s".repeat(32_768)}`, "ab"])).toThrow(
-    "Cannot format with a template that has more than 32768 specifiers",
+    "Cannot format with this template: it has more than 32768 format specifiers",
   );
 });
 
