@@ -169,8 +169,8 @@ export class Logins {
     if (closedForSeconds === undefined) return;
     throw new AuthError(
       "rate_limited",
-      "Too many failed logins for this user; try again later, or from a device or address from " +
-        "which you have logged in before",
+      "Too many failed logins for this user; try again later, or from a device or address " +
+        "from which you have logged in before",
       { retryAfterSeconds: closedForSeconds },
     );
   }

@@ -45,7 +45,7 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
       isFatal,
       message:
         `auth.jwt_secret is missing, but is required because ${host} is not a loopback address; ` +
-        `${HINT}`,
+        HINT,
     };
   }
   if (isKnownSecret(secret))

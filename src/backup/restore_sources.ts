@@ -228,7 +228,7 @@ function whyNoFile(
   if (known.some((other) => other > number)) {
     return (
       `log file ${number} is missing from the archive, although later ones exist: ` +
-      `${unitListPath(root, number)}`
+      unitListPath(root, number)
     );
   }
   if (incarnation === undefined) return "the backup is older than all archives";
@@ -238,8 +238,8 @@ function whyNoFile(
       ? "; the current database is a different one, or was itself restored after the backup"
       : "";
   return (
-    `log file ${number} is missing from ` +
-    `${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`
+    `log file ${number} is missing ` +
+    `from ${archivePath === undefined ? "the log" : `the archive ${root}`}${foreign}`
   );
 }
 

@@ -288,7 +288,7 @@ function requireWithin(sequence: CountedSequence, value: bigint): void {
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
     `Cannot set sequence ${nameOf(sequence)} to ${value}: the value must be from ${minimum} to ` +
-      `${maximum}`,
+      maximum,
   );
 }
 

@@ -286,7 +286,7 @@ function ruleFor(kinds: readonly TableKind[], setting: Omit<OptionSetting, "valu
       name === "TYPE"
         ? "Cannot change TYPE: the kind of a table cannot be changed after its creation"
         : `Cannot set option ${JSON.stringify(setting.name)}: the options are ` +
-            `${[...RULES.keys()].join(", ")}`,
+            [...RULES.keys()].join(", "),
       placeOf(setting),
     );
   }

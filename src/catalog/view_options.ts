@@ -76,7 +76,7 @@ function optionNamed(setting: Omit<OptionSetting, "value">): (typeof NAMES)[numb
     given === "CHECK_OPTION"
       ? "Cannot set CHECK_OPTION as an option of a view: write WITH CHECK OPTION after the query"
       : `Cannot set option ${JSON.stringify(setting.name)} on a view: the options are ` +
-          `${NAMES.join(", ")}`,
+          NAMES.join(", "),
     placeOf(setting),
   );
 }

@@ -241,9 +241,7 @@ class FileReader {
       const place = [...written, name];
       const section = providerSection(name);
       if (section === undefined) {
-        const fault =
-          `the provider name ${JSON.stringify(name)} is not valid: it must have 1 to 32 ` +
-          "characters from a-z, 0-9 and -";
+        const fault = `the provider name ${JSON.stringify(name)} is not valid: it must have 1 to 32 characters from a-z, 0-9 and -`;
         this.#fault(place, fault);
       } else if (isTable(table)) {
         for (const [key, value] of Object.entries(table)) {
@@ -341,7 +339,7 @@ function faultsBetween(
 ): Findings {
   const faults: string[] = [];
   const warnings: string[] = [];
-  const { server, storage, limits, auth, websocket, cluster } = config;
+  const { server, storage, auth, cluster } = config;
   const { cors } = config.security;
   const demand = (isMet: boolean, path: string, message: string): void => {
     if (!isMet) faults.push(`${placeOf(path)}: ${path} ${message}`);
@@ -349,9 +347,50 @@ function faultsBetween(
   demand(
     (server.tls_cert === undefined) === (server.tls_key === undefined),
     server.tls_key === undefined ? "server.tls_cert" : "server.tls_key",
-    "is set alone, but server.tls_cert and server.tls_key must either both be set or both be " +
-      "omitted",
+    "is set alone, but server.tls_cert and server.tls_key must either both be set or both be omitted",
   );
+  checkSizes(config, demand);
+  demand(
+    !cors.allow_credentials || !cors.allowed_origins.includes("*"),
+    "security.cors.allow_credentials",
+    'is true, but must be false if security.cors.allowed_origins contains "*"',
+  );
+  demand(
+    cluster.node_id < 2 ** cluster.node_bits,
+    "cluster.node_id",
+    `is ${cluster.node_id}, but must be less than 2 to the power of cluster.node_bits (${2 ** cluster.node_bits})`,
+  );
+  checkNotices(auth, { demand, warnings, placeOf });
+  checkProviders(config, { demand, warnings, placeOf });
+  const weak = rootPasswordFault(auth);
+  demand(weak === undefined, "auth.root_password", `is too weak: ${weak}`);
+  const secret = secretFault(auth.jwt_secret, server.host);
+  if (secret !== undefined) {
+    const message = `${placeOf("auth.jwt_secret")}: ${secret.message}`;
+    (secret.isFatal ? faults : warnings).push(message);
+  }
+  const tooLittle = memoryFault(config, memory);
+  if (tooLittle !== undefined) faults.push(`${placeOf(MEMORY_KEY)}: ${tooLittle}`);
+  for (const warning of memoryWarnings(config, memory)) {
+    warnings.push(`${placeOf(MEMORY_KEY)}: ${warning}`);
+  }
+  if (storage.durability === "relaxed") {
+    warnings.push(
+      `${placeOf("storage.durability")}: storage.durability is "relaxed": a crash may lose acknowledged writes`,
+    );
+  }
+  return { faults, warnings };
+}
+
+interface FindingParts {
+  readonly demand: (isMet: boolean, path: string, message: string) => void;
+  readonly placeOf: (path: string) => string;
+  readonly warnings: string[];
+}
+
+/** Checks the numbers whose range depends on the value of another key. */
+function checkSizes(config: Config, demand: FindingParts["demand"]): void {
+  const { limits, storage, websocket } = config;
   for (const [path, value, other, floor] of floorsOf(config)) {
     // The fault is reported for a key that was set, because only such a key has a position.
     if (config.sources.has(path) || !config.sources.has(other)) {
@@ -371,59 +410,18 @@ function faultsBetween(
   demand(
     websocket.idle_timeout_secs > websocket.ping_interval_secs,
     "websocket.idle_timeout_secs",
-    `is ${websocket.idle_timeout_secs}, but must be greater than websocket.ping_interval_secs ` +
-      `(${websocket.ping_interval_secs})`,
+    `is ${websocket.idle_timeout_secs}, but must be greater than websocket.ping_interval_secs (${websocket.ping_interval_secs})`,
   );
   demand(
     storage.wal_max_bytes >= 4 * storage.wal_segment_bytes,
     "storage.wal_max_bytes",
-    `is ${storage.wal_max_bytes}, but must be at least 4 times storage.wal_segment_bytes ` +
-      `(${storage.wal_segment_bytes})`,
+    `is ${storage.wal_max_bytes}, but must be at least 4 times storage.wal_segment_bytes (${storage.wal_segment_bytes})`,
   );
   demand(
     storage.wal_segment_bytes >= 2 * limits.max_row_bytes,
     "storage.wal_segment_bytes",
-    `is ${storage.wal_segment_bytes}, but must be at least twice limits.max_row_bytes ` +
-      `(${limits.max_row_bytes})`,
+    `is ${storage.wal_segment_bytes}, but must be at least twice limits.max_row_bytes (${limits.max_row_bytes})`,
   );
-  demand(
-    !cors.allow_credentials || !cors.allowed_origins.includes("*"),
-    "security.cors.allow_credentials",
-    'is true, but must be false if security.cors.allowed_origins contains "*"',
-  );
-  demand(
-    cluster.node_id < 2 ** cluster.node_bits,
-    "cluster.node_id",
-    `is ${cluster.node_id}, but must be less than 2 to the power of cluster.node_bits ` +
-      `(${2 ** cluster.node_bits})`,
-  );
-  checkNotices(auth, { demand, warnings, placeOf });
-  checkProviders(config, { demand, warnings, placeOf });
-  const weak = rootPasswordFault(auth);
-  demand(weak === undefined, "auth.root_password", `is too weak: ${weak}`);
-  const secret = secretFault(auth.jwt_secret, server.host);
-  if (secret !== undefined) {
-    const message = `${placeOf("auth.jwt_secret")}: ${secret.message}`;
-    (secret.isFatal ? faults : warnings).push(message);
-  }
-  const tooLittle = memoryFault(config, memory);
-  if (tooLittle !== undefined) faults.push(`${placeOf(MEMORY_KEY)}: ${tooLittle}`);
-  for (const warning of memoryWarnings(config, memory)) {
-    warnings.push(`${placeOf(MEMORY_KEY)}: ${warning}`);
-  }
-  if (storage.durability === "relaxed") {
-    warnings.push(
-      `${placeOf("storage.durability")}: storage.durability is "relaxed": a crash may lose ` +
-        "acknowledged writes",
-    );
-  }
-  return { faults, warnings };
-}
-
-interface FindingParts {
-  readonly demand: (isMet: boolean, path: string, message: string) => void;
-  readonly placeOf: (path: string) => string;
-  readonly warnings: string[];
 }
 
 /** Checks the provider sections. */
@@ -454,16 +452,13 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
     if (audience === undefined && clientId === undefined) {
       const key = `${section}.audience`;
       warnings.push(
-        `${placeOf(`${section}.issuer`)}: ${key} is not set, so tokens that this issuer issued ` +
-          "for other applications are accepted, too",
+        `${placeOf(`${section}.issuer`)}: ${key} is not set, so tokens that this issuer issued for other applications are accepted, too`,
       );
     }
   }
   if (auth.jwt_trusted_issuers.length > 0) {
     warnings.push(
-      `${placeOf("auth.jwt_trusted_issuers")}: tokens that these issuers issued for other ` +
-        "applications are accepted, too; to check the audience, define each issuer as a provider " +
-        "in oidc.providers",
+      `${placeOf("auth.jwt_trusted_issuers")}: tokens that these issuers issued for other applications are accepted, too; to check the audience, define each issuer as a provider in oidc.providers`,
     );
   }
 }
@@ -478,14 +473,12 @@ function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: Findi
     demand(
       !isOn || isDelivered,
       path,
-      "is true, but links cannot be sent: set auth.notice_url or, for development, " +
-        "auth.notices_in_log",
+      "is true, but links cannot be sent: set auth.notice_url or, for development, auth.notices_in_log",
     );
   }
   if (auth.notice_url !== undefined && auth.notice_secret === undefined) {
     warnings.push(
-      `${placeOf("auth.notice_url")}: auth.notice_secret is not set, so the receiver at ` +
-        "auth.notice_url cannot verify that requests come from this server",
+      `${placeOf("auth.notice_url")}: auth.notice_secret is not set, so the receiver at auth.notice_url cannot verify that requests come from this server`,
     );
   }
 }

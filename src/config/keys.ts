@@ -46,15 +46,13 @@ const BASE_PATH: TextForm = {
   pattern: /^\//,
   isFitting: isBasePath,
   expected:
-    "a path such as /db, without a trailing slash; it must not begin with /api, /health, " +
-    "/metrics, /ui or /v1",
+    "a path such as /db, without a trailing slash; it must not begin with /api, /health, /metrics, /ui or /v1",
 };
 const ORIGIN_OR_ANY: TextForm = {
   pattern:
     /^(?:\*|[a-z][a-z0-9+.-]{0,31}:\/\/(?:(?:\*\.)?[\w.-]+|\[[0-9a-f:.]+\])(?::(?:\d{1,5}|\*))?)$/i,
   expected:
-    "an origin such as https://app.example.com, http://localhost:*, https://*.example.com or " +
-    "capacitor://localhost, or *",
+    "an origin such as https://app.example.com, http://localhost:*, https://*.example.com or capacitor://localhost, or *",
 };
 const ADDRESS: TextForm = {
   pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i,
@@ -93,8 +91,7 @@ const ISSUER: TextForm = {
   pattern: /^https?:\/\/[!-~]{1,500}$/,
   isFitting: isIssuer,
   expected:
-    "the URL in the iss claim of its tokens, such as https://accounts.google.com; it must use " +
-    "https unless its host is this machine",
+    "the URL in the iss claim of its tokens, such as https://accounts.google.com; it must use https unless its host is this machine",
 };
 const CLAIM_NAME: TextForm = { pattern: /^[!-~]{1,128}$/, expected: "a claim name" };
 const KEPT_CLAIM: TextForm = {
@@ -117,8 +114,7 @@ const RULES = {
     port: whole(
       2900,
       [0, 65_535],
-      "Port on which the server listens; 0 chooses a free port, which the server prints when it " +
-        "starts",
+      "Port on which the server listens; 0 chooses a free port, which the server prints when it starts",
     ),
     public_origin: maybe(
       "Origin at which browsers reach this server through a proxy, such as https://db.example.com",
@@ -133,9 +129,7 @@ const RULES = {
     workers: whole(
       0,
       [0, 256],
-      "Number of threads that run long queries; 0 means one per core, but at most one per 192 " +
-        "MiB of memory, and at most 16. While all threads are busy, a statement that has run for " +
-        "5 ms has to wait for one",
+      "Number of threads that run long queries; 0 means one per core, but at most one per 192 MiB of memory, and at most 16. While all threads are busy, a statement that has run for 5 ms has to wait for one",
     ),
     shutdown_timeout_secs: whole(
       10,
@@ -155,8 +149,7 @@ const RULES = {
     durability: word(
       "sync",
       ["sync", "relaxed"],
-      "When a write is acknowledged: with sync, once it is on disk; with relaxed, before that, " +
-        "so a crash may lose it",
+      "When a write is acknowledged: with sync, once it is on disk; with relaxed, before that, so a crash may lose it",
     ),
     history_hours: whole(
       168,
@@ -166,8 +159,7 @@ const RULES = {
     history_max_bytes: whole(
       0,
       [0],
-      "Maximum total size of old row versions, in bytes; the oldest are deleted first; 0 means " +
-        "no limit",
+      "Maximum total size of old row versions, in bytes; the oldest are deleted first; 0 means no limit",
     ),
     flush_rows: whole(
       10_000,
@@ -191,8 +183,7 @@ const RULES = {
     memtable_bytes: whole(
       512 * MIB,
       [MIB],
-      "Memory for the buffered row versions of all tables together; above it, the largest " +
-        "tables are flushed early",
+      "Memory for the buffered row versions of all tables together; above it, the largest tables are flushed early",
       { share: 1 / 8 },
     ),
     min_free_bytes: whole(
@@ -255,8 +246,7 @@ const RULES = {
     auth_requests_per_sec_per_ip: whole(
       20,
       [0],
-      "Maximum number of logins, setup requests, token refreshes and invalid tokens per second " +
-        "and client address; 0 means no limit",
+      "Maximum number of logins, setup requests, token refreshes and invalid tokens per second and client address; 0 means no limit",
     ),
     login_max_failures: whole(
       5,
@@ -266,15 +256,13 @@ const RULES = {
     signups_per_hour: whole(
       1000,
       [0],
-      "Maximum number of sign-ups and guest accounts created per hour, from all client " +
-        "addresses together; a single address may use up to a tenth of it; 0 means no limit",
+      "Maximum number of sign-ups and guest accounts created per hour, from all client addresses together; a single address may use up to a tenth of it; 0 means no limit",
     ),
     lockout_secs: whole(900, [1, 86_400], "How long a login stays locked after too many failures"),
     live_state_bytes: whole(
       256 * MIB,
       [MIB],
-      "Maximum memory for the rows of all materialised live queries together; a single query " +
-        "may use up to a quarter of it",
+      "Maximum memory for the rows of all materialised live queries together; a single query may use up to a quarter of it",
       { share: 1 / 16 },
     ),
     subscriptions_per_user: whole(
@@ -307,14 +295,12 @@ const RULES = {
     transaction_idle_secs: whole(
       60,
       [1, 3600],
-      "How long a transaction that spans requests may wait for its next request before it is " +
-        "rolled back",
+      "How long a transaction that spans requests may wait for its next request before it is rolled back",
     ),
     max_transactions: whole(
       1000,
       [0, 100_000],
-      "Maximum number of open transactions that span requests, for all users together; 0 means " +
-        "no limit",
+      "Maximum number of open transactions that span requests, for all users together; 0 means no limit",
     ),
     transactions_per_user: whole(
       20,
@@ -358,8 +344,7 @@ const RULES = {
     format: word(
       "compact",
       ["compact", "pretty", "json"],
-      "Format of log events: compact writes a line of text, pretty a line per field, json a " +
-        "JSON object",
+      "Format of log events: compact writes a line of text, pretty a line per field, json a JSON object",
     ),
     targets: levels("Log levels for individual components", LATER),
     slow_query_threshold_ms: whole(
@@ -393,8 +378,7 @@ const RULES = {
     memory_bytes: whole(
       0,
       [0],
-      "Memory that the server process may use; 0 means as much as its control group and the " +
-        "machine allow",
+      "Memory that the server process may use; 0 means as much as its control group and the machine allow",
     ),
     total_query_memory_bytes: whole(
       GIB,
@@ -425,8 +409,7 @@ const RULES = {
       environment: "TIDEMARK_ALLOW_REMOTE_SETUP",
     }),
     setup_code: maybeFlag(
-      "Whether first-time setup requires a one-time code that the server prints when it " +
-        "starts; defaults to true if server.public_origin or security.trusted_proxies is set",
+      "Whether first-time setup requires a one-time code that the server prints when it starts; defaults to true if server.public_origin or security.trusted_proxies is set",
     ),
     jwt_expiry_hours: number(24, [0.01, 8760], "Hours until an access token expires", {
       environment: "TIDEMARK_JWT_EXPIRY_HOURS",
@@ -447,14 +430,12 @@ const RULES = {
     max_password_length: whole(256, [64, 1024], "Maximum length of a password, in characters"),
     enforce_password_complexity: flag(
       false,
-      "Whether a password must contain an upper-case letter, a lower-case letter, a digit and " +
-        "a character of another kind",
+      "Whether a password must contain an upper-case letter, a lower-case letter, a digit and a character of another kind",
     ),
     signup: word(
       "off",
       ["off", "open", "invitation"],
-      "Who may create an account with the role user: nobody (off), anyone (open), or anyone " +
-        "with an invitation (invitation)",
+      "Who may create an account with the role user: nobody (off), anyone (open), or anyone with an invitation (invitation)",
     ),
     guests: flag(
       false,
@@ -493,8 +474,7 @@ const RULES = {
     }),
     notices_in_log: flag(
       false,
-      "Whether notices for users are written to the log, including the tokens in their links; " +
-        "for development only",
+      "Whether notices for users are written to the log, including the tokens in their links; for development only",
     ),
   },
   security: {
@@ -503,8 +483,7 @@ const RULES = {
       environment: "TIDEMARK_TRUSTED_PROXIES",
     }),
     allowed_hosts: list(
-      "Host names that local-only endpoints accept in the Host header, in addition to those of " +
-        "the local machine",
+      "Host names that local-only endpoints accept in the Host header, in addition to those of the local machine",
       {
         form: HOST_NAME,
       },
@@ -521,16 +500,14 @@ const RULES = {
   },
   "security.cors": {
     allowed_origins: list(
-      "Origins whose pages may call this server; * stands for a subdomain or a port, and * " +
-        "alone allows every origin",
+      "Origins whose pages may call this server; * stands for a subdomain or a port, and * alone allows every origin",
       {
         form: ORIGIN_OR_ANY,
       },
     ),
     allow_credentials: flag(
       false,
-      "Whether requests from other origins may carry cookies; not allowed if allowed_origins " +
-        "contains *",
+      "Whether requests from other origins may carry cookies; not allowed if allowed_origins contains *",
     ),
     max_age: whole(3600, [0], "How long a browser may cache the response to a preflight request"),
   },
@@ -558,8 +535,7 @@ const RULES = {
     send_queue_bytes: whole(
       MIB,
       [64 * KIB, GIB],
-      "Number of bytes queued for a client above which its subscriptions pause until it catches " +
-        "up",
+      "Number of bytes queued for a client above which its subscriptions pause until it catches up",
     ),
     default_batch_size: whole(
       1000,
@@ -619,8 +595,7 @@ const RULES = {
     jwks_cache_secs: whole(
       3600,
       [60, 86_400],
-      "How long the cached keys of a provider are used before they are fetched again; if that " +
-        "fails, up to twice as long",
+      "How long the cached keys of a provider are used before they are fetched again; if that fails, up to twice as long",
     ),
     linking: flag(false, "Whether users may link their own accounts to a provider"),
   },
@@ -648,8 +623,7 @@ const PROVIDER_RULES = {
   audience: maybe("Audience that a bearer token must name; defaults to client_id"),
   user_claim: text(
     "sub",
-    "Claim that contains the account's id at the first login, if the account was linked " +
-      "without a subject; an email must be verified",
+    "Claim that contains the account's id at the first login, if the account was linked without a subject; an email must be verified",
     { form: CLAIM_NAME },
   ),
   label: maybe("Name of the provider on the login page; defaults to the name of its section"),

@@ -192,7 +192,7 @@ function repairAsPlanned(
   const lossCount = plan.losses.length + plan.sacrifices.length;
   say(
     `${root} has been repaired, and a server can start on it; number of losses listed above: ` +
-      `${lossCount}`,
+      lossCount,
   );
   return EXIT_DONE;
 }

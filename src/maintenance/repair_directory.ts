@@ -206,8 +206,8 @@ function lossesOf(check: DirectoryCheck): string[] {
       .filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId)
       .map(
         ({ maxSeq, minSeq, rowCount, segmentId, tableId }) =>
-          `table ${nameOf(tableId)}: segment ${segmentId}, with ${rowCount} row versions from ` +
-          `_seq ${minSeq} to ${maxSeq}; statements that need them fail with DATA_DAMAGED`,
+          `table ${nameOf(tableId)}: segment ${segmentId}, with ${rowCount} row versions ` +
+          `from _seq ${minSeq} to ${maxSeq}; statements that need them fail with DATA_DAMAGED`,
       ),
     ...damagedFiles.map(
       ({ fileId, name, tableId }) =>

@@ -155,7 +155,7 @@ export function requireFormat(disk: Disk, paths: DataPaths): void {
     format === undefined
       ? `Cannot open ${paths.root}: format.json does not contain a format number`
       : `Cannot open ${paths.root}: it has format ${format}, but this version reads only ` +
-          `${DIRECTORY_FORMAT}`,
+          DIRECTORY_FORMAT,
   );
 }
 

@@ -202,7 +202,7 @@ export class TableSources {
       const { name, namespace } = this.table;
       this.onFault(
         `changes to ${namespace}.${name} are omitted, because the source's condition fails: ` +
-          `${error.message}`,
+          error.message,
       );
     }
   }

@@ -242,7 +242,7 @@ export function mixedCollations({ names: [one, other] }: MixedCollation): Databa
   return new DatabaseError(
     "TYPE_MISMATCH",
     `Cannot determine the collation: the operands have the different collations ${one} and ` +
-      `${other}`,
+      other,
     { hint: `add COLLATE to one of the operands, as in x COLLATE ${one}` },
   );
 }

@@ -68,7 +68,7 @@ export function polygonOfCircle({ center, radius }: Circle, count: number): Poly
     throw new DatabaseError(
       "VALUE_TOO_LONG",
       `Cannot convert a circle to a polygon with ${count} points: the maximum is ` +
-        `${PARTS_OF_TEXT_MAX}`,
+        PARTS_OF_TEXT_MAX,
     );
   }
   const step = divide(2 * Math.PI, count);

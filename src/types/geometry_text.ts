@@ -225,7 +225,7 @@ class ShapeTextReader {
     return new DatabaseError(
       "INVALID_VALUE",
       `Cannot read ${excerpt(this.#text)} as ${this.#kind}: expected a value such as ` +
-        `${EXAMPLES[this.#kind]}`,
+        EXAMPLES[this.#kind],
     );
   }
 

@@ -154,7 +154,7 @@ class RangeReader {
     return new DatabaseError(
       "INVALID_VALUE",
       `Cannot read ${excerpt(this.#text)} as ${typeName(this.#type)}: expected a value such as ` +
-        `${example}`,
+        example,
     );
   }
 }

@@ -127,7 +127,7 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
     throw new DatabaseError(
       "VALUE_TOO_LONG",
       `Cannot create the tsvector: its words have ${bytes} bytes in total, but the maximum is ` +
-        `${VECTOR_BYTES_MAX}`,
+        VECTOR_BYTES_MAX,
     );
   }
   return made.toSorted((left, right) => compareCodePoints(left.word, right.word));

@@ -186,7 +186,7 @@ export class TopicConsumersOfSocket {
     if (stream.credit + credit > MESSAGES_MAX) {
       throw invalidInput(
         `Cannot add ${credit} to the credit of ${stream.credit}: the total may be at most ` +
-          `${MESSAGES_MAX}`,
+          MESSAGES_MAX,
       );
     }
     stream.addCredit(credit);

@@ -107,7 +107,7 @@ function fileFromPart(
     throw new DatabaseError(
       "FILE_TOO_LARGE",
       `Cannot upload "${placeholder}": it has ${content.length} bytes, but the maximum is ` +
-        `${limits.max_size_bytes}`,
+        limits.max_size_bytes,
     );
   }
   const name = part.fileName === undefined || part.fileName === "" ? placeholder : part.fileName;

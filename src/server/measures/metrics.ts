@@ -131,38 +131,7 @@ export class Metrics {
     lines.push(`tidemark_subscriptions ${gauges.subscriptions()}`);
     lines.push(...readerLines(gauges.readers()), ...descriptorLines(gauges.descriptors()));
     lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));
-    const delivery = gauges.delivery();
-    metric(
-      "tidemark_subscriptions_loading",
-      "gauge",
-      "Subscriptions that are sending their initial rows or replaying missed changes.",
-    );
-    lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
-    metric(
-      "tidemark_subscriptions_behind",
-      "gauge",
-      "Subscriptions that have sent their initial rows but still have changes to send.",
-    );
-    lines.push(`tidemark_subscriptions_behind ${delivery.behind}`);
-    metric(
-      "tidemark_live_lag_seconds",
-      "gauge",
-      "Time by which the slowest subscription lags behind, in seconds.",
-    );
-    lines.push(`tidemark_live_lag_seconds ${(delivery.lagMsMax / 1000).toFixed(3)}`);
-    metric(
-      "tidemark_live_changes_total",
-      "counter",
-      "Changes sent to subscriptions since the server started.",
-    );
-    lines.push(`tidemark_live_changes_total ${delivery.changes}`);
-    const name = "tidemark_live_delivery_seconds";
-    metric(
-      name,
-      "histogram",
-      "Time from a commit until its changes are queued for a connection, in seconds.",
-    );
-    histogramLines(lines, { name, bounds: DELIVERY_BOUNDS, ...delivery });
+    lines.push(...deliveryLines(gauges.delivery()));
     lines.push(...topicLines(gauges.topics()), ...webhookLines(gauges.webhooks()));
     return `${lines.join("\n")}\n`;
   }
@@ -191,6 +160,35 @@ export class Metrics {
     const sumSeconds = this.#durationSum;
     histogramLines(lines, { name, bounds: DURATION_BOUNDS, counts, sumSeconds });
   }
+}
+
+function deliveryLines(delivery: DeliveryReport): readonly string[] {
+  const changes = "tidemark_live_changes_total";
+  const name = "tidemark_live_delivery_seconds";
+  const help = "Time from a commit until its changes are queued for a connection, in seconds.";
+  const lines = [
+    ...gaugeLines(
+      "tidemark_subscriptions_loading",
+      "Subscriptions that are sending their initial rows or replaying missed changes.",
+      delivery.loading,
+    ),
+    ...gaugeLines(
+      "tidemark_subscriptions_behind",
+      "Subscriptions that have sent their initial rows but still have changes to send.",
+      delivery.behind,
+    ),
+    ...headLines(
+      "tidemark_live_lag_seconds",
+      "gauge",
+      "Time by which the slowest subscription lags behind, in seconds.",
+    ),
+    `tidemark_live_lag_seconds ${(delivery.lagMsMax / 1000).toFixed(3)}`,
+    ...headLines(changes, "counter", "Changes sent to subscriptions since the server started."),
+    `${changes} ${delivery.changes}`,
+    ...headLines(name, "histogram", help),
+  ];
+  histogramLines(lines, { name, bounds: DELIVERY_BOUNDS, ...delivery });
+  return lines;
 }
 
 function topicLines(figures: TopicFigures): readonly string[] {

@@ -348,7 +348,7 @@ export class StatementBinding {
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind $${index}: the request passes ` +
-        `${counted(this.parameterTypes.length, "parameter")}`,
+        counted(this.parameterTypes.length, "parameter"),
       { position: node._location.start, hint: "pass a value for every parameter in params" },
     );
   }

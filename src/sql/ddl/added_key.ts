@@ -31,7 +31,9 @@ export function requireNoKey(table: TableEntry, position: number): void {
   throw new DatabaseError(
     "INVALID_DEFINITION",
     `Cannot add a primary key to ${nameOf(table)}: ` +
-      `${isStream ? "the primary key of a STREAM table cannot be changed" : "the table already has one"}`,
+      (isStream
+        ? "the primary key of a STREAM table cannot be changed"
+        : "the table already has one"),
     {
       position,
       hint: "create a new table with the primary key, and copy the rows with INSERT … SELECT",

@@ -294,8 +294,8 @@ function computeFrom(
   if (!hasUsing && !canCast(bound.type, to, "assignment")) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot change the type of column "${column.name}": there is no automatic cast from ` +
-        `${typeName(bound.type)} to ${typeName(to)}, so the statement needs a USING clause`,
+      `Cannot change the type of column "${column.name}": there is no automatic cast ` +
+        `from ${typeName(bound.type)} to ${typeName(to)}, so the statement needs a USING clause`,
       {
         position: node._location.start,
         hint: `add USING ${column.name}::${typeName(to)}`,
@@ -500,7 +500,7 @@ function requireFit(
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot change the type of column "${name}": ${what} does not work with the new type: ` +
-        `${error.message}`,
+        error.message,
       { position, cause: error },
     );
   }

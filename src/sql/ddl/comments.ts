@@ -109,7 +109,7 @@ export function commentOn(
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot store the comment: it has ${length} characters, but the maximum is ` +
-        `${COMMENT_LENGTH_MAX}`,
+        COMMENT_LENGTH_MAX,
       { position: node._location.start },
     );
   }

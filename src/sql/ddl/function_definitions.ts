@@ -306,8 +306,8 @@ function checkPseudoResult(
   if (returns === "trigger" && (node.program !== "plpgsql" || inputs.length > 0)) {
     const why =
       inputs.length > 0
-        ? "a function that RETURNS trigger cannot have parameters; it reads its arguments from " +
-          "TG_ARGV"
+        ? "a function that RETURNS trigger cannot have parameters; it reads its arguments " +
+          "from TG_ARGV"
         : "a function that RETURNS trigger must have LANGUAGE plpgsql";
     throw invalid(node, why);
   }

@@ -202,7 +202,7 @@ function requireRange(
   throw new DatabaseError(
     "INVALID_DEFINITION",
     "Cannot define the EXCLUDE constraint: && compares ranges, but the type of this element is " +
-      `${type === undefined ? "unknown" : typeName(type)}`,
+      (type === undefined ? "unknown" : typeName(type)),
     { position, hint: "compare a range, such as tsrange(starts, ends), WITH &&" },
   );
 }

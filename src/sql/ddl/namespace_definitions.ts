@@ -338,7 +338,7 @@ function refuseTypesUsedElsewhere(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot drop namespace ${name}: objects in other namespaces use its types: ` +
-      `${shownUsers(elsewhere)}`,
+      shownUsers(elsewhere),
     {
       ...(position === undefined ? {} : { position }),
       hint: "drop the objects that use the types first",

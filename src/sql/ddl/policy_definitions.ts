@@ -282,7 +282,9 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
     throw new DatabaseError(
       isRole ? "INVALID_DEFINITION" : "INVALID_VALUE",
       `Cannot define a policy for role "${name}": ` +
-        `${isRole ? "this role may access every row, so policies do not apply to it" : "there is no such role"}`,
+        (isRole
+          ? "this role may access every row, so policies do not apply to it"
+          : "there is no such role"),
       {
         position: _location.start,
         hint:

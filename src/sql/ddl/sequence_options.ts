@@ -131,7 +131,7 @@ export function restartedMark(
     if (!used.isCalled) return { ...used, value: shape.start };
     const why =
       `the last number that it returned is ${last}, but must be between ${shape.minimum} and ` +
-      `${shape.maximum}`;
+      shape.maximum;
     throw invalid(options, "minvalue", why);
   }
   const value = numberIn(options, "restart") ?? BigInt(shape.start);

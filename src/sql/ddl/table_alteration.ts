@@ -210,7 +210,7 @@ class AlterTable {
         if (next === undefined) {
           const message =
             `Table ${nameOf(table)} not changed; it is still at schema version ` +
-            `${table.schemaVersion}`;
+            table.schemaVersion;
           return { message, tableId, made: [] };
         }
         // Only additions require free space, so that an operator can still free up space by

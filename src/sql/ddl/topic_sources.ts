@@ -88,7 +88,7 @@ function requireFit(
       "INVALID_DEFINITION",
       `Cannot alter ${after.namespace}.${after.name}: it is a source of topic ` +
         `${topicNameOf(topic)}, and the WHERE of the source would no longer be valid: ` +
-        `${error.message}`,
+        error.message,
       { position: node._location.start, cause: error },
     );
   }

@@ -370,7 +370,7 @@ function refuseNamed(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot rename ${what}: its name is used in a DEFAULT, a condition or a query of ` +
-      `${shownUsers(naming)}`,
+      shownUsers(naming),
     { position, hint: "drop these objects, rename the label, then create the objects again" },
   );
 }

@@ -233,7 +233,7 @@ function columnNamesOf(
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot name ${columnNames.length} columns of view ${shown}: its query returns only ` +
-        `${query.outputs.length}`,
+        query.outputs.length,
       { position },
     );
   }
@@ -313,7 +313,7 @@ function requireSameColumns(
         ? `does not return a column ${i + 1}, which must be "${name}"`
         : column.name === name
           ? `returns column "${name}" as ${typeName(column.type)}, but its type must be ` +
-            `${typeName(type)}`
+            typeName(type)
           : `returns "${column.name}" as column ${i + 1}, which must be "${name}"`;
     throw new DatabaseError(
       "INVALID_DEFINITION",

@@ -74,7 +74,7 @@ export function withSlice(array: Value, bounds: readonly SliceBounds[], source: 
     throw new DatabaseError(
       "INVALID_VALUE",
       `Cannot assign to the slice: it has ${wanted} elements, but the assigned array has only ` +
-        `${given.length}`,
+        given.length,
     );
   }
   if (wanted === 0) return items;

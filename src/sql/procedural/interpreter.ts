@@ -338,7 +338,7 @@ function requireColumns(count: number, wanted: number, shown: string): void {
   throw new DatabaseError(
     "TYPE_MISMATCH",
     `Cannot return a row of ${counted(count, "column")} from ${shown}: its declared result has ` +
-      `${wanted}`,
+      wanted,
     { sqlstate: "42804" },
   );
 }

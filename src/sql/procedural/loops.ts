@@ -127,7 +127,7 @@ export function* runForeach(node: ForeachNode, run: ProgramRun): ProgramSteps<Li
     throw new DatabaseError(
       "INVALID_VALUE",
       `Cannot run FOREACH with SLICE ${node.slice}: the array has only ` +
-        `${counted(depth, "dimension")}`,
+        counted(depth, "dimension"),
       { sqlstate: "2202E" },
     );
   }

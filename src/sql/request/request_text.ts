@@ -72,7 +72,7 @@ export function statementsOf(
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind ${counted(parameterCount, "parameter")}: ` +
-        `${highest === 0 ? "the SQL uses none" : `the highest parameter in the SQL is $${highest}`}`,
+        (highest === 0 ? "the SQL uses none" : `the highest parameter in the SQL is $${highest}`),
     );
   }
   return statements;

@@ -134,7 +134,7 @@ class HistoryCheck {
     if (next.prev === seq) return undefined;
     return (
       `was replaced by version ${obsoleteSince}, which claims to replace ` +
-      `${next.prev === 0 ? "none" : next.prev}`
+      (next.prev === 0 ? "none" : next.prev)
     );
   }
 

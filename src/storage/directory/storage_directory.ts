@@ -83,7 +83,7 @@ export function unavailable(
 ): DatabaseError {
   const hint =
     `repair ${root} and restart the server; to see the state of the storage, run STORAGE CHECK ` +
-    `${storageId}`;
+    storageId;
   const message = `Cannot ${action} storage ${storageId}: ${what}`;
   return new DatabaseError("STORAGE_UNAVAILABLE", message, { hint });
 }

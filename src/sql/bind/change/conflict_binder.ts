@@ -162,7 +162,7 @@ function targetOf(
     "INVALID_QUERY",
     `Cannot use ON CONFLICT (${on.exprs.map(expressionToSql).join(", ")}): the conflict target ` +
       "must be the primary key or the columns of a unique index; available targets: " +
-      `${targetsOf(table, unique)}`,
+      targetsOf(table, unique),
     { position: _location.start },
   );
 }

@@ -119,7 +119,7 @@ function bindCoordinate(
       "TYPE_MISMATCH",
       `Cannot take ${type === undefined ? "a part" : "a slice"} of a value of type ` +
         `${typeName(shape.type)}: this type does not support ` +
-        `${type === undefined ? "subscripts" : "slices"}`,
+        (type === undefined ? "subscripts" : "slices"),
       {
         position: node?._location.start,
         hint:

@@ -192,7 +192,7 @@ export function bindLike(
     throw new DatabaseError(
       "TYPE_MISMATCH",
       `Cannot apply ${expression.op} to values of type ${typeName(left.type)} and ` +
-        `${typeName(right.type)}`,
+        typeName(right.type),
       { position: expression._location.start, hint: "cast one side to the type of the other" },
     );
   }
@@ -247,8 +247,7 @@ export function bindQuantified(
   if (argument === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call ${call.function.name.toUpperCase()} without an argument: it needs a query ` +
-        "or an array",
+      `Cannot call ${call.function.name.toUpperCase()} without an argument: it needs a query or an array`,
       { position: call._location.start, hint: "write = ANY(SELECT …) or = ANY(array)" },
     );
   }
@@ -278,13 +277,10 @@ export function bindQuantified(
   if (element === undefined || form === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot apply ${op} to a value of type ${typeName(left.type)} and array elements of type ` +
-        `${typeName(array.type)}`,
+      `Cannot apply ${op} to ${typeName(left.type)} and the elements of ${typeName(array.type)}`,
       {
         position: call._location.start,
-        hint:
-          "the right-hand side must be an array whose elements can be compared with the left-hand " +
-          "side",
+        hint: "the right-hand side must be an array whose elements can be compared with the left-hand side",
       },
     );
   }

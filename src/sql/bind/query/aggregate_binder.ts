@@ -322,7 +322,7 @@ export function bindGrouping(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot call GROUPING with ${call.args.length} arguments: it takes from 1 to ` +
-        `${GROUPING_ARGUMENTS_MAX}`,
+        GROUPING_ARGUMENTS_MAX,
       { position },
     );
   }

@@ -325,7 +325,7 @@ function definedColumns(
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot define ${columnDefinitions.length} columns for ${name}: its query returns ` +
-      `${given.length}`,
+      given.length,
     details,
   );
 }

@@ -42,7 +42,7 @@ export function outputByOrdinal(
   throw new DatabaseError(
     "INVALID_QUERY",
     `Cannot find position ${ordinal} in ${clause}: the select list has ` +
-      `${counted(outputs.length, "column")}`,
+      counted(outputs.length, "column"),
     { position: expression._location.start, hint: "positions start at 1" },
   );
 }

@@ -121,7 +121,7 @@ function otherType(
       position: node._location.start,
       hint:
         `in the first part, cast the column to ${nameOf(from)}, or in the recursive part, to ` +
-        `${nameOf(to)}`,
+        nameOf(to),
     },
   );
 }

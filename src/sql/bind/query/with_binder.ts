@@ -170,7 +170,7 @@ export function namesOf(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot name ${columnNames.length} columns of "${alias.name}": its query returns only ` +
-        `${outputs.length}`,
+        outputs.length,
       { position: alias._location.start, hint: "write at most one name per column" },
     );
   }

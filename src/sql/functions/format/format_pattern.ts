@@ -16,7 +16,7 @@ export function checkPatternLength(pattern: string): void {
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
     `Cannot use a format pattern of ${pattern.length} characters: the maximum is ` +
-      `${PATTERN_LENGTH_MAX}`,
+      PATTERN_LENGTH_MAX,
   );
 }
 

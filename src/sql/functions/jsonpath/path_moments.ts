@@ -112,7 +112,7 @@ export function momentFromTemplate(text: string, template: string): PathMoment {
     throw new DatabaseError(
       "INVALID_VALUE",
       `Cannot read ${excerpt(text)} with the pattern ${excerpt(template)}: the text is ` +
-        `${isComplete ? "longer than the pattern" : "too short"}`,
+        (isComplete ? "longer than the pattern" : "too short"),
     );
   }
   const fields = piecesOf(template).flatMap((piece) => (piece.kind === "field" ? piece.field : []));
