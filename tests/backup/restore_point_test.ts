@@ -256,7 +256,7 @@ test("the refusal of a point beyond a backup names the seq of the backup", async
   };
   expect(await to(seq)).toMatch(
     new RegExp(
-      `the rows in the backup reach _seq ${seq} .*, and its definitions reach _seq \d+, which is later`,
+      `the rows in the backup reach _seq ${seq} .*, and its definitions reach _seq \\d+, which is later`,
     ),
   );
   expect(await to(seq - 1)).toMatch(
