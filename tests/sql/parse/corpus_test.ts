@@ -69,6 +69,7 @@ const REFUSED_LATER: readonly RegExp[] = [
 /** Statements that Tidemark's grammar rejects, and PostgreSQL rejects only when it runs them. */
 const REFUSED_EARLIER: readonly RegExp[] = [
   /^REFRESH MATERIALIZED VIEW CONCURRENTLY .* WITH NO DATA$/,
+  /^(?:ALTER|CREATE) FUNCTION .*\b(?:IMMUTABLE VOLATILE|STABLE IMMUTABLE|STRICT CALLED)\b/,
 ];
 
 /** Statements whose trees intentionally differ. */
@@ -80,6 +81,10 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   {
     of: /^CREATE (?:OR REPLACE )?FUNCTION\b/,
     because: "its clauses are printed in one order, and its body as a string",
+  },
+  {
+    of: /^ALTER (?:FUNCTION|PROCEDURE|ROUTINE)\b.*\b(?:COST|LEAKPROOF|PARALLEL|RESTRICT|SECURITY)\b/,
+    because: "clauses that only advise the planner are not kept",
   },
   {
     of: /^CREATE (?:OR REPLACE )?RECURSIVE VIEW\b/,

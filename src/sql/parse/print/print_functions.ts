@@ -16,14 +16,19 @@ export function functionText(statement: FunctionDefinition): string {
     case "create function":
       return createText(statement);
     case "alter function":
-      return `ALTER FUNCTION ${functionNameText(statement.name)} ${changeText(statement.change)}`;
+      return `ALTER ${kindText(statement.name)} ${functionNameText(statement.name)} ${changeText(statement.change)}`;
     case "drop function": {
       const { cascade, ifExists, names } = statement;
       const ie = ifExists === true ? "IF EXISTS " : "";
       const behaviour = cascade === undefined ? "" : ` ${cascade.toUpperCase()}`;
-      return `DROP FUNCTION ${ie}${names.map(functionNameText).join(", ")}${behaviour}`;
+      return `DROP ${kindText(names[0])} ${ie}${names.map(functionNameText).join(", ")}${behaviour}`;
     }
   }
+}
+
+/** Returns the word for the objects to which a statement applies. */
+function kindText(name: FunctionName | undefined): string {
+  return name?.kind === undefined ? "ROUTINE" : name.kind.toUpperCase();
 }
 
 function changeText(change: FunctionChange): string {
