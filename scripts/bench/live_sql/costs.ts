@@ -11,7 +11,8 @@ import { settled } from "../idle_memory/measure.ts";
 import { type Followers, followTidemark, type Subscribed } from "./tidemark_followers.ts";
 
 /**
- * How long changes run before they are counted, because compilers and caches are cold at first.
+ * How long changes run before they are counted, in seconds, because compilers and caches are cold
+ * at first.
  */
 const WARM_SECONDS = 1;
 
@@ -32,7 +33,10 @@ export interface Cost {
   readonly cpuUs: number;
   readonly p50: number;
   readonly p99: number;
-  /** The number of changes per second, if the server could not keep up with the rate. */
+  /**
+   * The number of changes per second, which is lower than requested if the server could not keep
+   * up.
+   */
   readonly rate: number;
 }
 
@@ -81,7 +85,7 @@ async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Change
       warmMs = performance.now();
       took.length = 0;
     }
-    // A server that cannot keep up slows the writer down instead of piling up requests.
+    // If a server cannot keep up, the writer slows down instead of piling up requests.
     if (pending.size >= IN_FLIGHT_MAX) await Promise.race(pending);
     const writing = write(index).finally(() => pending.delete(writing));
     pending.add(writing);

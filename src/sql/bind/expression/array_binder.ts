@@ -186,7 +186,7 @@ function bindSlice(
 interface SliceRange {
   /** The first position of the slice, 1 or more. */
   readonly start: number;
-  /** The last position; undefined for the end of the dimension. */
+  /** The last position; undefined if the slice extends to the end of the dimension. */
   readonly end: number | undefined;
 }
 
