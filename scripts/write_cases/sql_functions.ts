@@ -174,6 +174,5 @@ export const SQL_FUNCTIONS: CaseFile = {
     "CREATE PROCEDURE nothing() LANGUAGE plpgsql AS $$ BEGIN END $$",
     "ALTER PROCEDURE nothing() STRICT",
     "ALTER PROCEDURE nothing() SECURITY INVOKER",
-    "ALTER FUNCTION nothing() STABLE",
   ],
 };

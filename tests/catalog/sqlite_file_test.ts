@@ -249,7 +249,7 @@ test("SqliteFile.open explains the problem if a directory has the path of the ca
     expect.objectContaining({
       code: "STORAGE_UNAVAILABLE",
       message: expect.stringContaining(`Cannot use the catalog ${path}: `),
-      hint: expect.stringContaining("to list the damage, run tidemark verify"),
+      hint: expect.stringContaining("to list damage, run tidemark verify"),
     }),
   );
 });

@@ -62,10 +62,10 @@ test("sqliteWalDamage reports if a frame may only have been torn by a crash", ()
   const last = frames.at(-1) ?? 0;
   const damaged = Buffer.from(bytes);
   damaged[first + 100] = (damaged[first + 100] ?? 0) ^ 1;
-  expect(damageIn(damaged)?.what).not.toContain("torn");
+  expect(damageIn(damaged)?.what).not.toContain("partly written");
   const torn = Buffer.from(bytes);
   torn[last + 100] = (torn[last + 100] ?? 0) ^ 1;
-  expect(damageIn(torn)?.what).toContain("torn");
+  expect(damageIn(torn)?.what).toContain("partly written");
   // A transaction whose last frame is missing was never committed.
   torn.writeUInt32BE(0, last + 4);
   expect(damageIn(torn)).toBeUndefined();

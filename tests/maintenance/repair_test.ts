@@ -111,7 +111,7 @@ describe("repair changes only damaged directories", () => {
     spoil(file);
     const { code, text } = maintain("repair", [path]);
     expect(code).toBe(0);
-    const lost = `lost    table default.first: segment ${segmentId}, 300 row versions from _seq `;
+    const lost = `lost    table default.first: segment ${segmentId}, with 300 row versions from _seq `;
     expect(text.split("\n").filter((line) => line.startsWith(lost))).toHaveLength(1);
     // No file of the segment remains in its directory, but every byte is kept elsewhere.
     const left = readdirSync(`${path}/segments/1`);

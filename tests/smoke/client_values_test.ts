@@ -179,14 +179,14 @@ test.each<[string, Parameter[], RegExp]>([
   [
     "SELECT $1::timestamp",
     [1_795_000_000_000],
-    /^Cannot send parameter 1: it is a number where the statement expects TIMESTAMP; send a Date, such as new Date\(ms\), or an ISO string/,
+    /^Cannot send parameter 1: it is a number, but the statement expects TIMESTAMP; send a Date, such as new Date\(ms\), or an ISO string/,
   ],
-  ["SELECT CAST($1 AS DATE)", [5n], /it is a number where the statement expects DATE/],
+  ["SELECT CAST($1 AS DATE)", [5n], /it is a number, but the statement expects DATE/],
   ["SELECT $2 :: time", ["a", 5], /^Cannot send parameter 2: .* expects TIME;/],
   [
     "SELECT 1 IN ($1)",
     [[1, 2]],
-    /^Cannot send parameter 1: it is a list, but IN \(\$1\) compares with one value; write = ANY\(\$1\)/,
+    /^Cannot send parameter 1: it is a list, but IN \(\$1\) compares with a single value; write = ANY\(\$1\)/,
   ],
   ["SELECT $1", [new Date(Number.NaN)], /^Cannot send parameter 1: it is an invalid Date/],
   ["SELECT $1", [{ a: Number.NaN }], /^Cannot send "a" of parameter 1: it is/],

@@ -161,9 +161,9 @@ describe("an export can be downloaded", () => {
   });
 
   test.each([
-    ["/v1/exports/ann", "expected /v1/exports/{user_id}/{export_id}"],
-    ["/v1/exports/ann/", "expected /v1/exports/{user_id}/{export_id}"],
-    ["/v1/exports/ann/EX1/more", "expected /v1/exports/{user_id}/{export_id}"],
+    ["/v1/exports/ann", "the path must be /v1/exports/{user_id}/{export_id}"],
+    ["/v1/exports/ann/", "the path must be /v1/exports/{user_id}/{export_id}"],
+    ["/v1/exports/ann/EX1/more", "the path must be /v1/exports/{user_id}/{export_id}"],
     ["/v1/exports/ann/%2e%2e%2fx", "its path contains a forbidden segment"],
     ["/v1/exports/ann/%ff", "its path is not percent-encoded UTF-8"],
   ])("a download refuses the path %s", async (path, why) => {

@@ -393,11 +393,11 @@ describe("a signed URL gives access to a file", () => {
   });
 
   test.each([
-    ["SELECT FILE_URL('nothing')", "the value is not a file"],
-    ["SELECT FILE_URL(1)", "the value is not a file"],
+    ["SELECT FILE_URL('nothing')", "the argument is not a file"],
+    ["SELECT FILE_URL(1)", "the argument is not a file"],
     [
       "EXECUTE AS USER 'ann' (SELECT FILE_URL(file) FROM app.docs LIMIT 1)",
-      "runs for another user",
+      "the statement runs as a different user",
     ],
   ])("%s is refused", async (sql, reason) => {
     const { body } = await server.sql(sql);

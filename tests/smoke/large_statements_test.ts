@@ -59,7 +59,7 @@ test("a large statement that fails in the middle does not affect concurrent ones
   expect([good.status, other.status]).toEqual([200, 200]);
   expect([taken.body.error?.message, faulty.body.error?.message]).toEqual([
     expect.stringContaining("already exists"),
-    expect.stringContaining("boolean as bigint"),
+    expect.stringContaining("Cannot convert a value of type boolean to bigint"),
   ]);
   expect(await server.rows(COUNTED)).toEqual(countsOf(0, 2 * ROWS));
 });

@@ -164,31 +164,35 @@ test("a token survives a restart, with its last use", async () => {
 
 test.each([
   ["SELECT id FROM app.items", "none", ""],
-  ["INSERT INTO app.items VALUES (10)", "PERMISSION_DENIED", "has no scope WRITE"],
-  ["DELETE FROM app.notes", "PERMISSION_DENIED", "has no scope WRITE"],
-  ["CREATE TABLE app.more (id INT PRIMARY KEY)", "PERMISSION_DENIED", "has no scope DEFINE"],
-  ["ALTER TABLE app.items ADD COLUMN n INT", "PERMISSION_DENIED", "has no scope DEFINE"],
-  ["EXECUTE AS USER ann (SELECT 1)", "PERMISSION_DENIED", "has no scope ACT"],
-  ["STORAGE FLUSH TABLE app.items", "PERMISSION_DENIED", "has no scope WRITE"],
-  ["UPDATE app.items SET id = 2 WHERE id = 1", "PERMISSION_DENIED", "has no scope WRITE"],
-  ["TRUNCATE app.items", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["INSERT INTO app.items VALUES (10)", "PERMISSION_DENIED", "lacks the scope WRITE"],
+  ["DELETE FROM app.notes", "PERMISSION_DENIED", "lacks the scope WRITE"],
+  ["CREATE TABLE app.more (id INT PRIMARY KEY)", "PERMISSION_DENIED", "lacks the scope DEFINE"],
+  ["ALTER TABLE app.items ADD COLUMN n INT", "PERMISSION_DENIED", "lacks the scope DEFINE"],
+  ["EXECUTE AS USER ann (SELECT 1)", "PERMISSION_DENIED", "lacks the scope ACT"],
+  ["STORAGE FLUSH TABLE app.items", "PERMISSION_DENIED", "lacks the scope WRITE"],
+  ["UPDATE app.items SET id = 2 WHERE id = 1", "PERMISSION_DENIED", "lacks the scope WRITE"],
+  ["TRUNCATE app.items", "PERMISSION_DENIED", "lacks the scope WRITE"],
   [
     "MERGE INTO app.items AS a USING other.items AS b ON a.id = b.id WHEN MATCHED THEN DELETE",
     "PERMISSION_DENIED",
-    "has no scope WRITE",
+    "lacks the scope WRITE",
   ],
   [
     "WITH gone AS (DELETE FROM app.notes RETURNING id) SELECT * FROM gone",
     "PERMISSION_DENIED",
-    "has no scope WRITE",
+    "lacks the scope WRITE",
   ],
-  ["BEGIN; INSERT INTO app.items VALUES (3); COMMIT", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["BEGIN; INSERT INTO app.items VALUES (3); COMMIT", "PERMISSION_DENIED", "lacks the scope WRITE"],
   ["SELECT nextval('app.numbers')", "PERMISSION_DENIED", "Cannot get values from sequence"],
-  ["CREATE INDEX items_ids ON app.items (id)", "PERMISSION_DENIED", "has no scope DEFINE"],
-  ["COMMENT ON TABLE app.items IS 'x'", "PERMISSION_DENIED", "has no scope DEFINE"],
-  ["CREATE SEQUENCE app.more", "PERMISSION_DENIED", "has no scope DEFINE"],
-  ["CREATE TABLE app.copied AS SELECT id FROM app.items", "PERMISSION_DENIED", "has no scope"],
-  ["CONSUME FROM app.nothing", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["CREATE INDEX items_ids ON app.items (id)", "PERMISSION_DENIED", "lacks the scope DEFINE"],
+  ["COMMENT ON TABLE app.items IS 'x'", "PERMISSION_DENIED", "lacks the scope DEFINE"],
+  ["CREATE SEQUENCE app.more", "PERMISSION_DENIED", "lacks the scope DEFINE"],
+  [
+    "CREATE TABLE app.copied AS SELECT id FROM app.items",
+    "PERMISSION_DENIED",
+    "lacks the scope DEFINE",
+  ],
+  ["CONSUME FROM app.nothing", "PERMISSION_DENIED", "lacks the scope WRITE"],
 ])("a token with the scope READ: %s", async (sql, code, message) => {
   const token = await tokenFor("mailer", "SCOPES (READ)");
   const [found, said] = await failure(sql, token);
@@ -234,7 +238,7 @@ test("a token that is limited to a namespace sees no other namespace, and the er
   expect(await server.rows("SELECT id FROM app.items", { token })).toContainEqual([1]);
   const { body } = await server.sql("SELECT id FROM other.items", { token });
   const missing = await server.sql("SELECT id FROM other.nothing", { token });
-  const limit = expect.stringContaining("the token narrow is limited to the namespaces app");
+  const limit = expect.stringContaining("The token narrow is limited to the namespaces app");
   expect(body.error).toMatchObject({ code: "TABLE_NOT_FOUND", hint: limit });
   expect(missing.body.error).toMatchObject({ code: "TABLE_NOT_FOUND", hint: limit });
   const listed = "SELECT table_schema FROM information_schema.tables WHERE table_name = 'items'";
@@ -408,7 +412,10 @@ test("EXECUTE AS by a token with ACT keeps the token's other scopes", async () =
     "EXECUTE AS USER ann (INSERT INTO app.notes VALUES (1))",
     token,
   );
-  expect([code, message]).toEqual(["PERMISSION_DENIED", expect.stringContaining("no scope WRITE")]);
+  expect([code, message]).toEqual([
+    "PERMISSION_DENIED",
+    expect.stringContaining("lacks the scope WRITE"),
+  ]);
 });
 
 test("DROP TOKEN ends its sockets and refuses the token, but leaves other sessions of the user open", async () => {
@@ -463,10 +470,10 @@ test.each([
   ['CREATE TOKEN "a b" FOR USER ann', 'Cannot use "a b" as a token name'],
   ["CREATE TOKEN x FOR USER nobody", "there is no user nobody"],
   ["CREATE TOKEN used FOR USER ann", "Cannot create token used: it already exists"],
-  ["CREATE TOKEN x FOR USER ann EXPIRES '2001-01-01'", "it would expire in the past"],
-  ["CREATE TOKEN x FOR USER ann EXPIRES IN '-1 day'", "it would expire in the past"],
+  ["CREATE TOKEN x FOR USER ann EXPIRES '2001-01-01'", "its expiry time is in the past"],
+  ["CREATE TOKEN x FOR USER ann EXPIRES IN '-1 day'", "its expiry time is in the past"],
   ["CREATE TOKEN x FOR USER ann EXPIRES 'soon'", "soon"],
-  ["CREATE TOKEN x FOR USER ann SCOPES (ACT)", "SCOPES must list READ, or WRITE"],
+  ["CREATE TOKEN x FOR USER ann SCOPES (ACT)", "SCOPES must contain READ, or WRITE"],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ, ALL)", 'Cannot use the scope "all"'],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ, NAMESPACE nowhere)", "Cannot find namespace nowhere"],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ) SCOPES (WRITE)", "found a second SCOPES"],

@@ -38,7 +38,9 @@ test("SIGHUP continues the log in a new file, reloads its level and reports othe
   );
   server.kill("SIGHUP");
   await printed(server, "take effect only after a restart");
-  expect(server.output).toMatch(/INFO .*SIGHUP: reopened the log files .*logging.level=debug/);
+  expect(server.output).toMatch(
+    /INFO .*SIGHUP: reopened the log files, and reread the settings .*logging\.level=debug/,
+  );
   expect(server.output).toMatch(
     /WARN .*keys="server.tls_cert, server.tls_key, server.shutdown_timeout_secs"/,
   );

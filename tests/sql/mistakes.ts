@@ -450,11 +450,8 @@ const DEFINITIONS: readonly Mistake[] = [
     "IF NOT EXIST d",
     "write IF EXISTS, or IF NOT EXISTS",
   ],
-  [
-    "SELECT 'demo.kv'::regclass",
-    "regclass",
-    "write TEXT with the name of the object; DESCRIBE t and information_schema.tables describe tables",
-  ],
+  ["SELECT 'demo.kw'::regclass", "", "to_regclass(name) returns NULL for an unknown name"],
+  ["SELECT '+'::regoper", "regoper", "write TEXT with the name"],
   ["SELECT CAST(k AS UNSIGNED) FROM demo.kv", "UNSIGNED) FROM", "write BIGINT"],
   ["CREATE USER bob IDENTIFIED BY 'correct horse 9'", "IDENTIFIED BY ", "write PASSWORD '…'"],
   [

@@ -72,19 +72,19 @@ test.each([
   [
     "UPDATE t SET d = $1",
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${MILLISECONDS} as a date: a number for a date counts days since 1970, and its year must be between 1 and 9999; send a string such as '2026-01-31' (column "d", parameter $1)`,
+    `Cannot convert ${MILLISECONDS} to a date: the number would count days since 1970, and the year must be between 1 and 9999; send a string such as '2026-01-31' (column "d", parameter $1)`,
     undefined,
   ],
   [
     "UPDATE t SET clock = $1",
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${MILLISECONDS} as a time of day: it must be 0 to 86400000000 microseconds; send a string such as '14:30:00' (column "clock", parameter $1)`,
+    `Cannot convert ${MILLISECONDS} to a time of day: the number must be between 0 and 86400000000 microseconds; send a string such as '14:30:00' (column "clock", parameter $1)`,
     undefined,
   ],
   [
     "UPDATE t SET at = $1 * 1000000",
     "VALUE_OUT_OF_RANGE",
-    `Cannot represent ${MILLISECONDS}000000 as a timestamp: a number for a timestamp counts microseconds since 1970, and its year must be between 1 and 9999; send a string such as '2026-01-31T14:30:00Z' (column "at")`,
+    `Cannot convert ${MILLISECONDS}000000 to a timestamp: the number would count microseconds since 1970, and the year must be between 1 and 9999; send a string such as '2026-01-31T14:30:00Z' (column "at")`,
     undefined,
   ],
   [
@@ -108,7 +108,7 @@ test.each([
   [
     "SELECT id FROM t WHERE at > $1",
     "TYPE_MISMATCH",
-    "Cannot apply > to timestamp without time zone and bigint",
+    "Cannot apply > to values of type timestamp without time zone and bigint",
     "send a string such as '2026-01-31T14:30:00Z', or call to_timestamp with a number of seconds",
   ],
   [

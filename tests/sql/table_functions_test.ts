@@ -239,7 +239,7 @@ describe("table functions can be used in FROM", () => {
   test.each([
     [
       "SELECT jsonb_each(j).key FROM t",
-      "Cannot parse the statement: a call before a dot needs parentheses: (jsonb_each(…)).column",
+      "Cannot parse the statement: a function call before a dot must be in parentheses: (jsonb_each(…)).column",
       undefined,
     ],
     [

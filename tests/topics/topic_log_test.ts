@@ -130,7 +130,9 @@ test("a row on which the condition fails is omitted, and the topic reports this"
   expect((await read("t")).map(({ key }) => key)).toEqual(["1", "3"]);
   const [state] = engine.database.topicLogs.states();
   expect(state?.faults).toHaveLength(1);
-  expect(state?.faults[0]).toStartWith("changes to app.jobs are omitted: ");
+  expect(state?.faults[0]).toStartWith(
+    "changes to app.jobs are omitted, because the source's condition fails: ",
+  );
 });
 
 test("onNews calls back in the tick of the commit or the next one, once for many commits, and not after its end", async () => {

@@ -103,10 +103,10 @@ test("nesting is limited to 128 levels", () => {
   expect(isJson(nested(128))).toBe(true);
   expect(() => {
     checkJson(nested(129));
-  }).toThrow("deeper than 128");
+  }).toThrow("more than 128 levels deep");
   expect(() => {
     checkJson(nested(1_000_000));
-  }).toThrow("deeper than 128");
+  }).toThrow("more than 128 levels deep");
 });
 
 test.each(['"\\u0000"', '"\\ud800"', "1e99999", "1e-99999"])(
@@ -191,7 +191,7 @@ test.each(["\\u0000", "a\\ud800", "\\udc00\\ud800"])(
   (escapes) => {
     const text = `"${escapes}"`;
     checkJson(text);
-    expect(() => jsonScalarText(text, jsonRoot(text))).toThrow("as text");
+    expect(() => jsonScalarText(text, jsonRoot(text))).toThrow("to text");
     const toText = { from: JSON_TEXT, to: TEXT, mode: "explicit" } as const;
     expect(castValue(text, toText)).toBe(text);
   },

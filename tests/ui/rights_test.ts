@@ -60,7 +60,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       const form = await openForm(policies, "Create policy");
       await form.getByLabel("Name").fill("authors");
       await form.getByLabel("Command").selectOption("ALL");
-      await form.getByLabel("user").check();
+      await form.getByRole("checkbox", { name: "user" }).check();
       await form.getByLabel(/^USING/).fill("autor = CURRENT_USER()");
       expect(await form.getByRole("group", { name: "The statement" }).innerText()).toBe(
         'CREATE POLICY "authors" ON "chat"."messages" FOR ALL TO user\n  USING (autor = CURRENT_USER())',
@@ -81,7 +81,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       // The form shows the current policy and the statement that would change it.
       const changing = await openForm(policies, "Change policy");
       await changing.getByLabel("Policy").selectOption("authors ON chat.messages");
-      expect(await changing.getByLabel("user").isChecked()).toBe(true);
+      expect(await changing.getByRole("checkbox", { name: "user" }).isChecked()).toBe(true);
       const using = changing.getByLabel(/^USING/);
       expect(await using.inputValue()).toContain("author");
       await changing.getByLabel("service").check();
@@ -96,7 +96,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await changing.getByRole("button", { name: "Change policy" }).click();
       await policies.getByRole("row", { name: /authors ALL public author = 'eve'/ }).waitFor();
       await changing.getByLabel("Policy").selectOption("all_read ON chat.messages");
-      expect(await changing.getByLabel("user").isChecked()).toBe(false);
+      expect(await changing.getByRole("checkbox", { name: "user" }).isChecked()).toBe(false);
       await row.getByRole("button", { name: "Drop authors" }).click();
       await row.getByRole("button", { name: "Do you really want to drop authors?" }).click();
       await row.waitFor({ state: "detached" });

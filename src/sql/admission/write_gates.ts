@@ -3,10 +3,10 @@
  * wait, whereas reads continue.
  *
  * A long-running statement outside a transaction is run again if other statements have changed its
- * rows in the meantime. Before its last attempt, it closes the gates of its tables, so that no new
- * conflict can arise. However, another long-running statement that began earlier does not check
- * the gate again and may still commit first. In that case, the statement that closed the gate
- * fails.
+ * rows in the meantime. Before its third attempt, it closes the gates of its tables, so that no
+ * new statement can conflict with it. However, a statement that began earlier does not check the
+ * gate again and may still commit first. In that case, the statement is run again while the gates
+ * stay closed.
  */
 import type { Clock } from "../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";

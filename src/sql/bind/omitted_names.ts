@@ -19,8 +19,8 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   ],
   [/^(?:lo_\w+|loread|lowrite)$/, "large objects are not supported; use BYTES or FILE columns"],
   [
-    /^(?:to_)?reg(?:class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)$/,
-    "objects have no oids; the views in information_schema and system list objects by name",
+    /^(?:to_)?reg(?:config|dictionary|oper|operator)$/,
+    "operators, dictionaries and configurations have no OIDs",
   ],
   [
     /^(?:(?:bool|byteal?|cash|date|float[48]|int[248]|interval|numeric|text|time|timestamp|timestamptz|timetz|uuid|xid8?)_?(?:accum|avg|cmp|combine|dec|deserialize|hash|in|inc|larger|out|recv|regr_accum|regr_combine|send|serialize|smaller|sum|um|up))$/,
@@ -30,7 +30,6 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
     /^bool(?:and|or)_statefunc$/,
     "it is used only internally, to implement operators, aggregates or types",
   ],
-  [/^pg_partition_\w+$/, "functions that list partitions are not supported"],
   [
     /^pg_(?:notify|listening_channels|notification_queue_usage)$/,
     "NOTIFY is not supported; use live queries or topics to receive changes",

@@ -107,14 +107,13 @@ const FUNCTIONS = entries([
     "comments are in system.tables and system.columns",
   ],
   [
-    "format_type pg_get_expr",
+    "pg_get_expr",
     "the columns data_type and column_default of information_schema.columns have this information",
   ],
   [
     "pg_get_userbyid",
     "the column schema_owner of information_schema.schemata has this information",
   ],
-
   ["sql_variant_property", "write pg_typeof(value)"],
   ["rand randn", "write random()"],
   ["truncate", "write trunc(price, 2)"],
@@ -178,9 +177,6 @@ const TYPES = entries([
   ["list", "INT[] for an array of integers"],
   ["enum set", "TEXT CHECK (state IN ('open', 'closed'))"],
   ["geometry geography", "POINT, PATH or POLYGON, or two DOUBLE columns"],
-  [
-    "regclass regtype regproc regnamespace regrole oid",
-    "TEXT with the name of the object; DESCRIBE t and information_schema.tables describe " +
-      "tables",
-  ],
+  ["regoper regoperator regdictionary", "TEXT with the name"],
+  ["pg_snapshot txid_snapshot", "BIGINT for a _seq, which orders the changes of all transactions"],
 ]);

@@ -10,8 +10,14 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
-/** The maximum number of attempts. During the last one, other writers of the table wait. */
-const ATTEMPTS_MAX = 3;
+/** The first attempt during which other writers of the table wait. They wait until the last one. */
+const GATED_ATTEMPT = 3;
+
+/**
+ * The maximum number of attempts. A statement that began before the gate was closed can still
+ * cause a conflict, but each such statement only once.
+ */
+const ATTEMPTS_MAX = 6;
 
 export interface FinishOptions {
   readonly ledger: RequestLedger;
@@ -34,42 +40,34 @@ export async function finishChange(
   first: Promise<DmlOutcome>,
   options: FinishOptions,
 ): Promise<DmlOutcome> {
+  const { gates, ledger, store, tableIds } = options;
   let begun: DmlOutcome | Promise<DmlOutcome> = first;
-  for (let attempt = 1; ; attempt += 1) {
-    let open: (() => void) | undefined;
-    let place: ReadingPlace | undefined;
-    try {
-      if (attempt > 1) {
-        // Wait for the reader before closing the gate, so that statements blocked by the gate do
-        // not wait for the reader, too.
-        place = await options.place();
-        open = await readyAgain(attempt, options);
-        begun = options.begin(place);
+  let open: (() => void) | undefined;
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      let place: ReadingPlace | undefined;
+      try {
+        if (attempt > 1) {
+          // Wait for the reader before closing the gate, so that statements blocked by the gate do
+          // not wait for the reader, too.
+          place = await options.place();
+          if (attempt >= GATED_ATTEMPT) open ??= await gates.close(tableIds, ledger);
+          // A reader reads durable data, and would not see the change that caused the conflict. If
+          // that change does not become durable, the conflict disappears.
+          await Promise.allSettled([store.durable(store.appliedSeq)]);
+          begun = options.begin(place);
+        }
+        return await finished(begun, options);
+      } catch (error) {
+        const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
+        if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
+      } finally {
+        place?.giveBack();
       }
-      return await finished(begun, options);
-    } catch (error) {
-      const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
-      if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
-    } finally {
-      open?.();
-      place?.giveBack();
     }
+  } finally {
+    open?.();
   }
-}
-
-/**
- * Waits until a statement may be run again. Returns a function that reopens the gate, if it was
- * closed.
- */
-async function readyAgain(
-  attempt: number,
-  { gates, ledger, store, tableIds }: FinishOptions,
-): Promise<(() => void) | undefined> {
-  const open = attempt === ATTEMPTS_MAX ? await gates.close(tableIds, ledger) : undefined;
-  // A reader reads durable data, and would not see the change that caused the conflict. If that
-  // change does not become durable, the conflict disappears.
-  await Promise.allSettled([store.durable(store.appliedSeq)]);
-  return open;
 }
 
 async function finished(

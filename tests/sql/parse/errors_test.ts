@@ -127,7 +127,6 @@ test.each([
   ["CREATE TABLE t (a INT UNIQUE INITIALLY DEFERRED)", "INITIALLY DEFERRED of a key", "remove it"],
   ["CREATE TABLE t (a INT REFERENCES u MATCH PARTIAL)", "MATCH PARTIAL", "MATCH FULL"],
   ["CREATE TABLE t (a INT REFERENCES u ON DELETE SET NULL (a))", "SET NULL", "remove the list"],
-  ["CREATE TABLE t AS EXECUTE p", "CREATE TABLE … AS EXECUTE", "the query"],
   ["CREATE TABLE t (a INT) AS SELECT 1", "definitions before AS", "names"],
   ["CREATE TABLE t LIKE u", "LIKE", "(LIKE other_table INCLUDING ALL)"],
   ["CREATE TABLE t (a INT) INHERITS (u)", "INHERITS", ""],

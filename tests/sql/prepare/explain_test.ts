@@ -78,7 +78,7 @@ describe("EXPLAIN shows the plans of statements", () => {
     expect(filter?.["filter"]).toBe(`("a = 1 OR b" = 3) AND ("select" = 'it''s')`);
     expect(scan?.["ranges"]).toBe('"a = 1 OR b" = 3');
     const lines = await engine.rows('EXPLAIN SUBSCRIBE TO q WHERE "a = 1 OR b" = 3');
-    expect(lines).toContainEqual(['index: "a = 1 OR b" = 3, looked up by value']);
+    expect(lines).toContainEqual(['  index: "a = 1 OR b" = 3, looked up by value']);
   });
 
   const ACCESS: readonly (readonly [sql: string, access: string, details: object])[] = [

@@ -292,7 +292,7 @@ describe("procedures", () => {
       [1, 100],
       [2, 50],
     ]);
-    expect(await failure("SELECT put(1, 2)")).toMatch(/is a procedure \| write CALL/);
+    expect(await failure("SELECT put(1, 2)")).toMatch(/is a procedure; use CALL \| write CALL/);
     expect(await failure("CALL move(1, 2, 3)")).toMatch(/it is a function/);
     expect(await failure("CALL nope()")).toStartWith("FUNCTION_NOT_FOUND");
     const refused = await failure("DO $$ BEGIN CALL put(5, 1 + 1, NULL); END $$");

@@ -164,18 +164,14 @@ test("a shared STREAM table is listed as a STREAM table with its access level", 
 test.each([
   ["ALTER SHARED TABLE s RENAME COLUMN v TO w", "INVALID_OPERATION", "it is STREAM"],
   ["DROP SHARED TABLE s", "INVALID_OPERATION", "it is STREAM"],
-  ["ALTER TABLE s RESET (TTL_SECONDS)", "INVALID_OPTION", "must have one"],
+  ["ALTER TABLE s RESET (TTL_SECONDS)", "INVALID_OPTION", "requires this option"],
   ["ALTER TABLE own SET (ACCESS_LEVEL = 'PUBLIC')", "INVALID_OPTION", "on a STREAM table"],
   ["CREATE POLICY p ON own USING (true)", "INVALID_OPERATION", "their own rows"],
-  [
-    "CREATE POLICY p ON s USING (true)",
-    "INVALID_OPERATION",
-    "policies apply only with 'RESTRICTED'",
-  ],
+  ["CREATE POLICY p ON s USING (true)", "INVALID_OPERATION", "policies require 'RESTRICTED'"],
   [
     "CREATE STREAM TABLE x (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')",
     "INVALID_OPTION",
-    "must have TTL_SECONDS",
+    "without TTL_SECONDS",
   ],
   [
     "CREATE SHARED TABLE x (id INT PRIMARY KEY) WITH (TTL_SECONDS = 5)",

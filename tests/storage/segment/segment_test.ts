@@ -503,7 +503,7 @@ describe("damage to segments is detected", () => {
         expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(code);
         expect(disk.openCount, code).toBe(0);
       }
-      expect(() => SegmentReader.open(disk, PATH, good.length + 1)).toThrow("should have");
+      expect(() => SegmentReader.open(disk, PATH, good.length + 1)).toThrow("bytes instead of");
       expect(disk.openCount).toBe(0);
       const reader = SegmentReader.open(disk, PATH, good.length);
       expect(disk.openCount).toBe(1);
