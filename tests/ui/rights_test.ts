@@ -62,7 +62,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await form.getByLabel("Command").selectOption("ALL");
       await form.getByRole("checkbox", { name: "user" }).check();
       await form.getByLabel(/^USING/).fill("autor = CURRENT_USER()");
-      expect(await form.getByRole("group", { name: "The statement" }).innerText()).toBe(
+      expect(await form.getByRole("group", { name: "SQL statement to be run" }).innerText()).toBe(
         'CREATE POLICY "authors" ON "chat"."messages" FOR ALL TO user\n  USING (autor = CURRENT_USER())',
       );
       await form.getByRole("button", { name: "Create policy" }).click();
@@ -90,7 +90,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await changing.getByRole("alert").filter({ hasText: "autor" }).waitFor();
       expect(faults({ exceptStatus: 400 })).toEqual([]);
       await using.fill("author = 'eve'");
-      expect(await changing.getByRole("group", { name: "The statement" }).innerText()).toBe(
+      expect(await changing.getByRole("group", { name: "SQL statement to be run" }).innerText()).toBe(
         'ALTER POLICY "authors" ON "chat"."messages" TO user, service\n  USING (author = \'eve\')',
       );
       await changing.getByRole("button", { name: "Change policy" }).click();
