@@ -90,7 +90,9 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       await changing.getByRole("alert").filter({ hasText: "autor" }).waitFor();
       expect(faults({ exceptStatus: 400 })).toEqual([]);
       await using.fill("author = 'eve'");
-      expect(await changing.getByRole("group", { name: "SQL statement to be run" }).innerText()).toBe(
+      expect(
+        await changing.getByRole("group", { name: "SQL statement to be run" }).innerText(),
+      ).toBe(
         'ALTER POLICY "authors" ON "chat"."messages" TO user, service\n  USING (author = \'eve\')',
       );
       await changing.getByRole("button", { name: "Change policy" }).click();
