@@ -40,33 +40,42 @@ export async function finishChange(
   first: Promise<DmlOutcome>,
   options: FinishOptions,
 ): Promise<DmlOutcome> {
+  const open: (() => void)[] = [];
+  try {
+    return await attempted(first, options, open);
+  } finally {
+    for (const each of open) each();
+  }
+}
+
+/** @param open Receives the function that reopens the gates, once they are closed. */
+async function attempted(
+  first: Promise<DmlOutcome>,
+  options: FinishOptions,
+  open: (() => void)[],
+): Promise<DmlOutcome> {
   const { gates, ledger, store, tableIds } = options;
   let begun: DmlOutcome | Promise<DmlOutcome> = first;
-  let open: (() => void) | undefined;
-  try {
-    for (let attempt = 1; ; attempt += 1) {
-      let place: ReadingPlace | undefined;
-      try {
-        if (attempt > 1) {
-          // Wait for the reader before closing the gate, so that statements blocked by the gate do
-          // not wait for the reader, too.
-          place = await options.place();
-          if (attempt >= GATED_ATTEMPT) open ??= await gates.close(tableIds, ledger);
-          // A reader reads durable data, and would not see the change that caused the conflict. If
-          // that change does not become durable, the conflict disappears.
-          await Promise.allSettled([store.durable(store.appliedSeq)]);
-          begun = options.begin(place);
-        }
-        return await finished(begun, options);
-      } catch (error) {
-        const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
-        if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
-      } finally {
-        place?.giveBack();
+  for (let attempt = 1; ; attempt += 1) {
+    let place: ReadingPlace | undefined;
+    try {
+      if (attempt > 1) {
+        // Wait for the reader before closing the gate, so that statements blocked by the gate do
+        // not wait for the reader, too.
+        place = await options.place();
+        if (attempt === GATED_ATTEMPT) open.push(await gates.close(tableIds, ledger));
+        // A reader reads durable data, and would not see the change that caused the conflict. If
+        // that change does not become durable, the conflict disappears.
+        await Promise.allSettled([store.durable(store.appliedSeq)]);
+        begun = options.begin(place);
       }
+      return await finished(begun, options);
+    } catch (error) {
+      const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
+      if (!isConflict || !options.isRepeatable || attempt === ATTEMPTS_MAX) throw error;
+    } finally {
+      place?.giveBack();
     }
-  } finally {
-    open?.();
   }
 }
 
