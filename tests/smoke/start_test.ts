@@ -180,7 +180,7 @@ max_sql_byte = 5`;
     "the server does not start on a damaged catalog or log, and names the commands that examine it",
     async () => {
       const hint =
-        "; npm start -- verify lists the damage, and ; npm start -- repair shows what can be " +
+        "; npm start -- verify lists the damage, and npm start -- repair shows what can be " +
         "repaired";
       await using server = await startReadyServer();
       await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
