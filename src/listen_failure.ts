@@ -90,7 +90,7 @@ interface TlsFile {
   /** The configuration key that names the TLS file. */
   readonly name: string;
   readonly path: string;
-  /** What the TLS file should contain. */
+  /** The contents that the TLS file should have. */
   readonly what: string;
 }
 

@@ -10,7 +10,7 @@ import { posix } from "node:path";
 interface Module {
   /** The declarations by name, each with the comment in front of it and without `export`. */
   readonly declarations: ReadonlyMap<string, string>;
-  /** Where each local name comes from. */
+  /** The origin of each local name. */
   readonly imports: ReadonlyMap<string, Origin>;
   readonly exports: ReadonlyMap<string, Export>;
 }

@@ -73,7 +73,7 @@ export interface PointRequest {
   readonly heldBytesMax?: number;
 }
 
-/** Where a backup ends. */
+/** The position at which a backup ends. */
 export interface PointBegin {
   /**
    * The incarnation of the database that was backed up; undefined if the backup is older than any

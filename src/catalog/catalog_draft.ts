@@ -55,7 +55,7 @@ interface At {
   others(others: Dependents): Dependents;
 }
 
-/** What a private copy of the catalog needs from the catalog. */
+/** The parts of the catalog that a private copy needs. */
 export interface DraftSource {
   /** The catalog, which provides everything except definitions. */
   readonly catalog: Catalog;

@@ -95,7 +95,7 @@ export interface Statements {
   ): Promise<Row[]>;
 }
 
-/** What a client needs for sending statements. */
+/** The parts of a client that send statements. */
 export interface Sending {
   readonly session: Session;
   readonly values: Values;

@@ -56,7 +56,7 @@ export interface TransactionSettings {
   readonly signal?: AbortSignal;
 }
 
-/** What a transaction needs from the client. */
+/** The parts of the client that a transaction uses. */
 export interface RunningParts {
   readonly session: Session;
   readonly values: Values;

@@ -13,7 +13,7 @@ import { ending } from "../contract/live_errors.ts";
 
 export type ReplayMode = "all" | "latest";
 
-/** Where a subscription begins. */
+/** The position at which a subscription begins. */
 export type Start =
   | { readonly kind: "live" }
   | { readonly kind: "snapshot"; readonly lastRows: number | undefined }
