@@ -46,10 +46,6 @@ export type {
   PartitioningKey,
   PartitionValue,
   PartitionViewEntry,
-  PolicyCommand,
-  PolicyEntry,
-  PolicyRole,
-  PolicyTable,
   PolymorphicType,
   Role,
   Routine,
@@ -99,6 +95,7 @@ export {
   newUserIdFault,
 } from "./names.ts";
 export { type OptionSetting, refuseTwice } from "./option_settings.ts";
+export type { PolicyCommand, PolicyEntry, PolicyRole, PolicyTable } from "./policy_entries.ts";
 export { seqErasIn, seqErasOf, seqTimesOf } from "./seq_eras.ts";
 export {
   type CountedSequence,

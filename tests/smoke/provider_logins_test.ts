@@ -5,12 +5,8 @@
  * and keeps cookies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { JWK } from "jose";
 import { type Client, createClient } from "../../src/client/mod.ts";
-import { certificateFor, hasOpenssl } from "../support/certificates.ts";
 import {
   Browser,
   freePort,
@@ -51,11 +47,11 @@ const PORT = freePort();
 
 const ADDRESS = `http://127.0.0.1:${PORT}`;
 
-function clientOf(name: string, address = ADDRESS): object {
+function clientOf(name: string): object {
   return {
     client_id: "db",
     client_secret: SECRET,
-    redirect_uris: [`${address}/v1/api/auth/oidc/${name}/callback`],
+    redirect_uris: [`${ADDRESS}/v1/api/auth/oidc/${name}/callback`],
     grant_types: ["authorization_code"],
     response_types: ["code"],
   };
@@ -667,44 +663,3 @@ test("the bodies of token and link requests are checked", async () => {
     }
   }
 });
-
-test.skipIf(!hasOpenssl)(
-  "a provider is reached over TLS if its certificate is trusted, even below a sub-path",
-  async () => {
-    const tls = certificateFor("localhost");
-    const directory = mkdtempSync(join(tmpdir(), "tidemark-oidc-"));
-    const trusted = join(directory, "ca.pem");
-    writeFileSync(trusted, tls.cert);
-    const port = freePort();
-    const address = `http://127.0.0.1:${port}/db`;
-    try {
-      await using secure = await RealProvider.start({
-        clients: [clientOf("idp", address)],
-        keys: [key],
-        accounts: ACCOUNTS,
-        tls,
-        conformIdTokenClaims: true,
-      });
-      const config = {
-        server: { port, base_path: "/db" },
-        oidc: { auto_provision: true },
-        "oidc.providers.idp": { issuer: secure.url, client_id: "db", client_secret: SECRET },
-      };
-      await using trusting = await startReadyServer({
-        config,
-        env: { NODE_EXTRA_CA_CERTS: trusted },
-      });
-      const browser = new Browser({ ca: tls.cert });
-      expect((await browser.go(`${trusting.url}/db${LOGIN}`)).url.pathname).toBe("/db/ui");
-      // With this provider, the email address comes from the userinfo endpoint.
-      const emails = "SELECT email FROM system.users WHERE user_id = 'oidc:idp:ann'";
-      expect(await trusting.rows(emails)).toEqual([["ann@example.com"]]);
-      await using doubting = await startReadyServer({ config: { ...config, server: { port: 0 } } });
-      const failed = await new Browser({ ca: tls.cert }).go(doubting.url + LOGIN);
-      expect(errorOf(failed)).toBe("exchange_failed");
-      expect(doubting.output).toContain("SELF_SIGNED");
-    } finally {
-      rmSync(directory, { recursive: true });
-    }
-  },
-);

@@ -21,9 +21,7 @@ import {
   indexColumnsOf,
   type LookupOptions,
   type Scan,
-  type ScanBatch,
   type ScanOptions,
-  SEQ_COLUMN_ID,
   SHARED_OWNER,
   type Store,
   shownKey,
@@ -31,16 +29,8 @@ import {
   type TableWrite,
   type WriteBatch,
 } from "../../storage/mod.ts";
-import {
-  BIGINT,
-  type DataType,
-  keepRows,
-  type Row,
-  type Value,
-  valueAt,
-  vectorFromValues,
-} from "../../types/mod.ts";
-import type { StagedRow, Transaction } from "../execute/context/transaction.ts";
+import { type DataType, type Row, type Value, valueAt } from "../../types/mod.ts";
+import type { Transaction } from "../execute/context/transaction.ts";
 import { keyTextOf } from "../execute/keys/key_text.ts";
 import {
   convertedRow,
@@ -50,11 +40,10 @@ import {
   NO_SCAN,
   readColumns,
 } from "./drafted_columns.ts";
+import { keyTextIn, keyTypesOf, seenScan, valuesIn } from "./staged_scan.ts";
 
 /** More than the number of rows that any transaction can stage. */
 const STAGED_ROWS_MAX = 1_000_000_000;
-
-const ROWS_PER_BATCH = 2048;
 
 /** The tables whose definitions the transaction has changed, keyed by id. */
 export type DraftedTables = Map<number, DraftedTable>;
@@ -583,102 +572,6 @@ export class DraftedStore implements Store {
 
 function outside(what: string): Error {
   return new Error(`${what} is not possible in a statement of a transaction`);
-}
-
-function keyTypesOf({ columns, keyColumnIds }: TableDefinition): readonly DataType[] {
-  return keyColumnIds.map((id) => typeIn(columns, id));
-}
-
-function typeIn(columns: TableDefinition["columns"], id: number): DataType {
-  if (id === SEQ_COLUMN_ID) return BIGINT;
-  return columns.find(({ columnId }) => columnId === id)?.type ?? BIGINT;
-}
-
-function valuesIn({ columns }: TableDefinition, row: Row, ids: readonly number[]): Row {
-  return ids.map((id) => row[columns.findIndex(({ columnId }) => columnId === id)] ?? null);
-}
-
-function keyTextIn(definition: TableDefinition, row: Row): string {
-  return keyTextOf(keyTypesOf(definition), valuesIn(definition, row, definition.keyColumnIds));
-}
-
-interface SeenRows {
-  readonly definition: TableDefinition;
-  readonly options: ScanOptions;
-  readonly staged: ReadonlyMap<string, StagedRow>;
-  readonly snapshotSeq: Seq;
-}
-
-/**
- * Scans stored rows that the transaction has not changed, and then the staged rows.
- *
- * @param scan Reads the requested columns, followed by those of the primary key.
- */
-function seenScan(scan: Scan, seen: SeenRows): Scan {
-  const staged = stagedBatches(seen);
-  return {
-    next() {
-      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-        const kept = unstaged(batch, seen);
-        if (kept.rowCount > 0 || seen.options.mayBeEmpty === true) return kept;
-      }
-      return staged.next().value ?? undefined;
-    },
-    close: () => scan.close(),
-    get groupsRead() {
-      return scan.groupsRead;
-    },
-    get groupsPruned() {
-      return scan.groupsPruned;
-    },
-  };
-}
-
-function unstaged(batch: ScanBatch, { definition, options, staged }: SeenRows): ScanBatch {
-  const types = keyTypesOf(definition);
-  const keys = batch.columns.slice(options.columnIds.length);
-  const rows = new Uint32Array(batch.rowCount);
-  let count = 0;
-  for (let row = 0; row < batch.rowCount; row += 1) {
-    const key = keys.map((column) => valueAt(column, row));
-    if (staged.has(keyTextOf(types, key))) continue;
-    rows[count] = row;
-    count += 1;
-  }
-  const columns = batch.columns.slice(0, options.columnIds.length);
-  return keepRows({ rowCount: batch.rowCount, columns }, { rows, count });
-}
-
-function* stagedBatches({
-  definition,
-  options,
-  snapshotSeq,
-  staged,
-}: SeenRows): Generator<ScanBatch, void> {
-  const { after = 0, batchRows = ROWS_PER_BATCH, columnIds, seqMax, upTo } = options;
-  let rows: Value[][] = [];
-  let place = -1;
-  const batch = (): ScanBatch => ({
-    rowCount: rows.length,
-    columns: columnIds.map((id, at) =>
-      vectorFromValues(
-        typeIn(definition.columns, id),
-        rows.map((row) => row[at] ?? null),
-      ),
-    ),
-  });
-  for (const { isDeleted, row } of staged.values()) {
-    place += 1;
-    const seq = snapshotSeq + 1 + place;
-    if (isDeleted || seq <= after || seq > Math.min(upTo, seqMax ?? upTo)) continue;
-    const values = [...valuesIn(definition, row, columnIds)];
-    for (const [at, id] of columnIds.entries()) if (id === SEQ_COLUMN_ID) values[at] = seq;
-    rows.push(values);
-    if (rows.length < batchRows) continue;
-    yield batch();
-    rows = [];
-  }
-  if (rows.length > 0) yield batch();
 }
 
 /**

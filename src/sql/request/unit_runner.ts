@@ -8,7 +8,6 @@ import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
-import { isOutput } from "../bind/query/routine_resolution.ts";
 import { DefinitionStatements } from "../ddl/definitions.ts";
 import { Profile } from "../execute/context/profile.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -48,6 +47,7 @@ import { copyFeedOf, copyResult } from "./copy_statements.ts";
 import { readAndLock } from "./locking_read.ts";
 import { changePartitions, movesRows, type PartitionSteps } from "./partition_changes.ts";
 import { ProgramRunner } from "./program_runner.ts";
+import { hasOutputs, runWithPrograms } from "./program_statements.ts";
 import { populationOf, type RefreshingStatement, refresh, refreshedView } from "./refresh.ts";
 import { type BoundUnit, type RequestBinding, unboundUnit } from "./request_binding.ts";
 import type { RequestDeps } from "./request_deps.ts";
@@ -411,23 +411,13 @@ export class UnitRunner {
     });
   }
 
-  /**
-   * Runs a statement that calls programs, either in the open transaction or in one of its own. In
-   * its own transaction, it runs again if another transaction has changed the same rows.
-   */
-  async #runProgram(
+  #runProgram(
     { node }: BoundUnit,
     run: (programs: ProgramRunner) => Promise<StatementResult>,
   ): Promise<StatementResult> {
     const transaction = this.#transaction;
-    const isWrapped = transaction.current === undefined;
-    for (let attempt = 1; ; attempt += 1) {
-      if (isWrapped) {
-        transaction.open({ isReadOnly: false, entryIndex: this.#parts.entryCount() });
-      }
-      transaction.requireUsable();
-      transaction.current?.fixSnapshot();
-      const programs = new ProgramRunner({
+    const newRunner = (): ProgramRunner =>
+      new ProgramRunner({
         deps: () => this.#deps,
         principal: this.#binding.principalOf(node),
         namespace: this.#binding.namespace,
@@ -436,19 +426,8 @@ export class UnitRunner {
         ledger: this.#ledger,
         runOther: (other, namespace) => this.#runOther(other, namespace),
       });
-      try {
-        const result = await run(programs);
-        const { notices } = programs;
-        const noted = notices === undefined ? result : { ...result, notices };
-        if (!isWrapped) return noted;
-        const lastSeq = await this.#parts.commit();
-        return lastSeq === null ? noted : { ...noted, lastSeq };
-      } catch (error) {
-        const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
-        if (!isWrapped || !isConflict || attempt === PROGRAM_ATTEMPTS_MAX) throw error;
-        transaction.rollback();
-      }
-    }
+    const { commit, entryCount } = this.#parts;
+    return runWithPrograms(run, { newRunner, transaction, entryCount, commit });
   }
 
   /** Runs the programs that a query calls, and then the query. */
@@ -657,18 +636,6 @@ function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
       hint: "open a transaction with BEGIN; the table is dropped when the transaction ends",
     },
   );
-}
-
-/**
- * How many times a statement that calls programs is attempted while other transactions change its
- * rows.
- */
-const PROGRAM_ATTEMPTS_MAX = 3;
-
-/** Whether a procedure has output parameters. Their values form the row that CALL returns. */
-function hasOutputs({ calls }: PreparedQuery): boolean {
-  const parameters = calls.at(-1)?.program.entry.routine.parameters ?? [];
-  return parameters.some(isOutput);
 }
 
 function savepointMessage({ name: { name }, type }: SavepointStatement): string {
