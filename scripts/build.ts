@@ -39,7 +39,7 @@ for (const target of targets) {
   if (options.container && target === "linux-x64") layOutContainer(path);
 }
 
-/** Builds the pack that is embedded in the executable. */
+/** Builds the admin page as a pack file, which is embedded in the executable. */
 function buildUi(): void {
   const built = Bun.spawnSync([process.execPath, "scripts/build_ui.ts"], {
     stdout: "ignore",
@@ -50,7 +50,7 @@ function buildUi(): void {
 
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
-  // Bun embeds entries unchanged if they are not modules.
+  // Files that are not modules are embedded unchanged.
   const entries = [...ENTRIES, UI_PACK_PATH, CLIENT_PACK_PATH];
   const built = Bun.spawnSync(
     [
@@ -60,16 +60,16 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
-      // A thread looks for its module next to the program, whichever source folder the module
-      // comes from.
+      // A thread looks for its module next to the program, no matter which source folder the
+      // module comes from.
       "--root=src",
       "--entry-naming=[name].[ext]",
-      // The server reads only the configuration it is given, and no other file that happens to be
-      // in the working directory.
+      // The server must read only the configuration that it is given, and no other file that
+      // happens to be in the working directory.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
-      // Defines the constants of src/version.ts, because there is no package.json next to an
-      // executable.
+      // The build supplies the constants of src/version.ts, because an executable has no
+      // package.json next to it.
       `--define=process.env.TIDEMARK_BUILD_DATE=${JSON.stringify(buildDate)}`,
       `--target=bun-${target}`,
       `--outfile=${path}`,

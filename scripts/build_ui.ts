@@ -1,7 +1,7 @@
 /**
- * Builds the admin page into a single file, `ui/dist/ui.pack`. It is embedded in the executable,
- * and used by installations without the development packages. A server running from source with
- * these packages needs no build.
+ * Builds the admin page into a single file, `ui/dist/ui.pack`. The executable embeds this file,
+ * and installations without the development packages use it. A server that runs from source with
+ * the development packages needs no build.
  */
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";

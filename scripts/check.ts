@@ -1,5 +1,5 @@
 /**
- * Runs every check and prints a line for each. Run it before a commit.
+ * Runs every check and prints a line for each. Developers run it before a commit.
  *
  * The text checks run in parallel. The tests run after them, on their own, because some of them
  * measure time. Exits with 1 if any check fails, but only after all checks have run.
@@ -13,8 +13,7 @@ interface Check {
 }
 
 /**
- * The checks run with the same Bun as this script, so that they can run on a machine without a
- * global Bun.
+ * The checks use the same Bun executable as this script, so that a machine needs no global Bun.
  */
 const BUN = process.execPath;
 const PATHS = ["src", "tests", "scripts", "ui/src"];
@@ -36,7 +35,10 @@ const TEXT_CHECKS: readonly Check[] = [
 
 const TESTS: Check = { name: "tests", command: [BUN, "scripts/test.ts"] };
 
-/** Runs a check, and prints its line and, if it fails, its output. */
+/**
+ * Runs a check and prints its result, followed by its output if it failed. Returns whether it
+ * passed.
+ */
 async function passes({ name, command }: Check): Promise<boolean> {
   const startNs = Bun.nanoseconds();
   const child = Bun.spawn([...command], {

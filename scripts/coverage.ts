@@ -1,5 +1,5 @@
 /**
- * Prints how much of a folder is covered by its tests: lines and functions, file by file.
+ * Prints how much of a folder's code its tests cover, as lines and functions per file.
  *
  * Only code that runs in the test process counts, so code in a separate server process does not.
  * With `--missing`, it also lists the lines that no test reached. The script exits with 1 if fewer
@@ -12,11 +12,15 @@ import { countOption, flag, readOptions, textOption } from "./support/arguments.
 import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.ts";
 
 /**
- * The tests of the store and of the code that uses the store's files. They run in the test process.
+ * The folders of the tests that cover the store and the code that uses the store's files. These
+ * tests run in the test process.
  */
 const TESTS = "tests/storage,tests/backup,tests/maintenance";
 
-/** The maximum duration of a test. It is longer than usual, because instrumented code is slow. */
+/**
+ * The maximum duration of a test, in milliseconds. It is longer than usual, because instrumented
+ * code is slow.
+ */
 const TEST_MS_MAX = 120_000;
 
 const options = readOptions({

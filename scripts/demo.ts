@@ -1,5 +1,5 @@
 /**
- * Shows Tidemark's abilities on a running server: it loads public data, runs queries, and plays a
+ * Shows Tidemark's features on a running server: it loads public data, runs queries, and plays a
  * chat between two people, one of whom loses the connection and reconnects.
  *
  * If the server has not been set up yet, the demo does that first. Everything it creates is in the
@@ -16,7 +16,7 @@ const { url, user, password } = readOptions({
   password: textOption("<password>", "the administrator's password", "correct horse 9"),
 });
 
-// The reader may have seen enough and closed the pipe, for example in a pager.
+// The output may be piped into a pager that the reader closes before the demo ends.
 process.stdout.on("error", () => process.exit(0));
 
 try {
@@ -28,7 +28,7 @@ try {
   print(`missed ${missed}, doubled ${doubled}`);
   process.exit(missed + doubled === 0 ? 0 : 1);
 } catch (error) {
-  // A person who runs the demo needs only the message, not the stack trace.
+  // A person who runs the demo needs only the error message, not the stack trace.
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
 }

@@ -11,7 +11,7 @@ import { typeName, type Value } from "../src/types/mod.ts";
 import { countOption, readArguments } from "./support/arguments.ts";
 import { printLines } from "./support/dump.ts";
 
-/** Values are truncated to this many characters. */
+/** The maximum number of characters to print of a value. Longer values are truncated. */
 const VALUE_CHARS_MAX = 40;
 
 const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
@@ -22,7 +22,10 @@ const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([
   [-5, "replaced by"],
 ]);
 
-/** Returns the contents of a file as lines, including at most the first `rowsMax` rows. */
+/**
+ * Returns the contents of a segment file or deletion vector as lines of text, with at most
+ * `rowsMax` of its rows.
+ */
 export function* dumpLines(path: string, rowsMax: number): Generator<string> {
   if (path.endsWith(".dv")) {
     yield* deletionLines(path, rowsMax);

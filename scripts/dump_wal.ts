@@ -13,7 +13,7 @@ import { printLines } from "./support/dump.ts";
 
 /**
  * Returns the lines that describe a log file.
- * @throws {CorruptionError} If its header is damaged.
+ * @throws {CorruptionError} If the file's header is damaged.
  */
 export function describeWal(bytes: Uint8Array, path: string): string[] {
   const { fileNumber, baseSeq } = decodeWalHeader(bytes, path);

@@ -8,11 +8,11 @@
  *     tidemark-<version>.cdx.json            the packages inside (CycloneDX)
  *     SHA256SUMS                             the checksums of these files
  *
- * Without `--platforms`, the script builds all four. Bun fetches its runtime for other platforms
- * from the npm registry. A platform that cannot be built makes the release fail; to omit it, name
- * the others. With `--tag`, the release is refused unless package.json and CHANGELOG.md have that
- * version. Files are dated with SOURCE_DATE_EPOCH if it is set; otherwise, with the time of the
- * last commit.
+ * Without `--platforms`, the script builds for all four platforms. Bun fetches its runtime for
+ * other platforms from the npm registry. If a platform cannot be built, the release fails; to omit
+ * that platform, list the other platforms with `--platforms`. With `--tag`, the release is refused
+ * unless package.json and CHANGELOG.md contain the tag's version. All files carry the time
+ * SOURCE_DATE_EPOCH if it is set, and otherwise the time of the last commit.
  */
 import {
   mkdirSync,
@@ -63,7 +63,7 @@ function requireTagged(tag: string): void {
   }
 }
 
-/** Returns the modification time for every file, in seconds since 1970. */
+/** Returns the modification time of all files in the release, in seconds since 1970. */
 function releaseSeconds(): number {
   const given = process.env["SOURCE_DATE_EPOCH"];
   if (given !== undefined && /^\d+$/.test(given)) return Number(given);
@@ -98,7 +98,7 @@ function inFolder(folder: string, files: readonly ArchivedFile[]): ArchivedFile[
   return files.map(({ path, bytes, mode }) => ({ path: `${folder}/${path}`, bytes, mode }));
 }
 
-/** Returns the files for a platform, all in one folder. */
+/** Returns the files of the archive for a platform, all in one folder. */
 function filesFor(platform: Platform, program: Uint8Array, licences: string): ArchivedFile[] {
   const isWindows = platform.startsWith("windows");
   const name = isWindows ? "tidemark.exe" : "tidemark";
@@ -123,7 +123,7 @@ function filesFor(platform: Platform, program: Uint8Array, licences: string): Ar
   return inFolder(folder, files);
 }
 
-/** Returns the files copied by the Containerfile, at the paths it expects. */
+/** Returns the files that the Containerfile copies, at the paths where it expects them. */
 function filesOfImage(folder: string, licences: string): ArchivedFile[] {
   const root = join(folder, "container");
   const paths = readdirSync(root, { recursive: true, encoding: "utf8" }).toSorted();
@@ -168,7 +168,7 @@ const licences = licenceTexts(packages, ROOT);
 const work = mkdtempSync(join(tmpdir(), "tidemark-release-"));
 const made = new Map<string, Uint8Array>();
 // A failure ends the process without running `finally` blocks, so an exit handler removes the
-// folder.
+// temporary folder.
 process.on("exit", () => rmSync(work, { recursive: true, force: true }));
 build(work, hasImage);
 for (const platform of platforms) {

@@ -18,14 +18,15 @@
  * settings.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
- * module, and it saves a quarter of the run time, which loading the sources for each of 300 files
- * would take.
+ * module. It saves a quarter of the run time, because each of the 300 files would otherwise load
+ * the sources again.
  *
  * A run starts the slowest files first, according to `tests/timings/usual.json` or, with
  * `--thorough`, to `thorough.json` next to it, because some files are slow only in a thorough run.
  * With `--update-timings`, it updates the file that it uses.
  *
- * At the end, a run lists what it skipped or shortened, and the command that runs all of it.
+ * At the end, a run lists the tests that it skipped or shortened, and the command that runs them
+ * completely.
  *
  * With `--retry-failed`, up to three files with failed tests run once more, each on its own. If
  * they pass, the run passes, but the summary names the tests, because a test that fails on a busy
@@ -51,13 +52,13 @@ import { SkippedTests } from "./support/skipped_tests.ts";
 
 /**
  * The time limit of a test, in milliseconds. A test that takes longer counts as hung. No test is
- * this slow by itself, but the machine may be busy.
+ * this slow on an idle machine, but the machine may be busy.
  */
 const TIMEOUT_MS = 120_000;
 
 /**
- * The number of workers: two more than the number of processors, because many tests wait for a
- * server, a browser or a certain time.
+ * The number of worker processes: two more than the number of processors, because many tests wait
+ * for a server, a browser or a certain time.
  */
 const WORKERS = navigator.hardwareConcurrency + 2;
 
@@ -70,12 +71,12 @@ const PROGRAM = "TIDEMARK_TEST_PROGRAM";
  */
 const TIMINGS = "tests/timings";
 
-/** The folder where an in-memory file system is mounted. */
+/** The folder at which Linux mounts an in-memory file system. */
 const MEMORY_FOLDER = "/dev/shm";
 
 /**
- * The minimum free space: several times the size of the files that the tests of a complete run
- * have at any one time.
+ * The minimum free space for in-memory files, in bytes. It is several times the size of the files
+ * that exist at any one time during a complete run.
  */
 const MEMORY_BYTES_MIN = 4 * 1024 ** 3;
 
@@ -83,15 +84,15 @@ const PREFIX = "tidemark-tests-";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The maximum number of files with failed tests that are retried. */
+/** The maximum number of files with failed tests that a run retries. */
 const RETRIED_FILES_MAX = 3;
 
-/** A reader that receives the output of a run line by line. */
+/** A consumer of the test runner's output, which receives it line by line. */
 interface LineReader {
   read(line: string): void;
 }
 
-/** Forwards a stream as it arrives, and passes its lines to the readers. */
+/** Forwards a stream of output as it arrives, and passes its lines to the readers. */
 async function pass(
   from: ReadableStream<Uint8Array>,
   to: NodeJS.WriteStream,
@@ -122,7 +123,7 @@ function compileServer(directory: string): string {
 /** Whether a signal has ended the run. */
 let isStopped = false;
 
-/** Runs `bun test`. Returns its exit code. */
+/** Runs `bun test`, and returns its exit code. */
 async function run(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -149,7 +150,7 @@ async function run(
 }
 
 /**
- * Reruns the files with failed tests once, each on its own, unless there are too many of them.
+ * Reruns each file with failed tests once, on its own, unless there are too many such files.
  * Prints the totals of both attempts in the runner's format.
  *
  * @returns The exit code.
@@ -179,7 +180,10 @@ async function retried(
   return failCount === 0 ? 0 : code;
 }
 
-/** Creates a folder in which other users, such as PostgreSQL's, may have folders. */
+/**
+ * Creates a temporary folder in which other system users, such as PostgreSQL's, may create
+ * folders.
+ */
 function openFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, PREFIX));
   chmodSync(folder, 0o755);
@@ -187,7 +191,7 @@ function openFolder(parent: string): string {
 }
 
 /**
- * Finds an in-memory folder for temporary files, because they are faster there.
+ * Finds a folder in memory for temporary files, which makes the tests faster.
  * @returns Undefined if the system has no such folder with enough space.
  */
 function memoryFolder(): string | undefined {
@@ -196,12 +200,12 @@ function memoryFolder(): string | undefined {
     const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
     return bavail * bsize >= MEMORY_BYTES_MIN ? MEMORY_FOLDER : undefined;
   } catch {
-    // Only Linux has this folder, and not every container may write to it.
+    // Only Linux has an in-memory folder, and not every container may write to it.
     return undefined;
   }
 }
 
-/** Reports the test files that do only part of their work, and the command that does all of it. */
+/** Reports which test files do only part of their work, and the command that does all of it. */
 function reportOfParts(): string {
   const files = [...new Bun.Glob("tests/**/*_test.ts").scanSync()].filter((file) =>
     /\b(?:amountOf|shareOf)\(/.test(readFileSync(file, "utf8")),
@@ -243,7 +247,7 @@ try {
     directories.push(openFolder(tmpdir()));
     env[PROGRAM] = process.env[PROGRAM] ?? compileServer(directories[0] ?? "");
     const memory = isThorough ? undefined : memoryFolder();
-    // The executable stays on disk, because containers do not allow in-memory files to be
+    // The executable stays on disk, because containers do not allow files in memory to be
     // executed.
     if (memory !== undefined) directories.push(openFolder(memory));
     env["TMPDIR"] = directories.at(-1) ?? "";

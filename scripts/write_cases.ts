@@ -1,10 +1,10 @@
 /**
- * Rewrites the cases in `tests/sql/cases/*.slt`: runs every statement from `scripts/write_cases/`
- * in PostgreSQL, and records the results.
+ * Rewrites the test cases in `tests/sql/cases/*.slt`: runs every statement from
+ * `scripts/write_cases/` in PostgreSQL, and records the results.
  *
- * Each file runs on a separate database, in order. If Tidemark deliberately returns a different
- * result, `write_cases/differences.ts` gives that result and the reason, and the file contains
- * both results.
+ * The statements of each file run in order on a separate database. If Tidemark deliberately
+ * returns a different result, `write_cases/differences.ts` gives that result and the reason, and
+ * the file contains both results.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";
@@ -55,7 +55,8 @@ import { WALK_CASES } from "./write_cases/walks.ts";
 import { XML } from "./write_cases/xml.ts";
 
 /**
- * The files in which a statement may be repeated, because the rows have changed in the meantime.
+ * The files that may contain the same statement several times, because its result changes with the
+ * rows.
  */
 const REPEATING: ReadonlySet<string> = new Set([
   "changes",

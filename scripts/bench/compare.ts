@@ -52,7 +52,7 @@ const JOBS = [
   "scan",
 ];
 
-/** The jobs that start the servers they measure. */
+/** The jobs that start their own servers, instead of sharing the servers of the other jobs. */
 const ALONE: ReadonlySet<string> = new Set([
   "idle",
   "text",
@@ -63,21 +63,24 @@ const ALONE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The time within which the server returns memory that only startup needed to the system, in
- * milliseconds.
+ * How long a freshly started server may take to return the memory that only its startup needed to
+ * the system, in milliseconds.
  */
 const IDLE_MS = 5000;
 
 /**
- * A scan takes milliseconds, so with only a few rounds, the median would be measured before the
- * code has been compiled.
+ * The number of rounds of a scan. A scan takes only milliseconds, so with fewer rounds, the median
+ * would be taken before the code has been compiled.
  */
 const SCAN_ROUNDS = 7;
 
-/** The page that contains the tables. */
+/** The Markdown page whose tables of results `--write` replaces. */
 const PAGE = "docs/performance.md";
 
-/** Planning rounds are short, so it takes several of them to warm up the compilers. */
+/**
+ * The number of planning rounds. They are short, so it takes several of them to warm up the
+ * compilers.
+ */
 const PLAN_ROUNDS = 5;
 
 const options = readOptions({
@@ -125,7 +128,8 @@ async function measureBesidePeers(): Promise<void> {
   const jobOptions: JobOptions = { systems, roundCount, seconds: isQuick ? 1 : 3 };
 
   if (wanted.includes("insert")) lines.push(...(await noted("insert", jobOptions, insertLines)));
-  // The jobs that read by key or read snapshots use the rows of the bulk job.
+  // The jobs that read by key, read snapshots or follow changes use the rows that the bulk job
+  // inserts.
   if (["bulk", "point", "snapshot", "live"].some((job) => wanted.includes(job))) {
     const bulk = await noted("bulk", jobOptions, bulkLines);
     if (wanted.includes("bulk")) lines.push(...bulk);
@@ -158,7 +162,7 @@ async function noted<Options>(
   return measured;
 }
 
-/** Measures the memory of an idle server without data. */
+/** Measures the memory of an idle server whose database is empty. */
 async function idleLine(): Promise<Line> {
   await using server = await startServer();
   await Bun.sleep(IDLE_MS);
@@ -173,8 +177,8 @@ async function idleLine(): Promise<Line> {
 }
 
 /**
- * Writes a table of results into the page.
- * @param mark The text in the comments before and after the table.
+ * Replaces a table of results in the documentation page.
+ * @param mark The marker that the comments before and after the table contain.
  */
 async function writePage(mark: string, measured: string): Promise<void> {
   const text = await Bun.file(PAGE).text();

@@ -1,6 +1,6 @@
 /**
- * Measures how a demanding statement affects other clients: how long an INSERT of a single row,
- * and the delivery of a change, take while the statement runs, and how soon KILL QUERY ends it.
+ * Measures how a demanding statement affects other clients: how long an INSERT of a single row and
+ * the delivery of a change take while the statement runs, and how soon KILL QUERY ends it.
  *
  * Starts the real server and loads a table of `--rows` rows. While each of the statements runs,
  * another client inserts a row into a table of its own every few milliseconds, and a third client
@@ -88,7 +88,7 @@ async function measure(load: Load): Promise<void> {
 
 /**
  * Kills the measured statement, but not the query that looks for it. Returns the time of the kill;
- * undefined if the statement is not running.
+ * undefined if the measured statement is not running.
  */
 async function kill(): Promise<number | undefined> {
   const listed = await ask("SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.%'");

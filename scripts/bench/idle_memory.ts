@@ -1,5 +1,5 @@
 /**
- * Measures what a subscription costs the server while nothing happens.
+ * Measures the memory that an idle subscription costs the server.
  *
  * Opens connections to the real server, logs them in, and subscribes once on each. After each
  * step, the server collects its garbage, and the script reads the server's proportional set size

@@ -30,7 +30,10 @@ const JOBS = ["insert", "bulk", "point", "same", "own"] as const;
 
 const WARM_ROUNDS = 4;
 const WARM_SECONDS = 2;
-/** How long the load runs before sampling starts, because its sockets must open first. */
+/**
+ * How long the load runs before sampling starts, in milliseconds, because its sockets must open
+ * first.
+ */
 const LEAD_MS = 2000;
 const SAMPLES_PER_SECOND = 4000;
 const FOLLOWERS = 1000;

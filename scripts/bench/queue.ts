@@ -1,6 +1,6 @@
 /**
  * Shows that history does not slow down current work. The script compares a table that is written
- * like a queue, with its history kept, with a fresh table that has the same rows and no history.
+ * like a queue and keeps its history with a fresh table that has the same rows and no history.
  *
  * 20,000 rows are live. Each round inserts 2,000 rows at the front, deletes as many at the end,
  * and updates a tenth of all rows, until `--rows` versions have been written. With `--owners`, a
@@ -47,7 +47,9 @@ const { rows: rowCount, owners, every, replays: replayCount, inject: injected } 
 
 const RATIO_MAX = 2;
 
-/** The number of owners whose statements are remembered, so that their history can be replayed. */
+/**
+ * The number of owners whose statements are recorded, so that their history can be replayed later.
+ */
 const FOLLOWED_OWNERS = 4;
 
 const REPLAYED_ROUNDS = 3;
@@ -111,7 +113,7 @@ async function replayed(): Promise<string[]> {
     const lastSeqs = written.lastSeqs.get(owner) ?? [];
     const rounds = Math.min(REPLAYED_ROUNDS, written.round - 1);
     const last = lastSeqs.length - 1 - rounds * STATEMENTS_PER_ROUND;
-    // The first replay starts at the oldest existing history, and each of the others at a random
+    // The first replay starts at the oldest existing history. Each later replay starts at a random
     // position.
     const after = replay === 0 ? 0 : Math.floor(Math.random() * (last + 1));
     const { webSocketUrl } = queue.server;
@@ -161,7 +163,7 @@ function tableOf(found: readonly Checkpoint[]): string {
   return [head, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** Prints the results, and returns the exit code. */
+/** Prints the faults and the missed bounds, and returns the exit code. */
 function verdict(): number {
   for (const fault of faults) process.stdout.write(`  ${fault}\n`);
   if (injected !== undefined) {

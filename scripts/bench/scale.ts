@@ -101,8 +101,8 @@ async function measure(system: ServerProcess): Promise<void> {
   await judgeFiles(system, { name: "keyed_large", rows: rowCount });
   await judgeFiles(system, { name: "owned_large", rows: ownerCount * rowsPerOwner });
   judgeMemory(system, "after the start");
-  // The first read of a block also verifies the block's checksum, so a large table, which has more
-  // blocks, needs more reads to warm up.
+  // The keys to read, as fractions of a table's key range. The first read of a block also verifies
+  // the block's checksum, so a large table, which has more blocks, needs more reads to warm up.
   const ids = Array.from({ length: KEYS }, () => Math.random());
   const byKey = (isLarge: boolean, turn: number): Question => ({
     where: "WHERE id = $1",
@@ -139,8 +139,8 @@ async function judgeFiles(
 }
 
 /**
- * Returns the processor time of the process in milliseconds. The system counts it in hundredths of
- * seconds.
+ * Returns the processor time of the server process in milliseconds. The system counts it in
+ * hundredths of a second.
  */
 function cpuMs({ pid }: ServerProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
@@ -148,8 +148,8 @@ function cpuMs({ pid }: ServerProcess): number {
 }
 
 /**
- * Checks the memory allocated by the process. Pages of mapped files are not counted, because the
- * system can reclaim them.
+ * Checks that the memory allocated by the process is within its bound. Pages of mapped files are
+ * not counted, because the system can reclaim them.
  */
 function judgeMemory({ pid }: ServerProcess, when: string): void {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");

@@ -1,7 +1,7 @@
 /**
  * Measures topics: what they cost a writer; how fast a consumer takes messages and how soon it
- * gets one, compared with a consumer group of a Redis stream that syncs before it responds; and
- * the memory of waiting consumers.
+ * receives a new one, compared with a consumer group of a Redis stream that syncs before it
+ * responds; and the memory of waiting consumers.
  *
  *     cost      processor time of INSERTs into a table of three topics, against one of none
  *     batch     messages that are there already, 1,000 at a time

@@ -2,7 +2,7 @@
  * Runs the 99 queries of TPC-DS on Tidemark and DuckDB, and compares results and processor times.
  *
  * Tables and queries come from a DuckDB database file, because DuckDB's extension `tpcds` contains
- * the generator defined by the specification. DuckDB writes the file like this:
+ * the generator defined by the specification. These DuckDB statements create the file:
  *
  *     INSTALL tpcds; LOAD tpcds; CALL dsdgen(sf = 0.1);
  *     CREATE TABLE queries AS FROM tpcds_queries();
@@ -27,7 +27,9 @@ const options = readOptions({
   keep: flag("keeps Tidemark's directory"),
 });
 
-/** The primary keys defined by the specification, which the generator leaves out. */
+/**
+ * The primary keys defined by the specification. The generator creates the tables without them.
+ */
 const KEYS: Readonly<Record<string, string>> = {
   call_center: "cc_call_center_sk",
   catalog_page: "cp_catalog_page_sk",

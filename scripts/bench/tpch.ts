@@ -33,7 +33,8 @@ const options = readOptions({
   keep: flag("keeps Tidemark's directory"),
 });
 const scale = Number(options.sf);
-// At other scales, there are so few suppliers that the four suppliers of a part may repeat.
+// At other scale factors, there are too few suppliers for the four suppliers of a part to be
+// different.
 if (scale !== 0.01 && !(scale >= 0.025 && scale <= 10)) {
   refuse(`Cannot read --sf "${options.sf}": give 0.01, or 0.025 to 10`);
 }

@@ -10,7 +10,7 @@
 import { Glob } from "bun";
 import { flag, readArguments } from "../support/arguments.ts";
 
-/** The maximum share of headless openings among all sentences. */
+/** The maximum share of sentences that may open without a main clause. */
 const OPENINGS_SHARE_MAX = 0.01;
 
 const FILES = [
@@ -20,20 +20,29 @@ const FILES = [
   "{docs,examples}/**/*.md",
 ];
 
-/** The test of this check quotes sentences that the check must find. */
+/** The test file of this check. It quotes faulty sentences, so the check must not read it. */
 const PLANTED = "tests/scripts/check_test.ts";
 
 /** The relative words that must never open a sentence other than a question. */
 const RELATIVE = /^(?:(?:And|But|Or) )?(?:[Ww]hat|[Ww]ho|[Ww]hom|[Ww]hose|[Ww]hich)(?:ever)?\b/;
 
-/** "Those rows are gone" names its subject; "Those of a table" and "Those that fail" do not. */
+/**
+ * Matches "Those" as a noun: "Those of a table" and "Those that fail" have no clear subject,
+ * whereas "Those rows are gone" names its subject.
+ */
 const THOSE = /^Those (?:of|that|which|who|whom|whose|in|with|without|for|to|from|by|at|on|it)\b/;
 
-/** "Of the three, one is kept" divides a set that has been named. Any other "Of" is headless. */
+/**
+ * Matches "Of" at the beginning of a sentence. Only a partitive such as "Of the three, one is
+ * kept" is acceptable, because it divides a set that has been named.
+ */
 const OF = /^Of\b(?! course\b)/;
 const PARTITIVE = /^Of (?:the|these|those|all|both|its|their|our|two|three)\b/;
 
-/** These may open a sentence only if a main clause follows after a comma. */
+/**
+ * Matches subordinate openings. A sentence may begin with one only if a main clause follows after
+ * a comma.
+ */
 const SUBORDINATE =
   /^(?:Where|As(?! (?:many|much|few|long|soon|far)\b)|With|Without|So that|So as|For wh(?:o|om|at|ich)|Because|Than|Like|Unlike|Except)\b/;
 
@@ -44,8 +53,8 @@ const SUBORDINATE =
 const MAIN_CLAUSE = /[,:] (?!(?:and|or|nor|which|who|whose|where|as|so|but not|not) )\S+ \S+/;
 
 /**
- * Phrases that do not make clear which person or thing they refer to, wherever they occur in a
- * sentence.
+ * Matches phrases that do not make clear which person or thing they refer to, wherever they occur
+ * in a sentence.
  */
 const PHRASES: readonly RegExp[] = [
   /\b(?:[Ff]or|[Tt]o|[Bb]y|[Oo]f|[Ff]rom|[Ww]ith|than|like) who\b/,
@@ -54,11 +63,11 @@ const PHRASES: readonly RegExp[] = [
   /\b(?:can|could) be that\b/i,
 ];
 
-/** The comments, strings and regular expressions of a file, in reading order. */
+/** Matches the comments, strings and regular expressions of a source file, in reading order. */
 const TOKENS =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|(?<=(?:[(,=:[!&|?{};>]|\breturn)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
 
-/** Text in a fixed layout, such as tables, byte formats and commands. */
+/** Matches text in a fixed layout, such as tables, byte formats and commands. */
 const DRAWN = /^ {3}|\S {3,}\S|[─│┌┐└┘├┤┬┴▲▼◄→]|^\s*\|/;
 
 const ITEM = /^\s*(?:[-*]|\d+[.)]|\(\d+\)) +|^#+ +/;
@@ -73,7 +82,10 @@ export interface Hit extends Sentence {
   readonly kind: "opening" | "phrase";
 }
 
-/** Splits the prose of a source file or, if its name ends in `.md`, of a document. */
+/**
+ * Splits the prose of a file into sentences. A name that ends in `.md` marks a document, in which
+ * all text is prose; in a source file, only comments and messages are.
+ */
 export function sentencesIn(path: string, source: string): Sentence[] {
   if (path.endsWith(".md")) return sentencesOf(withoutFences(source).split("\n"), 1);
   const found: Sentence[] = [];
@@ -102,7 +114,10 @@ export function sentencesIn(path: string, source: string): Sentence[] {
   return [...found, ...sentencesOf(comment, commentLine)];
 }
 
-/** Returns a function that maps an offset to its line. The offsets must ascend. */
+/**
+ * Returns a function that maps an offset to its line number. It must be called with ascending
+ * offsets.
+ */
 function lineCounter(source: string): (offset: number) => number {
   let line = 1;
   let at = 0;
@@ -117,7 +132,7 @@ function linesOfBlock(token: string): string[] {
   return inner.split("\n").map((line) => line.replace(/^\s*\* ?|^ /, ""));
 }
 
-/** Blanks the lines in code blocks, so that the other lines keep their numbers. */
+/** Blanks the lines of code blocks, so that all other lines keep their numbers. */
 function withoutFences(document: string): string {
   return document.replace(/^```[\s\S]*?^```/gm, (block) => block.replace(/[^\n]+/g, ""));
 }
@@ -160,8 +175,8 @@ function splitParagraph(parts: readonly { line: number; text: string }[]): Sente
 }
 
 /**
- * Replaces each piece of code with a single word, because code would distort how a sentence
- * begins.
+ * Replaces each piece of code in a sentence with a single word, so that code does not affect the
+ * rules for openings.
  */
 function withoutCode(text: string): string {
   return text.replace(/`[^`]*`/g, "`it`").replace(/\b(?:e\.g|i\.e|etc|vs)\./g, "$&,");
@@ -193,7 +208,7 @@ export function isHeadless(sentence: string): boolean {
   return SUBORDINATE.test(text) && !MAIN_CLAUSE.test(outside);
 }
 
-/** Lists the headless openings and the phrases in one file. */
+/** Lists the sentences of a file that open without a main clause, and its unclear phrases. */
 export function hitsIn(sentences: readonly Sentence[]): Hit[] {
   return sentences.flatMap((sentence): Hit[] => [
     ...(isHeadless(sentence.text) ? [{ ...sentence, kind: "opening" as const }] : []),
@@ -222,7 +237,7 @@ async function main(): Promise<void> {
       }
     }
   }
-  // A check that finds nothing to check must not pass.
+  // The check must not pass because it found nothing to check.
   if (counts.sentence === 0) throw new Error("Cannot check the language: no sentence found");
   const openingsMax = OPENINGS_SHARE_MAX * counts.sentence;
   const passes = counts.opening <= openingsMax && counts.phrase === 0;

@@ -8,8 +8,8 @@
  *
  * An allowance that no file uses is also a fault, so that the next such import is a decision
  * rather than an accident. Sub-folders of a layer must not form an import cycle, directly or
- * through others, and the table of sub-folders in that document must list each above those that it
- * imports.
+ * through others. The table of sub-folders in docs/internals/architecture.md must list each
+ * sub-folder above those that it imports.
  */
 import { posix } from "node:path";
 import { Glob } from "bun";
@@ -35,8 +35,8 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The packages and runtime modules that only some files may import. Each is mapped to the path
- * prefix of those files.
+ * The packages and runtime modules that only some files may import. Each maps to the path prefix
+ * of the files that may import it.
  */
 const HOMES: Readonly<Record<string, string>> = {
   "bun:sqlite": "src/catalog/",
@@ -48,17 +48,17 @@ const HOMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Additional entry points, and the folders that may import each of them. All other folders either
- * have no use for their exports, or could bypass `mod.ts` through them. A file directly in `src`
- * may import any of them.
+ * The entry points other than `mod.ts`, each with the folders that may import it. All other
+ * folders either have no use for its exports, or could bypass `mod.ts` through it. A file directly
+ * in `src` may import any of these entry points.
  */
 const SECOND_DOORS: Readonly<Record<string, readonly string[]>> = {
   "src/storage/files.ts": ["backup", "maintenance"],
 };
 
 /**
- * These folders also run in browsers and other runtimes, so they must not use any API of Bun or
- * Node.
+ * The folders whose code also runs in browsers and other runtimes. They must not use any API of
+ * Bun or Node.
  */
 const PORTABLE: ReadonlySet<string> = new Set(["protocol", "client"]);
 
@@ -76,7 +76,10 @@ export function layerFaultsIn(path: string, source: string): string[] {
   return faults;
 }
 
-/** Lists the folders of `src` that a file imports from, each as "<folder> → <other>". */
+/**
+ * Lists the folders of `src` from which a file imports, each as "<importing folder> → <imported
+ * folder>".
+ */
 export function foldersUsedIn(path: string, source: string): string[] {
   const from = folderOf(path);
   if (from === undefined || !path.startsWith("src/")) return [];
@@ -89,7 +92,7 @@ export function foldersUsedIn(path: string, source: string): string[] {
 }
 
 /**
- * The sub-folders that need each other, because expressions contain queries, and queries contain
+ * The import cycles that are allowed: expressions contain queries, and queries contain
  * expressions.
  */
 const KNOWN_CYCLES: readonly (readonly string[])[] = [
@@ -97,12 +100,12 @@ const KNOWN_CYCLES: readonly (readonly string[])[] = [
 ];
 
 /**
- * The sub-folders of each layer, and the sub-folders from which each imports. `mod.ts` files are
- * ignored.
+ * The sub-folders of each layer, mapped to the sub-folders from which they import. Imports by
+ * `mod.ts` files do not count.
  */
 export type FolderGraph = Map<string, Set<string>>;
 
-/** Records the sub-folders of its own layer from which a file imports. */
+/** Records from which sub-folders of its own layer a file imports. */
 export function noteFolders(graph: FolderGraph, path: string, source: string): void {
   if (folderOf(path) === undefined || isDoor(path)) return;
   const from = posix.dirname(path);
@@ -166,8 +169,8 @@ export function folderOrderIn(tour: string): string[] {
 }
 
 /**
- * Lists imports that contradict the order of sub-folders, and sub-folders missing from the imports
- * or from the order.
+ * Lists imports that contradict the documented order of sub-folders, and sub-folders that are
+ * missing from the imports or from the documented order.
  *
  * @param order The result of {@linkcode folderOrderIn}.
  */
@@ -192,14 +195,14 @@ export function orderFaultsIn(graph: FolderGraph, order: readonly string[]): str
   ];
 }
 
-/** Returns "sql/bind" for `src/sql/bind/query`. */
+/** Returns the layer and the first sub-folder of a path: "sql/bind" for `src/sql/bind/query`. */
 function subFolderOf(folder: string): string {
   return folder.split("/").slice(1, 3).join("/");
 }
 
 /**
- * Lists allowances that no file uses.
- * @param used The result of {@linkcode foldersUsedIn} for all files.
+ * Lists the allowed imports that no file uses.
+ * @param used The combined results of {@linkcode foldersUsedIn} for all files.
  */
 export function unusedAllowances(used: ReadonlySet<string>): string[] {
   return Object.entries(BELOW).flatMap(([from, below]) =>
@@ -208,11 +211,11 @@ export function unusedAllowances(used: ReadonlySet<string>): string[] {
 }
 
 /**
- * The modules of `src` that the admin page may import: the same ones that any other client uses.
+ * The modules of `src` that the admin page may import, which are those that any other client uses.
  */
 const UI_DOORS: ReadonlySet<string> = new Set(["src/client/mod.ts", "src/protocol/mod.ts"]);
 
-/** Lists the imports that break the rules in a file of the admin page. */
+/** Lists the imports that a file of the admin page must not contain. */
 export function uiFaultsIn(path: string, source: string): string[] {
   const faults: string[] = [];
   for (const module of modulesIn(source)) {
@@ -223,12 +226,12 @@ export function uiFaultsIn(path: string, source: string): string[] {
   return faults;
 }
 
-/** The test of this check quotes imports that the check must find. */
+/** The test file of this check. It quotes forbidden imports, so the check must not read it. */
 const PLANTED = "tests/scripts/check_test.ts";
 
 /**
- * Lists the imports that break the rules in a test. A test uses the `mod.ts` files of `src`. It
- * may import an inner file only from its own sub-folder: `tests/sql/parse/text/lexer_test.ts` and
+ * Lists the imports that a test must not contain. A test uses the `mod.ts` files of `src`. It may
+ * import an inner file only from its own sub-folder: `tests/sql/parse/text/lexer_test.ts` and
  * `tests/sql/parse_test.ts` from `src/sql/parse`, and the tests directly in `tests/auth` from
  * `src/auth`. The parts of other sub-folders that a test needs are provided in `tests/support`.
  */
@@ -250,7 +253,8 @@ export function testFaultsIn(path: string, source: string): string[] {
 }
 
 /**
- * Returns the layer and sub-folder of a file: "sql/parse", or "auth" if there is no sub-folder.
+ * Returns the layer and sub-folder of a file, such as "sql/parse", or only the layer, such as
+ * "auth", if there is no sub-folder.
  */
 function placeOf(path: string): string {
   return posix.dirname(withoutTop(path)).split("/").slice(0, 2).join("/");
@@ -260,7 +264,7 @@ function withoutTop(path: string): string {
   return path.slice(path.indexOf("/") + 1);
 }
 
-/** Lists the modules that a file imports, in any form. */
+/** Lists the modules that a file imports, by any form of import. */
 function modulesIn(source: string): string[] {
   return Array.from(
     source.matchAll(IMPORTED),
@@ -279,11 +283,12 @@ function faultOfPackage(path: string, module: string): string | undefined {
 
 function faultOfFile(path: string, target: string): string | undefined {
   const from = folderOf(path);
-  // package.json is the only place where the version is defined.
+  // Every file may import package.json, because only package.json defines the version.
   if (target === "package.json" && from === undefined) return undefined;
   if (!target.startsWith("src/")) return "is outside src";
   const to = folderOf(target);
-  // A file directly in `src` connects the layers: it may import each of them through its `mod.ts`.
+  // A file directly in `src` connects the layers, so it may import every layer through its
+  // `mod.ts`.
   if (to === undefined) return from === undefined ? undefined : "is above every folder";
   if (from === to) return isDoor(target) ? "is the folder's own mod.ts" : undefined;
   if (from !== undefined && BELOW[from]?.includes(to) !== true) return `is not below ${from}`;
@@ -303,8 +308,8 @@ function folderOf(path: string): string | undefined {
 }
 
 /**
- * Whether a file is an entry point. Only the `mod.ts` of a top-level folder is one; a `mod.ts`
- * further down is an ordinary file.
+ * Returns whether a file is an entry point: the `mod.ts` of a top-level folder. A `mod.ts` further
+ * down is an ordinary file.
  */
 function isDoor(path: string): boolean {
   return /^src\/[^/]+\/mod\.ts$/.test(path) || Object.hasOwn(SECOND_DOORS, path);
@@ -330,7 +335,7 @@ if (import.meta.main) {
         process.exitCode = 1;
       }
     }
-    // A check that finds nothing to check must not pass.
+    // The check must not pass because it found nothing to check.
     if (fileCount === 0) throw new Error(`Cannot check layers: no file is ${pattern}`);
   }
   for (const pair of unusedAllowances(used)) {

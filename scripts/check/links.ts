@@ -8,12 +8,14 @@ import { readOptions } from "../support/arguments.ts";
 
 const DOCUMENTS = ["*.md", "{docs,examples}/**/*.md"];
 
-/** Matches code and text with a fixed layout, where brackets are not links. */
+/** Matches code blocks and inline code, where brackets do not form links. */
 const CODE = /^```[^\n]*\n[\s\S]*?^```|`[^`\n]*`/gm;
 
 const LINK = /\]\(([^)\s]+)\)/g;
 
-/** Lists a document's links to other documents, and to places within itself. */
+/**
+ * Lists the targets of a document's links, both in other documents and within the document itself.
+ */
 export function linksIn(document: string): string[] {
   const targets = [...document.replaceAll(CODE, "").matchAll(LINK)].map(
     ([, target = ""]) => target,

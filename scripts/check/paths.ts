@@ -13,13 +13,14 @@ import { readOptions } from "../support/arguments.ts";
 
 const DOCUMENTS = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "docs/**/*.md"];
 
-/** Matches a drawing or code block, or inline code. */
+/** Matches a code block, which may be a drawing, or inline code. */
 const QUOTED = /^```[^\n]*\n([\s\S]*?)^```|`([^`]+)`/gm;
 
 const WORD = /^[\w.*{},-]+(?:\/[\w.*{},-]+)*\/?$/;
 
 /**
- * Lists the paths named in a document, with braces expanded. A path begins with one of `folders`.
+ * Lists the paths named in a document, with braces expanded. A path begins with one of the given
+ * `folders`.
  */
 export function pathsIn(document: string, folders: ReadonlySet<string>): string[] {
   const found: string[] = [];
@@ -41,7 +42,7 @@ function expanded(path: string): string[] {
   return parts.split(",").flatMap((part) => expanded(`${before}${part}${behind}`));
 }
 
-/** Lists the paths that do not exist. */
+/** Lists the paths named in a document that do not exist. */
 export function missingFrom(document: string, folders: ReadonlySet<string>): string[] {
   return pathsIn(document, folders).filter((path) => !isThere(path));
 }
@@ -64,7 +65,7 @@ function foldersIn(path: string): string[] {
 if (import.meta.main) {
   readOptions({});
   const folders = new Set([...foldersIn("."), ...foldersIn("src")]);
-  // Programs create these folders, so they do not exist in a clean checkout.
+  // The folders in .gitignore are created by programs, so they do not exist in a clean checkout.
   for (const line of (await Bun.file(".gitignore").text()).split("\n")) {
     folders.delete(line.replaceAll("/", ""));
   }
@@ -79,6 +80,6 @@ if (import.meta.main) {
       }
     }
   }
-  // A check that finds nothing to check must not pass.
+  // The check must not pass because it found nothing to check.
   if (pathCount === 0) throw new Error("Cannot check the documents: no path found");
 }

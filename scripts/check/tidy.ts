@@ -1,8 +1,8 @@
 /**
  * Checks project rules that no other tool covers. Each file has a header that says why the file
  * exists, is short enough, contains nothing unfinished, and has comments no wider than its code,
- * because the formatter does not wrap comments. Each type in `src` has a unique name. The lines of
- * source code that tests quote in order to inject faults exist.
+ * because the formatter does not wrap comments. Each type in `src` has a unique name. Tests that
+ * inject faults quote lines of source code, and those lines must exist.
  */
 import { Glob } from "bun";
 import { stalePlantedFaults } from "../../tests/campaigns/fuzz_live/planted_faults.ts";
@@ -14,10 +14,15 @@ const FILE_BYTES_MAX = 40 * 1024;
 
 const COLUMNS_MAX = 100;
 
-/** A line that contains only a comment: its marker, and its text. */
+/**
+ * Matches a line that contains only a comment. The groups are the comment's marker and its text.
+ */
 const COMMENT = /^(\s*(?:\/\/|\/\*\*|\*(?!\/)) ?)(.*)$/;
 
-/** Text in a fixed layout, such as tables, byte formats and commands, which cannot be wrapped. */
+/**
+ * Matches text in a fixed layout, such as tables, byte formats and commands, which cannot be
+ * wrapped.
+ */
 const DRAWN = /^ {3}|\S {2,}\S|[─│┌┐└┘├┤┬┴▲▼◄]/;
 
 interface Rule {
@@ -26,8 +31,8 @@ interface Rule {
 }
 
 /**
- * Each rule applies to individual lines. The patterns are written so that they do not match
- * themselves.
+ * The rules, each of which applies to single lines. The patterns are written so that they do not
+ * match themselves.
  */
 const RULES: readonly Rule[] = [
   { pattern: /\bTO[D]O(?!\(#\d+\))/, advice: "add its issue number in round brackets" },
@@ -61,7 +66,7 @@ export function untidyIn(path: string, source: string): string[] {
 }
 
 /**
- * Returns true if a comment is too wide although it contains an earlier space at which it could be
+ * Returns true if a comment line is too wide and contains an earlier space at which it could be
  * wrapped.
  */
 function isTooWide(line: string): boolean {
@@ -71,12 +76,12 @@ function isTooWide(line: string): boolean {
   return /\S /.test(text.slice(0, COLUMNS_MAX + 1 - mark.length).replace(/^[- ]+/, ""));
 }
 
-/** A type declaration at the top level of a file. */
+/** Matches a type declaration at the top level of a file. */
 const TYPE = /^(?:export )?(?:abstract )?(?:type|interface|class) (\w+)/gm;
 
 /**
- * Lists the types declared in several files, as "<name>: <paths>". A reader who encounters such a
- * name should not have to find out which of them it refers to.
+ * Lists the type names that several files declare, as "<name>: <paths>". A reader who encounters a
+ * type name should not have to find out which declaration it refers to.
  */
 export function repeatedTypes(sources: ReadonlyMap<string, string>): string[] {
   const pathsByName = new Map<string, Set<string>>();

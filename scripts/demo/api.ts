@@ -1,13 +1,13 @@
 /**
- * The small part of HTTP that the demo needs. The demo sends requests to a running server like any
- * other program.
+ * Implements the small part of HTTP that the demo needs. The demo is an ordinary client of a
+ * running server.
  */
 
 export interface Answer {
   readonly rows: readonly (readonly unknown[])[];
   readonly names: readonly string[];
   readonly lastSeq: number | undefined;
-  /** How long the request took, as reported by the server. */
+  /** The duration of the request as reported by the server, in milliseconds. */
   readonly tookMs: number;
 }
 
@@ -21,8 +21,8 @@ export class Api {
   }
 
   /**
-   * Runs statements.
-   * @returns The result of the last one.
+   * Runs one or more SQL statements.
+   * @returns The result of the last statement.
    * @throws With the server's own message.
    */
   async sql(sql: string, params?: readonly unknown[]): Promise<Answer> {

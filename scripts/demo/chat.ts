@@ -1,8 +1,8 @@
 /**
- * A chat between two people about movies: in a room that both see, and in inboxes that only their
- * owners see. Midway, one of them loses the connection while the other continues. The participant
- * who lost the connection reconnects with the last sequence id received, and must end up with
- * every change exactly once.
+ * Plays a chat between two people about movies, in a room that both see, and in inboxes that only
+ * their owners see. Midway, one of them loses the connection while the other continues. The
+ * participant who lost the connection reconnects with the last sequence id received, and must end
+ * up with every change exactly once.
  */
 
 import { chanceFromSeed } from "../support/chance.ts";
@@ -17,7 +17,7 @@ const CUT_AT = 30;
 const BACK_AT = 60;
 const PAUSE_MS = 5;
 
-/** How long the last changes may take to arrive, in milliseconds. */
+/** How long to wait for the last changes to arrive, in milliseconds. */
 const ARRIVAL_MS_MAX = 5000;
 
 /** A change that a participant must receive. */
@@ -94,10 +94,10 @@ class Talk {
     this.#movies = movies;
   }
 
-  /** Lets one of the two participants act. */
+  /** Lets one of the two participants write, change or delete a message. */
   async step(): Promise<void> {
     const [ann, ben] = this.#both;
-    // While one participant is disconnected, the other one writes.
+    // While one participant is disconnected, only the other one writes.
     const [from, to] = this.isCut || this.#chance.below(2) === 0 ? [ann, ben] : [ben, ann];
     const key = this.#nextKey;
     const kind = this.#chance.below(10);
@@ -123,7 +123,7 @@ class Talk {
     }
   }
 
-  /** Waits until all expected changes have arrived, or until the time is up. */
+  /** Waits until all expected changes have arrived, or until the time limit has passed. */
   async arrived(): Promise<void> {
     const deadlineMs = performance.now() + ARRIVAL_MS_MAX;
     while (this.expected.some(isUnseen) && performance.now() < deadlineMs) await Bun.sleep(10);

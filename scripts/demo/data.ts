@@ -36,7 +36,7 @@ const QUERIES: readonly (readonly [question: string, sql: string])[] = [
   ],
 ];
 
-/** Loads both sets and runs two queries. Returns the movies, which the chat talks about. */
+/** Loads both data sets and runs two queries. Returns the movies, which the chat talks about. */
 export async function loadAndQuery(api: Api, print: (line: string) => void): Promise<Movie[]> {
   await api.sql(DEFINITIONS);
   const movies = await readMovies();

@@ -5,7 +5,7 @@
  */
 import type { Api } from "./api.ts";
 
-/** The queries that a participant follows, by subscription id. */
+/** The queries that a participant follows, keyed by subscription id. */
 const QUERIES = {
   room: "SELECT id, sender, text, _seq FROM demo.room",
   inbox: "SELECT id, sender, text, is_read, _seq FROM demo.inbox",
@@ -35,9 +35,11 @@ const READY_MS_MAX = 10_000;
 export class Participant {
   readonly name: string;
   readonly api: Api;
-  /** The rows that this participant has received, by query and key. */
+  /** The rows that this participant has received, by subscription and primary key. */
   readonly rows: Readonly<Record<Place, Map<number, Row>>> = { room: new Map(), inbox: new Map() };
-  /** The arrival time of each change, and how many times it has arrived. */
+  /**
+   * The arrival time of each change and the number of times it has arrived, keyed by sequence id.
+   */
   readonly arrivals: Map<number, { atMs: number; count: number }> = new Map();
   readonly #lastSeq: Partial<Record<Place, number>> = {};
   #socket: WebSocket | undefined;
@@ -48,8 +50,8 @@ export class Participant {
   }
 
   /**
-   * Connects and follows both queries; after the connection was cut, resumes from the last
-   * position. Resolves once both queries are live.
+   * Connects and follows both queries. After a lost connection, it resumes from the last position
+   * received. Resolves once both queries are live.
    */
   async follow(): Promise<void> {
     const url = `${this.api.url.replace(/^http/, "ws")}/v1/ws`;
@@ -120,7 +122,7 @@ export class Participant {
   }
 }
 
-/** Parses a message. Larger messages arrive compressed, as bytes. */
+/** Parses a message from the server. Larger messages arrive compressed, as bytes. */
 function messageFrom(data: string | ArrayBuffer): Message {
   const text = typeof data === "string" ? data : Buffer.from(Bun.gunzipSync(data)).toString();
   return JSON.parse(text) as Message;

@@ -1,5 +1,5 @@
 /**
- * Finds the signatures of aggregates and window functions for the page of functions.
+ * Finds the signatures of aggregates and window functions for the reference page on functions.
  *
  * The signatures of an aggregate are found by resolving it for every type, or pair of types: the
  * code of an aggregate accepts or refuses types, so there is no list that could be read instead.
@@ -64,14 +64,14 @@ const TYPES: readonly DataType[] = [
 ];
 
 /**
- * The maximum number of types in a list. If more types are accepted, those that are not accepted
- * are listed instead.
+ * The maximum number of types that a signature lists. If more types are accepted, it lists those
+ * that are refused instead.
  */
 const LISTED_MAX = 6;
 
 const ARGUMENTS_MAX = 2;
 
-/** An aggregate's arguments after casting, and its result. */
+/** A form of an aggregate: the types of its arguments after casting, and of its result. */
 interface Accepted {
   readonly types: readonly DataType[];
   readonly result: DataType;
@@ -79,7 +79,7 @@ interface Accepted {
 
 type Naming = (type: DataType) => string;
 
-/** Returns the signatures of an aggregate, with the fewest arguments first. */
+/** Returns the signatures of an aggregate. Those with the fewest arguments come first. */
 export function aggregateSignatures(name: string, typeName: Naming): string[] {
   const nameOf: Naming = (type) =>
     type.kind === "array" && type.element.kind === "text" ? "array" : typeName(type);
@@ -98,8 +98,8 @@ export function aggregateSignatures(name: string, typeName: Naming): string[] {
 }
 
 /**
- * Describes all forms together if a single rule covers them. Otherwise, groups them by the types
- * of their first arguments.
+ * Describes the accepted forms of an aggregate. A single rule that covers all forms gives one
+ * signature. Otherwise, the forms are grouped by the types of their first arguments.
  */
 function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Naming): string[] {
   const rule = ruleOf(accepted, nameOf);
@@ -112,7 +112,9 @@ function signaturesOf(name: string, accepted: readonly Accepted[], nameOf: Namin
   return [...byResult].map(([result, forms]) => signature(name, forms, { nameOf, result }));
 }
 
-/** Returns a rule that gives the result type of every form; undefined if there is none. */
+/**
+ * Returns a rule that gives the result type of every accepted form; undefined if there is none.
+ */
 function ruleOf(accepted: readonly Accepted[], nameOf: Naming): string | undefined {
   const [first] = accepted;
   if (first === undefined || !areIndependent(accepted, nameOf)) return undefined;
@@ -159,7 +161,7 @@ function signature(
 }
 
 /**
- * Describes a set of types by a single word, as a list, or by the types that are missing from it.
+ * Describes a set of types by a single word, as a list, or as all types except those in a list.
  */
 function typesText(accepted: ReadonlySet<string>, nameOf: Naming): string {
   const isOf = (types: readonly DataType[]): boolean =>

@@ -17,7 +17,7 @@ const UNITS: readonly (readonly [size: number, name: string])[] = [
   [1024, "KiB"],
 ];
 
-/** The section of each provider. */
+/** The configuration section of an OpenID Connect provider. */
 const PROVIDERS = "oidc.providers.<name>";
 
 export function configurationPage(): string {
@@ -59,19 +59,28 @@ function initialText({ initial, isSecret, type }: KeyRule): string {
   return `${code(JSON.stringify(initial))}${bytes}`;
 }
 
-/** Returns " (64 MiB)" to follow a large number of bytes, or an empty string. */
+/**
+ * Returns a suffix such as " (64 MiB)" for a large number of bytes, or an empty string for a small
+ * one.
+ */
 function sizeText(bytes: number): string {
   const size = unitText(bytes);
   return bytes >= MIB && size !== undefined ? ` (${size})` : "";
 }
 
-/** Returns text such as "64 MiB" for a round number of bytes; undefined for any other number. */
+/**
+ * Returns text such as "64 MiB" for a number of bytes that is a whole number of units; undefined
+ * for any other number.
+ */
 function unitText(bytes: number): string | undefined {
   const [unit, name] = UNITS.find(([size]) => bytes >= size && bytes % size === 0) ?? [];
   return unit === undefined ? undefined : `${bytes / unit} ${name}`;
 }
 
-/** Returns a key's bound as text, with a unit if the key counts bytes. */
+/**
+ * Returns the lower or upper bound of a configuration key as text, with a unit if the key counts
+ * bytes.
+ */
 function boundText(bound: number | undefined, name: string): string {
   if (bound === undefined) return "";
   return (/bytes|_size/.test(name) ? unitText(bound) : undefined) ?? String(bound);

@@ -138,7 +138,7 @@ export const SUBSCRIPTION_NOTES: Readonly<Record<SubscriptionCode, string>> = {
   RATE_LIMIT_EXCEEDED: "There were too many messages; wait for `retry_after_ms`.",
 };
 
-/** Notes on the error codes for topics, for HTTP requests and socket messages. */
+/** Notes on the error codes for topics. They apply to HTTP requests and socket messages. */
 export const TOPIC_NOTES: Readonly<Record<TopicCode, string>> = {
   INVALID_INPUT: "A field is missing or has the wrong form; the message names it.",
   INVALID_OFFSET:

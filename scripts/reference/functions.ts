@@ -1,8 +1,8 @@
 /**
  * Writes `docs/reference/functions.md`: every function with its arguments, taken from the
- * registry, and an example with its result, which the engine computes here. The descriptions and
- * examples are in `functions.txt`. A function without a line there is an error, and so is a line
- * without a function.
+ * registry, and an example whose result the engine computes during the generation. The
+ * descriptions and examples are in `functions.txt`. A function that `functions.txt` does not
+ * describe is an error, and so is a description of an unknown function.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ import { TestEngine } from "../../tests/support/sql_engine.ts";
 import { aggregateSignatures, windowSignature } from "./call_signatures.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 
-/** The rows read by the examples for aggregates and window functions. */
+/** The table of three rows that the examples for aggregates and window functions read. */
 const ROWS = "(VALUES (1, 2, 'a'), (2, 4, 'b'), (3, 7, 'b')) AS t (n, m, s)";
 
 interface Entry {
@@ -35,7 +35,10 @@ interface Group {
   readonly entries: readonly Entry[];
 }
 
-/** For each group whose examples are not queries, turns an example into a complete statement. */
+/**
+ * Functions that turn an example into a complete statement, keyed by the group of the example.
+ * They exist only for groups whose examples are not queries.
+ */
 const STATEMENT_OF: Readonly<Record<string, (example: string) => string>> = {
   "Advisory locks": (example) => `BEGIN; SELECT (${example})::text; COMMIT`,
   Aggregates: (example) => `SELECT (${example})::text FROM ${ROWS}`,
@@ -122,8 +125,8 @@ function entryFrom(line: string): Entry {
 }
 
 /**
- * Checks that the list of descriptions matches the functions.
- * @throws {Error} If a function has no line, or a line has no function.
+ * Checks that the descriptions in `functions.txt` match the existing functions.
+ * @throws {Error} If a function has no description, or a description has no function.
  */
 function checkNames(groups: readonly Group[]): void {
   const described = groups.flatMap(({ entries }) => entries.flatMap(({ names }) => names));

@@ -12,7 +12,9 @@ import {
 import { SCHEMAS } from "../../src/server/openapi/schemas.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 
-/** The schemas of message parts, in the order in which the page uses them. */
+/**
+ * The schemas of parts that several messages share, in the order in which the page describes them.
+ */
 const PARTS: readonly (keyof typeof SCHEMAS)[] = [
   "Subscription",
   "SubscribeOptions",

@@ -23,7 +23,7 @@ interface Section {
   readonly title: string;
   readonly types: readonly string[];
   readonly meaning: string;
-  /** The syntax of the statement as written, including its rules. */
+  /** The syntax of the statement as it appears in `statements.txt`, including its rules. */
   readonly syntax: string;
   /** The alternative forms of the entire statement. */
   readonly forms: readonly string[];
@@ -104,7 +104,7 @@ function sectionFrom(text: string, rules: Map<string, string>): Section {
 
 /**
  * Checks that the parser accepts sentences generated for each described statement.
- * @throws {Error} If the parser refuses a sentence, or if a kind of statement is not described.
+ * @throws {Error} If the parser refuses a sentence, or if a kind of statement has no description.
  */
 function checkSyntax(sections: readonly Section[], rules: Rules): void {
   const described = new Set<string>();
@@ -155,8 +155,8 @@ function rightText(type: string): string {
 }
 
 /**
- * Returns the verb to show for an object whose statements are refused: DROP if its CREATE is
- * listed as a separate statement, otherwise CREATE.
+ * Returns the verb that documents the unsupported statements on a kind of object: DROP if its
+ * CREATE is listed as a separate statement, otherwise CREATE.
  */
 function refusedVerb(object: string): "CREATE" | "DROP" {
   const create = `create ${object.toLowerCase()}`;

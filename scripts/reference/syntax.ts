@@ -6,7 +6,8 @@
  *     [, …]     the element before may be repeated after commas
  *     …         the element before may be repeated
  *
- * The parser checks every sentence, so the notation promises nothing that the grammar refuses.
+ * The parser must accept every generated sentence, so the documented syntax promises nothing that
+ * the grammar refuses.
  */
 
 type Node =
@@ -14,7 +15,7 @@ type Node =
   | { readonly kind: "choice"; readonly isOptional: boolean; readonly options: readonly Node[][] }
   | { readonly kind: "repeat"; readonly of: Node; readonly separator: string };
 
-/** Samples for the lower-case words that are not rule names. */
+/** The samples for lower-case words that are not names of rules, such as `name`. */
 const SAMPLES: Readonly<Record<string, string>> = {
   alias: "x",
   boolean: "true",
@@ -79,7 +80,10 @@ const SAMPLES: Readonly<Record<string, string>> = {
 
 const DEPTH_MAX = 20;
 
-/** The rules by name, each with its syntax as written. */
+/**
+ * The syntax rules by name. Each value is the right-hand side of the rule, in the notation of
+ * `statements.txt`.
+ */
 export type Rules = ReadonlyMap<string, string>;
 
 /** Generates sentences from a syntax. The same seed produces the same sentences. */
@@ -92,7 +96,10 @@ export class Sentences {
     this.#state = seed;
   }
 
-  /** Returns a sentence, with random choices. */
+  /**
+   * Generates a sentence that follows the given syntax. Its optional and alternative parts are
+   * chosen at random.
+   */
   next(syntax: string): string {
     return this.#write(parsed(syntax), 0).join(" ");
   }
@@ -125,8 +132,8 @@ export class Sentences {
   }
 
   /**
-   * Returns a random whole number from 0 (inclusive) to `count` (exclusive), using a generator
-   * from the book Numerical Recipes.
+   * Returns a random integer from 0 (inclusive) to `count` (exclusive), using a generator from the
+   * book Numerical Recipes.
    */
   #chance(count: number): number {
     this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -159,7 +166,7 @@ function sequence(tokens: readonly string[], start: number): { nodes: Node[]; en
       if (of === undefined) throw new Error("Cannot read syntax: nothing to repeat");
       nodes.push({ kind: "repeat", of, separator: token === ",…" ? "," : "" });
     } else {
-      // A comma stays attached to the word before it.
+      // A token may end with a comma, which is separated from the word here.
       const [, word = "", comma = ""] = /^(.+?)(,?)$/.exec(token) ?? [];
       nodes.push({ kind: "word", text: word });
       if (comma !== "") nodes.push({ kind: "word", text: comma });
@@ -169,8 +176,8 @@ function sequence(tokens: readonly string[], start: number): { nodes: Node[]; en
 }
 
 /**
- * Parses `[ … | … ]` or `{ … | … }` from its opening bracket. The result's `end` is the position of
- * the closing bracket.
+ * Parses `[ … | … ]` or `{ … | … }`, starting at the opening bracket. The `end` of the result is
+ * the position of the closing bracket.
  */
 function options(tokens: readonly string[], start: number): { node: Node; end: number } {
   const isOptional = tokens[start] === "[";

@@ -12,7 +12,7 @@ export interface ArchivedFile {
   readonly path: string;
   /** The contents of the file; empty for a folder. */
   readonly bytes: Uint8Array;
-  /** The file's permissions, for example `0o644`. */
+  /** The permission bits of the file, for example `0o644`. */
   readonly mode: number;
 }
 
@@ -32,19 +32,21 @@ export function tarGz(files: readonly ArchivedFile[], seconds: number): Uint8Arr
     const padding = (BLOCK_BYTES - (file.bytes.length % BLOCK_BYTES)) % BLOCK_BYTES;
     parts.push(tarHeader(file, seconds), file.bytes, new Uint8Array(padding));
   }
-  // Two empty blocks end the archive.
+  // A tar archive ends with two empty blocks.
   parts.push(new Uint8Array(2 * BLOCK_BYTES));
   return gzipSync(Buffer.concat(parts));
 }
 
 /**
+ * Returns the header block of a file in a tar archive.
+ *
  *     OFFSET SIZE  numbers are octal text
- *        0   100   path
- *      100     8   mode, then 8 of owner, 8 of group
- *      124    12   bytes, then 12 of seconds since 1970
- *      148     8   sum of the header's bytes, with spaces here
- *      156     1   "0": a file, "5": a folder
- *      257     8   "ustar\0" "00"
+ *          0   100   path
+ *        100     8   mode, then 8 of owner, 8 of group
+ *        124    12   bytes, then 12 of seconds since 1970
+ *        148     8   sum of the header's bytes, with spaces here
+ *        156     1   "0": a file, "5": a folder
+ *        257     8   "ustar\0" "00"
  */
 function tarHeader(file: ArchivedFile, seconds: number): Uint8Array {
   requireShortPath(file.path);
@@ -87,8 +89,8 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
     const name = Buffer.from(file.path);
     const common = zipFields(file, { packedBytes: packed.length, nameBytes: name.length, seconds });
     const local = Buffer.concat([u32(0x04034b50), common, name, packed]);
-    // "Made by" is set to version 2.0 on Unix (3), so that readers take the mode from the upper
-    // half of the attributes.
+    // The "made by" field is set to version 2.0 on Unix (3), so that readers take the file mode
+    // from the upper half of the attributes.
     const kind = file.path.endsWith("/") ? 0o40000 : 0o100000;
     const mode = (kind | file.mode) * 0x10000;
     const place = Buffer.concat([u16(0), u16(0), u16(0), u32(mode), u32(offset)]);
@@ -102,7 +104,10 @@ export function zip(files: readonly ArchivedFile[], seconds: number): Uint8Array
   return Buffer.concat([...parts, directory, ...end, u16(0)]);
 }
 
-/** Returns the fields that precede the bytes of a file and are repeated in the directory. */
+/**
+ * Returns the header fields that precede a file's bytes in a `.zip` archive and are repeated in
+ * its central directory.
+ */
 function zipFields(
   file: ArchivedFile,
   { packedBytes, nameBytes, seconds }: { packedBytes: number; nameBytes: number; seconds: number },
@@ -112,7 +117,7 @@ function zipFields(
   const day = (year << 9) | ((date.getUTCMonth() + 1) << 5) | date.getUTCDate();
   const time =
     (date.getUTCHours() << 11) | (date.getUTCMinutes() << 5) | (date.getUTCSeconds() >> 1);
-  // These fields mean: ZIP version 2.0, file names in UTF-8, compressed by deflate.
+  // The first three fields mean ZIP version 2.0, file names in UTF-8, and compression by deflate.
   const kind = [u16(20), u16(0x0800), u16(8), u16(time), u16(day)];
   const sizes = [u32(crc32(file.bytes)), u32(packedBytes), u32(file.bytes.length)];
   return Buffer.concat([...kind, ...sizes, u16(nameBytes), u16(0)]);

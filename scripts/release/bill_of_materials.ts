@@ -1,6 +1,6 @@
 /**
- * A software bill of materials in CycloneDX 1.6 format (JSON): the packages in a release, with
- * versions, licences and checksums, for tools that look for known vulnerabilities.
+ * Creates a software bill of materials in CycloneDX 1.6 format (JSON): the packages in a release,
+ * with versions, licences and checksums, for tools that look for known vulnerabilities.
  */
 import type { Package } from "./packages.ts";
 
@@ -8,12 +8,12 @@ export interface Release {
   readonly version: string;
   /** The time of the release, in seconds since 1970. */
   readonly seconds: number;
-  /** The packages that Tidemark itself imports. */
+  /** The names of the packages that Tidemark itself imports. */
   readonly direct: readonly string[];
 }
 
 /**
- * Returns the document as an object that can be written as JSON. The same release produces the
+ * Returns the bill of materials as an object to be written as JSON. The same release produces the
  * same document.
  */
 export function billOfMaterials(packages: readonly Package[], release: Release): object {
@@ -58,17 +58,23 @@ export function billOfMaterials(packages: readonly Package[], release: Release):
   };
 }
 
-/** Returns the name of a package across registries, with the `@` of a scope escaped. */
+/**
+ * Returns the package URL (purl), which identifies a package across registries. The `@` of a scope
+ * is escaped.
+ */
 function packageUrl({ name, version }: Package): string {
   return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-/** CycloneDX distinguishes the id of a single licence from an expression of several licences. */
+/**
+ * Returns a licence in CycloneDX form, which distinguishes the id of a single licence from an
+ * expression of several licences.
+ */
 function licensesOf(license: string): object[] {
   return license.includes(" ") ? [{ expression: license }] : [{ license: { id: license } }];
 }
 
-/** Returns a version 8 UUID, with bits taken from a checksum of the text. */
+/** Returns a version 8 UUID whose bits come from a checksum of the text. */
 function uuidFrom(text: string): string {
   const hex = new Bun.CryptoHasher("sha256").update(text).digest("hex");
   const variant = "89ab".charAt(Number.parseInt(hex.charAt(16), 16) & 3);

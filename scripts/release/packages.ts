@@ -1,18 +1,18 @@
 /**
- * The packages that a release contains, from `package-lock.json`: Bun, and all packages that the
- * server and the admin page import. Executables contain neither development packages nor optional
- * native parts.
+ * Lists the packages that a release contains, according to `package-lock.json`: Bun, and all
+ * packages that the server and the admin page import. Executables contain neither development
+ * packages nor optional native parts.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface Package {
-  /** The npm name, including the scope. */
+  /** The name of the package on npm, including its scope. */
   readonly name: string;
   readonly version: string;
   /** The licence as an SPDX expression. */
   readonly license: string;
-  /** The folder in which the package is installed, relative to the root. */
+  /** The folder in which the package is installed, relative to the root of the project. */
   readonly folder: string;
   /** The SHA-512 hash of the package's archive in the registry, in hexadecimal. */
   readonly sha512: string;
@@ -39,7 +39,7 @@ export interface Lock {
 
 const MODULES = "node_modules/";
 
-/** Returns the packages of a release, by name. */
+/** Returns the packages that a release contains, sorted by name. */
 export function packagesOf({ packages }: Lock): readonly Package[] {
   const released = Object.entries(packages).filter(
     ([folder, { link, dev, optional, devOptional }]) =>
@@ -80,8 +80,8 @@ function packageOf(folder: string, entry: Locked, names: ReadonlySet<string>): P
 }
 
 /**
- * Returns the licences of all packages as a single text, because the licences require copies to be
- * included.
+ * Returns the licences of all packages as a single text. A release must include it, because the
+ * licences require copies.
  *
  * @param root The folder to which each package's `folder` is relative.
  */

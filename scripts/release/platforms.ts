@@ -1,5 +1,6 @@
 /**
- * The platforms of a release, and the bytes by which an executable identifies its platform.
+ * Defines the platforms of a release, and the bytes by which an executable identifies its
+ * platform.
  *
  *     ELF     0  "\x7fELF"   18  u16 machine: 62 x86-64, 183 ARM64
  *     Mach-O  0  u32 0xfeedfacf   4  u32 processor: 0x0100000c ARM64
@@ -15,7 +16,7 @@ const MACH_O_MAGIC = 0xfeedfacf;
 const DOS_MAGIC = 0x5a4d;
 const PE_MAGIC = 0x00004550;
 
-/** Returns the platform of an executable; undefined if it is not on the list. */
+/** Returns the platform of an executable; undefined if it is none of the release platforms. */
 export function platformOf(program: Uint8Array): Platform | undefined {
   if (program.length < 64) return undefined;
   const view = new DataView(program.buffer, program.byteOffset, program.byteLength);
@@ -32,7 +33,7 @@ export function platformOf(program: Uint8Array): Platform | undefined {
   return view.getUint32(header, true) === PE_MAGIC && isForX64 ? "windows-x64" : undefined;
 }
 
-/** Returns the file name that `scripts/build.ts` gives to the executable for a platform. */
+/** Returns the file name of the executable that `scripts/build.ts` writes for a platform. */
 export function programName(platform: Platform): string {
   return `tidemark-${platform}${platform.startsWith("windows") ? ".exe" : ""}`;
 }

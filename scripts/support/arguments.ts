@@ -1,6 +1,6 @@
 /**
- * Defines and reads the options of a script. Each script lists the options that it takes. The list
- * determines the values, the text of `--help` and the refusal of all other options, so that a
+ * Defines and reads the options of a script. Each script lists the options that it accepts. The
+ * list determines the values, the text of `--help` and the refusal of all other options, so that a
  * misspelt option is never ignored.
  *
  *     const options = readOptions({
@@ -18,17 +18,20 @@ import { relative } from "node:path";
 import { nearestOf } from "./nearest.ts";
 import { ROOT, TASKS } from "./tasks.ts";
 
-/** Defines an option of a script. */
+/** An option that a script accepts, and how its value is parsed. */
 export interface Option<Value> {
   /**
-   * The notation for the value in the help text, for example "<count>"; empty for a flag, which
-   * has no value.
+   * The notation for the option's value in the help text, for example "<count>"; empty for a flag,
+   * which has no value.
    */
   readonly form: string;
   readonly about: string;
-  /** The value if the option is absent. */
+  /** The value to use if the command line does not contain the option. */
   readonly absent: Value;
-  /** The description of the absent value in the help text; empty if there is nothing to say. */
+  /**
+   * The help text's description of what happens without the option; empty if there is nothing to
+   * say.
+   */
   readonly absentShown: string;
   /** Parses the value of the option. Returns undefined if the value is invalid. */
   readonly read: (text: string) => Value | undefined;
@@ -40,23 +43,23 @@ export type OptionValues<Forms extends OptionForms> = {
   readonly [Name in keyof Forms]: Forms[Name] extends Option<infer Value> ? Value : never;
 };
 
-/** Defines the positional arguments of a script. */
+/** The positional arguments that a script accepts. */
 export interface Words {
-  /** The notation for the arguments in the help text, for example "<file> …". */
+  /** The notation for the positional arguments in the help text, for example "<file> …". */
   readonly form: string;
   readonly about: string;
   readonly countMin: number;
   readonly countMax?: number;
-  /** True if options unknown to the script are passed on to a program that the script runs. */
+  /** Whether options that the script does not know are passed on to a program that it runs. */
   readonly arePassedOn?: boolean;
 }
 
-/** Returns an option without a value. */
+/** Defines an option without a value. */
 export function flag(about: string): Option<boolean> {
   return { form: "", about, absent: false, absentShown: "", read: () => true };
 }
 
-/** Returns an option whose value is a whole number. */
+/** Defines an option whose value is a non-negative integer. */
 export function countOption(about: string, absent: number): Option<number> {
   return {
     form: "<count>",
@@ -68,17 +71,18 @@ export function countOption(about: string, absent: number): Option<number> {
 }
 
 /**
- * Like {@linkcode countOption}, but if the option is absent, its value depends on other options.
+ * Defines an option like {@linkcode countOption}, but without a fixed default. If the command line
+ * omits it, its value is undefined.
  *
- * @param absentShown How the help text describes the absent value.
+ * @param absentShown The help text's description of what happens without the option.
  */
 export function optionalCount(about: string, absentShown = ""): Option<number | undefined> {
   return { form: "<count>", about, absent: undefined, absentShown, read: wholeNumber };
 }
 
 /**
- * Returns an option whose value is a list of whole numbers, separated by commas; undefined if it
- * is absent.
+ * Defines an option whose value is a comma-separated list of integers. Without the option, the
+ * value is undefined.
  */
 export function optionalCounts(about: string): Option<readonly number[] | undefined> {
   return {
@@ -93,7 +97,7 @@ export function optionalCounts(about: string): Option<readonly number[] | undefi
   };
 }
 
-/** Returns an option for a random seed. If it is absent, the seed is different in each run. */
+/** Defines an option for a random seed. Without the option, each run uses a different seed. */
 export function seedOption(about = "repeats the run that printed this seed"): Option<number> {
   const absent = Date.now() % 1_000_000;
   return {
@@ -105,17 +109,17 @@ export function seedOption(about = "repeats the run that printed this seed"): Op
   };
 }
 
-/** Returns an option whose value is any string. */
+/** Defines an option whose value is any string. */
 export function textOption(form: string, about: string, absent: string): Option<string> {
   return { form, about, absent, absentShown: absent, read: (given) => given };
 }
 
-/** Returns an option like {@linkcode textOption}, but without a value if it is absent. */
+/** Defines an option like {@linkcode textOption}. Without the option, the value is undefined. */
 export function optionalText(form: string, about: string): Option<string | undefined> {
   return { form, about, absent: undefined, absentShown: "", read: (given) => given };
 }
 
-/** Returns an option whose value is one of the given words. */
+/** Defines an option whose value is one of the given words. */
 export function oneOf<const Word extends string>(
   words: readonly Word[],
   about: string,
@@ -124,7 +128,7 @@ export function oneOf<const Word extends string>(
   return { ...optionalOneOf(words, about), absent, absentShown: absent };
 }
 
-/** Returns an option like {@linkcode oneOf}, but without a value if it is absent. */
+/** Defines an option like {@linkcode oneOf}. Without the option, the value is undefined. */
 export function optionalOneOf<const Word extends string>(
   words: readonly Word[],
   about: string,
@@ -139,8 +143,8 @@ export function optionalOneOf<const Word extends string>(
 }
 
 /**
- * Returns an option whose value is one or more of the given words, separated by commas; all words
- * if it is absent.
+ * Defines an option whose value is a comma-separated list of the given words. Without the option,
+ * the value contains all of them.
  */
 export function someOf<const Word extends string>(
   words: readonly Word[],
@@ -160,15 +164,15 @@ export function someOf<const Word extends string>(
 
 /**
  * Reads the command line of a script that takes no positional arguments. Ends the script under the
- * same conditions as `readArguments`.
+ * same conditions as {@linkcode readArguments}.
  */
 export function readOptions<Forms extends OptionForms>(forms: Forms): OptionValues<Forms> {
   return readArguments(forms, undefined).options;
 }
 
 /**
- * Reads the command line. Ends the script with exit code 0 after `--help`, and with 2 and a
- * one-line message if an argument is invalid.
+ * Reads the command line of a script. Ends the script with exit code 0 after `--help`, and with
+ * exit code 2 and a one-line message if an argument is invalid.
  */
 export function readArguments<Forms extends OptionForms>(
   forms: Forms,
@@ -202,7 +206,7 @@ export function readArguments<Forms extends OptionForms>(
   return { options: Object.fromEntries(read) as OptionValues<Forms>, words: others };
 }
 
-/** Returns true if a word is one of the given words. */
+/** Returns whether a word is one of the given words, and narrows its type. */
 export function isOneOf<Word extends string>(words: readonly Word[], word: string): word is Word {
   return words.some((each) => each === word);
 }
@@ -217,7 +221,7 @@ function wholeNumber(given: string): number | undefined {
   return /^\d+$/.test(given) ? Number(given) : undefined;
 }
 
-/** Describes the values that the notations for numbers represent. */
+/** Descriptions of valid values for error messages, keyed by the notation of an option's value. */
 const WANTED: Readonly<Record<string, string>> = {
   "<count>": "a whole number",
   "<seed>": "a whole number",
@@ -261,14 +265,14 @@ function printHelp(forms: OptionForms, words: Words | undefined): never {
   process.exit(0);
 }
 
-/** Returns the command with which users start a script. */
+/** Returns the command that starts a script, as users type it. */
 function commandOf(path: string): string {
   const file = relative(ROOT, path);
   const task = TASKS.find((each) => each.file === file);
   return task === undefined ? `bun ${file}` : `bun task ${task.name}`;
 }
 
-/** Returns the usage, with a line for each option. */
+/** Returns the text of `--help`: the usage, and a line for each option. */
 export function helpText(command: string, forms: OptionForms, words: Words | undefined): string {
   const rows: [string, string][] = Object.entries(forms).map(([name, option]) => {
     const shown = option.absentShown === "" ? "" : ` (${option.absentShown})`;
@@ -287,7 +291,10 @@ export function helpText(command: string, forms: OptionForms, words: Words | und
   return `usage: ${usage.join(" ").trimEnd()}\n\n${lines.join("\n")}\n`;
 }
 
-/** The maximum width of the option column. A longer option gets a line of its own. */
+/**
+ * The maximum width of the column of options in the help text. The description of a longer option
+ * begins on the next line.
+ */
 const LEFT_COLUMNS_MAX = 30;
 
 /**
@@ -298,7 +305,8 @@ function endInOrder(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     if (process.listenerCount(signal) > 0) continue;
     process.on(signal, () => {
-      // The script may have set its own handler after this one. If so, that handler decides.
+      // If the script has set its own handler for the signal in the meantime, only that handler
+      // counts.
       if (process.listenerCount(signal) > 1) return;
       process.exit(128 + constants.signals[signal]);
     });

@@ -1,24 +1,27 @@
-/** Reproducible random numbers from a seed, for scripts that must be able to repeat a run. */
+/**
+ * Provides reproducible random numbers from a seed, for scripts that must be able to repeat a run.
+ */
 
 export interface Chance {
-  /** Returns a random whole number from 0 (inclusive) to `bound` (exclusive). */
+  /** Returns a random integer from 0 (inclusive) to `bound` (exclusive). */
   below(bound: number): number;
   /** Returns an item of a list, chosen at random. */
   pick<T>(items: readonly T[]): T;
-  /** Returns a string of lower-case letters and digits. */
+  /** Returns a random string of lower-case letters and digits. */
   text(length: number): string;
 }
 
 /**
- * Returns random numbers for one part of a run. They do not depend on how many numbers other parts
- * have used.
+ * Returns a source of random numbers for one part of a run. Its numbers do not depend on how many
+ * numbers other parts have used.
  */
 export function chanceOfPart(seed: number, part: string): Chance {
   return chanceFromSeed(Bun.hash.xxHash32(part, seed >>> 0));
 }
 
 /**
- * Implements Mulberry32 (Tommy Ettinger). Its 32 bits of state are enough for choosing operations.
+ * Returns a source of random numbers that uses Mulberry32 (Tommy Ettinger). Its 32 bits of state
+ * are enough for choosing operations.
  */
 export function chanceFromSeed(seed: number): Chance {
   let state = seed >>> 0;

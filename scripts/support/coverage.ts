@@ -1,10 +1,10 @@
 /**
- * Reads the test runner's coverage report, in lcov format: for each file, a block from `SF:` to
- * `end_of_record` with counts (LF, LH, FNF, FNH) and the number of times that each line was run
- * (DA).
+ * Reads the coverage report of the test runner, in lcov format. Each file has a block from `SF:`
+ * to `end_of_record`, with counts (LF, LH, FNF, FNH) and the number of times that each line was
+ * run (DA).
  */
 
-/** The coverage of a file. */
+/** The coverage of one source file. */
 export interface Covered {
   readonly path: string;
   readonly lines: number;

@@ -1,6 +1,6 @@
 /**
- * Bundles the declarations of several modules into one file: the exports of the entry module and
- * everything that they mention, each under a name that is unique in the file.
+ * Bundles the TypeScript declarations of several modules into one file: the exports of the entry
+ * module and every declaration that they refer to, each under a name that is unique in the file.
  *
  * The parser relies on the layout that the compiler emits: a declaration begins at the left edge,
  * and its other lines are indented or close it.
@@ -8,9 +8,11 @@
 import { posix } from "node:path";
 
 interface Module {
-  /** The declarations by name, each with the comment in front of it and without `export`. */
+  /**
+   * The declarations of the module by name, each with its preceding comment and without `export`.
+   */
   readonly declarations: ReadonlyMap<string, string>;
-  /** The origin of each local name. */
+  /** The imported names, each mapped to the module and name from which it comes. */
   readonly imports: ReadonlyMap<string, Origin>;
   readonly exports: ReadonlyMap<string, Export>;
 }
@@ -21,7 +23,9 @@ interface Origin {
 }
 
 interface Export extends Origin {
-  /** True if only the type of a class is accessible. */
+  /**
+   * Whether only the type of a class is exported, so that users of the bundle cannot construct it.
+   */
   readonly isType: boolean;
 }
 
@@ -36,7 +40,7 @@ const BEGINNING =
   /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
 
 /**
- * Combines the declarations of modules into a single file.
+ * Combines the declarations of an entry module and of its imports into a single file.
  * @param read Returns the declarations of a module, given its path without an extension.
  */
 export function bundleDeclarations(entry: string, read: (path: string) => string): string {
@@ -137,7 +141,8 @@ function declarationsIn(text: string): Map<string, string> {
       ];
       comment = [];
     } else if (/^(?:\/\*\*| \*)/.test(line)) {
-      // Comments on declarations, and comments within unions, also begin at the left edge.
+      // A comment begins at the left edge if it belongs to a declaration, or if it is within a
+      // union.
       if (line.startsWith("/**")) comment = [];
       comment.push(line);
     } else if (/^(?:import|export) /.test(line)) {
@@ -152,7 +157,7 @@ function declarationsIn(text: string): Map<string, string> {
   return declarations;
 }
 
-/** Renames identifiers in a declaration, leaving its comments as they are. */
+/** Renames the identifiers in a declaration. Its comments stay as they are. */
 function renamed(text: string, nameOf: (word: string) => string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\/|"(?:[^"\\]|\\.)*"|\b[A-Za-z_]\w*\b/g, (word) =>
     /^[A-Za-z_]/.test(word) ? nameOf(word) : word,

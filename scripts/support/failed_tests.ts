@@ -1,20 +1,21 @@
 /**
- * Determines from the output of `bun test` which tests failed, in which files, and how many
+ * Determines from the output of `bun test` which tests failed, in which files, and how many tests
  * passed.
  */
 import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
 
 /**
- * Matches the line for a failed test. The line begins with a symbol if the runner uses colours.
+ * Matches the output line of a failed test. It begins with a symbol if the runner uses colours.
  */
 const FAILED = /^(?:\(fail\)|✗)\s+(.*?)(?: \[[\d.]+m?s\])?$/;
 
 /**
- * Matches the line before an error outside any test, such as a request that failed after its test.
+ * Matches the line that announces an error outside any test, such as a request that failed after
+ * its test had ended.
  */
 const ERROR = /^# Unhandled error between tests$/;
 
-/** Matches a summary line that contains a count. */
+/** Matches a line of the runner's summary that contains a count. */
 const FIGURE = /^ *(\d+) (pass|fail|errors?)$/;
 
 export class FailedTests {
@@ -45,12 +46,12 @@ export class FailedTests {
     this.#listedCount += 1;
   }
 
-  /** The files with failures, and the names of the failed tests. */
+  /** The names of the failed tests, keyed by file. */
   get byFile(): ReadonlyMap<string, readonly string[]> {
     return this.#names;
   }
 
-  /** Whether the output names the file of each failure. */
+  /** Whether every failure in the output was attributed to a file. */
   get isComplete(): boolean {
     return this.#listedCount > 0 && this.#listedCount === this.failCount + this.#errorCount;
   }

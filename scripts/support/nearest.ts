@@ -1,6 +1,6 @@
 /** Finds the name that a misspelt word was most likely meant to be. */
 
-/** Returns the nearest of `names`; undefined if none is near. */
+/** Returns the most similar of `names`; undefined if none is similar enough. */
 export function nearestOf(word: string, names: readonly string[]): string | undefined {
   const [nearest] = names
     .map((name) => ({ name, distance: distanceOf(word, name) }))
@@ -10,8 +10,8 @@ export function nearestOf(word: string, names: readonly string[]): string | unde
 }
 
 /**
- * Returns how many characters have to be inserted, deleted or replaced to turn one word into
- * another.
+ * Returns the edit distance between two words: how many characters have to be inserted, deleted or
+ * replaced to turn one word into the other.
  */
 function distanceOf(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -1,4 +1,4 @@
-/** Recognises the lines that `bun test` writes, coloured or not. */
+/** Recognises the kinds of lines that `bun test` writes, with or without colours. */
 
 /** Matches the colour codes that the test runner writes to a terminal. */
 // oxlint-disable-next-line no-control-regex
@@ -8,13 +8,16 @@ export function withoutColours(line: string): string {
   return line.replace(COLOURS, "");
 }
 
-/** If a line names a test file whose tests follow, returns the file. */
+/**
+ * Returns the path of a test file if the line announces the tests of this file; otherwise
+ * undefined.
+ */
 export function fileIn(text: string): string | undefined {
   return /^(\S+_test\.tsx?):$/.exec(text)?.[1];
 }
 
 /**
- * Returns whether the lines after this one repeat the failed or skipped tests, without their
+ * Returns whether a line begins the summary that repeats the failed or skipped tests without their
  * files.
  */
 export function beginsSummary(text: string, kind: "failed" | "skipped"): boolean {

@@ -1,21 +1,21 @@
 /**
- * Determines from the output of `bun test` which tests were skipped, and why. The reason follows a
- * mark in the name of a skipped test or of its group, because the runner has no other place for
- * it.
+ * Determines from the output of `bun test` which tests were skipped, and why. The runner has no
+ * place for the reason, so it follows a mark in the name of the skipped test or of its group.
  */
 
 import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
 
-/** Separates the name of a skipped test from the reason. */
+/** The mark that separates the name of a skipped test from the reason. */
 export const SKIP_MARK = " // skipped: ";
 
-/** The reason for skipping a test that runs only in a thorough run. */
+/** The reason for skipping a test that takes part only in a thorough run. */
 export const LEFT_TO_THOROUGH = "left to a thorough run";
 
 const NO_REASON = "no reason given";
 
 /**
- * Matches the beginning of the line for a skipped test. It is a symbol if the runner uses colours.
+ * Matches the beginning of the output line of a skipped test. It is a symbol if the runner uses
+ * colours.
  */
 const SKIPPED = /^(?:\(skip\)|»)\s/;
 
@@ -24,7 +24,7 @@ interface Skipped {
   readonly files: Set<string>;
 }
 
-/** Collects the skipped tests from a run's output, in order. */
+/** Collects the skipped tests of a run from its output, in order. */
 export class SkippedTests {
   #file = "";
   #isSummary = false;
@@ -40,7 +40,8 @@ export class SkippedTests {
     this.#file = fileIn(text) ?? this.#file;
     if (this.#isSummary || !SKIPPED.test(text)) return;
     const [, marked = NO_REASON] = text.split(SKIP_MARK);
-    // For tests in a skipped group, the group's name comes first.
+    // In a skipped group, the name of the group, which contains the reason, precedes the name of
+    // the test.
     const reason = marked.split(" > ")[0] ?? NO_REASON;
     const entry = this.#reasons.get(reason) ?? { count: 0, files: new Set() };
     entry.count += 1;
@@ -49,8 +50,8 @@ export class SkippedTests {
   }
 
   /**
-   * Returns a table of the reasons with counts and files, and the commands that run the skipped
-   * tests; empty if no test was skipped.
+   * Returns a table of the reasons for skipping, with counts and files, and the commands that run
+   * the skipped tests. Returns an empty string if no test was skipped.
    */
   report(): string {
     const left = this.#reasons.get(LEFT_TO_THOROUGH);

@@ -1,6 +1,9 @@
-/** Computes the figures that summarise a measurement. */
+/** Computes medians and percentiles of measurements. */
 
-/** Returns the value at the fraction `share` of ascending values; 0 if there are no values. */
+/**
+ * Returns the percentile at the fraction `share` of values in ascending order; 0 if there are no
+ * values.
+ */
 export function percentile(ascending: readonly number[], share: number): number {
   const index = Math.min(ascending.length - 1, Math.floor(ascending.length * share));
   return ascending[index] ?? 0;

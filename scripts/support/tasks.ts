@@ -1,11 +1,12 @@
 /**
- * The project's tasks: every script that people start, by kind. `bun task` lists them.
+ * Lists the project's tasks, which are the scripts that people start, by kind. `bun task` prints
+ * the list.
  */
 import { join } from "node:path";
 
 export const ROOT: string = join(import.meta.dir, "../..");
 
-/** The kinds of task, in the order in which they are listed. */
+/** The kinds of tasks, in the order in which `bun task` lists them. */
 export const KINDS = ["build", "check", "test", "campaign", "benchmark", "tool"] as const;
 
 export type Kind = (typeof KINDS)[number];
@@ -13,9 +14,9 @@ export type Kind = (typeof KINDS)[number];
 export interface Task {
   readonly name: string;
   readonly kind: Kind;
-  /** The script's path, relative to the root of the project. */
+  /** The path of the task's script, relative to the root of the project. */
   readonly file: string;
-  /** A one-line description for the list of tasks. */
+  /** A one-line description of the task. */
   readonly about: string;
 }
 

@@ -1,4 +1,4 @@
-/** Test cases for changes to rows and to definitions, and for refused changes. */
+/** Test cases for changes to rows and to definitions, and for changes that are refused. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 
@@ -6,7 +6,7 @@ const TABLE =
   "CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT DEFAULT 'dflt', c NUMERIC(6,2) CHECK (c >= 0), d INT NOT NULL DEFAULT 7)";
 const WHOLE = "SELECT id, a, b, c, d FROM t ORDER BY id";
 
-/** Returns the statements, each followed by a query that reads the entire table. */
+/** Follows each of the statements with a query that reads the entire table. */
 function changes(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, WHOLE]);
 }

@@ -1,4 +1,6 @@
-/** Test cases for statements whose WITH changes rows, and for changes preceded by WITH. */
+/**
+ * Test cases for statements whose WITH clause changes rows, and for changes that begin with WITH.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const READ = [
@@ -7,7 +9,7 @@ const READ = [
   "SELECT id, t_id FROM child ORDER BY id",
 ];
 
-/** Returns the statements, each followed by queries that read all tables. */
+/** Follows each of the statements with queries that read all tables. */
 function changes(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql].concat(READ));
 }

@@ -1,4 +1,7 @@
-/** Test cases for columns of rows returned by calls in select lists: `(f(x)).c` and `(f(x)).*`. */
+/**
+ * Test cases for select lists that expand the row returned by a function: `(f(x)).c` and
+ * `(f(x)).*`.
+ */
 import type { CaseFile } from "./answer.ts";
 
 export const COLUMNS_OF_CALLS: CaseFile = {

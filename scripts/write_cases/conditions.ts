@@ -3,8 +3,7 @@
  * some cases that PostgreSQL does not, so several codes may be correct.
  */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
-  // PostgreSQL uses the same SQLSTATE for operators and functions that do not exist for the given
-  // types.
+  // PostgreSQL also uses this SQLSTATE for operators that do not exist for the given types.
   "42883": ["FUNCTION_NOT_FOUND", "TYPE_MISMATCH"],
   "42804": ["TYPE_MISMATCH"],
   "42846": ["TYPE_MISMATCH"],
@@ -69,14 +68,14 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
   "22025": ["INVALID_VALUE"],
   "2201B": ["INVALID_VALUE"],
   "22030": ["INVALID_VALUE"],
-  // PostgreSQL reports a wrong XPath as an internal error.
+  // PostgreSQL reports an invalid XPath expression as an internal error.
   XX000: ["INVALID_VALUE"],
 };
 
-/** Returns the error codes that a refusal with this SQLSTATE may have. */
+/** Returns the Tidemark error codes that correspond to a SQLSTATE of PostgreSQL. */
 export function conditionsOfState(state: string): readonly string[] {
-  // Any other SQLSTATE here is an error about a value. Tidemark distinguishes between a wrong form
-  // and a value out of range.
+  // Every other SQLSTATE in the test cases is an error about a value. Tidemark distinguishes
+  // between a malformed value and a value out of range.
   const ofValues = ["INVALID_VALUE", "VALUE_OUT_OF_RANGE", "TYPE_MISMATCH"];
   return CONDITIONS[state] ?? (state.startsWith("22") ? ofValues : [`UNKNOWN_${state}`]);
 }

@@ -1,4 +1,4 @@
-/** Test cases for dates in words, time zone abbreviations, and types used as functions. */
+/** Test cases for dates written as words, time zone abbreviations, and types used as functions. */
 import type { CaseFile } from "./answer.ts";
 
 const DATES = [

@@ -1,4 +1,4 @@
-/** The statements whose results deliberately differ from PostgreSQL's, and the reasons. */
+/** Lists the statements whose results deliberately differ from PostgreSQL's, with the reasons. */
 import type { Answer, Column } from "./answer.ts";
 
 export interface Difference {
@@ -102,7 +102,10 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
   ],
 ]);
 
-/** Returns the deliberate difference for a statement; undefined if there is none. */
+/**
+ * Returns how the result of a statement deliberately differs from PostgreSQL's; undefined if it
+ * does not differ.
+ */
 export function differenceOf(sql: string): Difference | undefined {
   return DIFFERENCES.get(sql);
 }

@@ -1,6 +1,6 @@
 /**
- * Edge cases for parsing statements and patterns: the smallest integers, parts of SIMILAR TO,
- * numbers and times parsed with a pattern, negative zero, and refused values.
+ * Test cases for unusual statements and patterns: the smallest integers, parts of SIMILAR TO
+ * patterns, numbers and times parsed with a pattern, negative zero, and refused values.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
@@ -154,7 +154,7 @@ const READ_MOMENTS = [
   ["2018-11-02 12:34:56.12345678", "YYYY-MM-DD HH24:MI:SS.FF#"],
 ] as const;
 
-/** Pairs of a text and the pattern with which to parse it. */
+/** Pairs of a date or time as text and the pattern that parses it. */
 const MOMENTS_IN: readonly (readonly [string, string])[] = [
   ...READ_MOMENTS.flatMap(([text, pattern]) =>
     ["1", "2", "3", "4", "5", "6"].map((digits) => [text, pattern.replace("#", digits)] as const),

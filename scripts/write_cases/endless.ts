@@ -1,6 +1,4 @@
-/**
- * Test cases for dates and times in every form, including dates before Christ and infinite ones.
- */
+/** Test cases for dates and times in every form, including dates BC and infinite ones. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

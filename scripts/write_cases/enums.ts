@@ -1,5 +1,5 @@
 /**
- * Test cases for enum types: their labels, order, casts and changes, and columns of such types.
+ * Test cases for enum types: their labels, order, casts and changes, and columns that use them.
  */
 import type { CaseFile } from "./answer.ts";
 

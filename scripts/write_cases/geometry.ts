@@ -112,7 +112,7 @@ const TABLES: readonly (readonly [table: string, type: string, values: readonly 
 
 const TABLE_OF: ReadonlyMap<string, string> = new Map(TABLES.map(([table, type]) => [type, table]));
 
-/** The operators between two values of the same type. */
+/** The operators between two values of the same geometric type. */
 const SAME: Readonly<Record<string, string>> = {
   point: "~= <> << >> <<| |>> <^ >^ ?- ?| <-> + - *",
   lseg: "= <> < <= > >= ?# ?|| ?-| <-> # ##",
@@ -123,7 +123,7 @@ const SAME: Readonly<Record<string, string>> = {
   circle: "= <> < <= > >= ~= << >> &< &> <<| |>> &<| |&> && @> <@ <->",
 };
 
-/** The operators between values of different types. */
+/** The operators between values of different geometric types. */
 const MIXED: readonly (readonly [left: string, operators: string, right: string])[] = [
   ["point", "<-> <@ ##", "line"],
   ["point", "<-> <@ ##", "lseg"],

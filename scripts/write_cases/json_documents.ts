@@ -1,10 +1,10 @@
 /**
- * Test cases for the order of JSON documents, their text form, and documents built from values.
+ * Test cases for JSON documents: their order, their text form, and their construction from values.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
-/** JSON documents, each of which is compared with every other one. */
+/** JSON documents that the test cases compare with each other. */
 const DOCUMENTS = [
   "[]",
   "{}",
@@ -69,7 +69,7 @@ const JSON_ORDER: CaseFile = {
   ],
 };
 
-/** Texts parsed as JSON and as JSONB. */
+/** Texts that the test cases parse both as JSON and as JSONB. */
 const TEXTS = ['"x"', "1.50", "true", "null", '[1,  "a"]', '{"b":1,  "a":"z"}', '""'] as const;
 
 const JSON_TEXT: CaseFile = {

@@ -1,4 +1,7 @@
-/** Test cases for assigning parts of JSONB columns in UPDATE, and for stripping null members. */
+/**
+ * Test cases for UPDATE statements that assign to parts of JSONB columns, and for removing object
+ * keys whose value is null.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const STRIPPED = [

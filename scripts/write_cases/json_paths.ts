@@ -1,6 +1,6 @@
 /**
- * Test cases for JSON paths: their text form, their items in both modes, conditions, methods and
- * errors.
+ * Test cases for JSON paths: their text form, the items that they select in lax and strict mode,
+ * conditions, methods and errors.
  */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
@@ -53,7 +53,7 @@ const TEXTS = [
   '"open',
 ] as const;
 
-/** JSON paths that select parts of the shop document, each in both modes. */
+/** JSON paths that select parts of a sample document, each in lax and strict mode. */
 const STEPS = [
   "$.name",
   "$.nothing",

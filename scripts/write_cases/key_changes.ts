@@ -1,11 +1,11 @@
-/** Test cases for changes to primary keys. */
+/** Test cases for changes to the primary keys of rows. */
 import type { CaseFile } from "./answer.ts";
 
 const PARENTS = "SELECT id, name FROM parent ORDER BY id";
 const CHILDREN = "SELECT p, n, v FROM child ORDER BY p, n";
 const NOTES = "SELECT id, p, d FROM note ORDER BY id";
 
-/** Returns the statements, each followed by queries that read all tables. */
+/** Follows each of the statements with queries that read all tables. */
 function followed(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, PARENTS, CHILDREN, NOTES]);
 }

@@ -1,9 +1,9 @@
-/** Test cases for MERGE. */
+/** Test cases for MERGE statements. */
 import type { CaseFile } from "./answer.ts";
 
 const WHOLE = "SELECT id, a, b, d FROM t ORDER BY id";
 
-/** Returns the statements, each followed by a query that reads the target. */
+/** Follows each of the statements with a query that reads the target table. */
 function merges(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, WHOLE]);
 }

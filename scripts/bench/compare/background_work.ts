@@ -18,14 +18,17 @@ const RATE = 500;
 
 const CLIENTS = 16;
 
-/** How long the inserts run before the background work begins, in milliseconds. */
+/** How long the inserts run undisturbed before each flush or merge, in milliseconds. */
 const QUIET_MS = 3000;
 
-/** The number of rows per statement and per flush. A merge takes two of these flushes. */
+/** The number of rows that one INSERT statement writes while a table is being filled. */
 const STATEMENT_ROWS = 200_000;
 const SEGMENT_ROWS = 1_000_000;
 
-/** The maximum factor by which the slowest of a hundred inserts may slow down. */
+/**
+ * The maximum factor by which a flush or merge may increase the 99th percentile of the insert
+ * times.
+ */
 const TIMES_MAX = 3;
 
 const COLUMNS: string = EVENT_COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");
@@ -34,7 +37,7 @@ const VALUES: string = EVENT_COLUMNS.map(([, , value]) => value).join(", ");
 type Work = "quiet" | "flush" | "merge";
 
 export async function backgroundLines(roundCount: number): Promise<Line[]> {
-  // With this configuration, the server flushes only on request.
+  // The limits are so high that the server flushes only on request.
   const config = { storage: { flush_rows: 999_999, flush_interval_secs: 86_399 } };
   await using server = await startReadyServer({ config });
   await server.rows(TIDEMARK_DEFINITIONS);
@@ -85,8 +88,8 @@ async function fill(server: ServerProcess, table: string, above: number): Promis
 }
 
 /**
- * Clients that insert a row whenever one is due, even while earlier inserts have not been answered
- * yet.
+ * Clients that insert rows at a steady rate. They send each row when it is due, even if earlier
+ * inserts are still waiting for a response.
  */
 class SteadyInserts {
   readonly #system: MeasuredSystem;
@@ -97,7 +100,10 @@ class SteadyInserts {
     this.#system = system;
   }
 
-  /** Returns the 99th percentile in milliseconds while `work` runs. */
+  /**
+   * Runs `work`, and returns the 99th percentile of the insert times in the meantime, in
+   * milliseconds.
+   */
   async beside(work: Promise<unknown>): Promise<number> {
     while (this.#idle.length < CLIENTS) {
       this.#idle.push(await HttpConnection.open(this.#system.url));

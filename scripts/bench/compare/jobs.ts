@@ -14,13 +14,16 @@ export interface JobOptions {
   seconds: number;
 }
 
-/** A line of the report. */
+/** A row of the printed table: one figure of one job, for every system. */
 export interface Line {
   readonly job: string;
   readonly unit: string;
-  /** True if larger is better, as for a rate; false if smaller is better, as for a time. */
+  /**
+   * True if larger figures are better, as for a rate; false if smaller ones are better, as for a
+   * duration.
+   */
   readonly isRate: boolean;
-  /** The medians, by the name of the system. */
+  /** The median of each system, keyed by the system's name. */
   readonly values: Readonly<Record<string, number>>;
   /** The texts that replace missing values, such as "none in 90 s". */
   readonly notes?: Readonly<Record<string, string>>;
@@ -28,8 +31,8 @@ export interface Line {
 }
 
 /**
- * A target: the result must beat a peer by a factor, or stay within a value. A line may have
- * several targets.
+ * A target for a figure: it must beat a peer by a factor, or stay within a fixed bound. A row of
+ * the table may have several targets.
  */
 export type Target =
   | { readonly peer: string; readonly factor: number }
@@ -40,7 +43,7 @@ export type Target =
 
 const CLIENTS_MAX = 64;
 
-/** The targets for inserts, by the number of clients. */
+/** The targets for inserts, keyed by the number of clients. */
 const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
   [16, [{ peer: "PostgreSQL", factor: 1.4 }]],
   [
@@ -64,7 +67,7 @@ const WARM_LOADS = 12;
 const LOAD_MS_MAX = 120_000;
 const ITEM_COUNT = 100_000;
 
-/** Ids of inserted rows never repeat within a run. */
+/** The next unused row id. No id is inserted twice within a run. */
 let nextId = 1_000_000_000;
 
 export function takeIds(count: number): number {
@@ -97,8 +100,7 @@ export async function insertLines(options: JobOptions): Promise<Line[]> {
 }
 
 /**
- * Measures bulk inserts. They also fill the tables for the jobs that read by key and read
- * snapshots.
+ * Measures bulk inserts. The inserted rows then serve the jobs that read by key or read snapshots.
  */
 export async function bulkLines(options: JobOptions): Promise<Line[]> {
   const loading = async (system: MeasuredSystem): Promise<LoadJob> => {
@@ -153,7 +155,7 @@ export interface Measurement {
 }
 
 /**
- * Lets every system run its job before the counted rounds. A server with a just-in-time compiler
+ * Runs a job on every system before the counted rounds. A server with a just-in-time compiler
  * needs some ten thousand requests before its code is fully compiled, and until then serves half
  * as many requests per second. PostgreSQL and SQLite were compiled ahead of time.
  */

@@ -36,8 +36,8 @@ export async function writerCostLine(): Promise<Line> {
   const { live, store } = database;
   await run(database, "CREATE TABLE default.t (id BIGINT PRIMARY KEY, usr TEXT, body TEXT)");
   await run(database, "CREATE TABLE default.other (id BIGINT PRIMARY KEY)");
-  // There is an unrelated subscription, because without any subscription, the engine does nothing
-  // at all.
+  // An unrelated subscription must exist, because the engine does nothing at all without any
+  // subscription.
   live.subscribe({
     principal: BENCH_PRINCIPAL,
     spec: { id: "other", sql: "SELECT id FROM default.other" },
@@ -61,8 +61,8 @@ export async function writerCostLine(): Promise<Line> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + COMPARISONS; count += 1) {
-    // The half that runs first finds the machine in a different state, so each goes first in half
-    // of the comparisons.
+    // The first slice of a comparison finds the machine in a different state from the others, so
+    // the two variants take turns in going first.
     const [outer, inner] = count % 2 === 0 ? [told, ignore] : [ignore, told];
     const firstUs = await slice(outer);
     const innerUs = (await slice(inner)) + (await slice(inner));

@@ -1,6 +1,6 @@
 /**
  * Defines the jobs that measure live delivery, from a write to its followers. Delivery is compared
- * with relays that only route by topic, and the jobs also measure what followers cost the server.
+ * with relays that only route by topic. The jobs also measure what followers cost the server.
  */
 
 import { median, percentile } from "../../support/statistics.ts";
@@ -39,8 +39,8 @@ const ROOMS_RATE = 300;
 const SETTLE_MS = 4000;
 
 /**
- * The number of connections, and the number of subscriptions on each. In both cases, a change
- * matches ten subscriptions.
+ * The number of connections and the number of subscriptions on each connection, for a small and a
+ * large load. In both, each change matches ten subscriptions.
  */
 const ROOMS = { few: [10, 1], many: [1000, 10] } as const;
 
@@ -136,8 +136,8 @@ function lostLine(results: readonly Measurement[], name: string): Line {
 }
 
 /**
- * Measures the cost of a change that matches ten subscriptions, once when there are no others and
- * once when there are many.
+ * Measures the cost of a change that matches ten subscriptions, first when no other subscriptions
+ * exist, then when many do.
  */
 async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<Line[]> {
   const system = systems.tidemark;
@@ -182,7 +182,10 @@ async function roomLines({ systems, roundCount, seconds }: JobOptions): Promise<
   ];
 }
 
-/** Measures a mass reconnect. This process writes while another one plays the clients. */
+/**
+ * Measures a mass reconnect. This process writes rows while a separate process acts as the
+ * clients.
+ */
 async function reconnectLines({ systems, roundCount }: JobOptions): Promise<Line[]> {
   const { tidemark: system, server } = systems;
   const seconds: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * The load generator. It is a separate process, so that it takes no time from the server being
- * measured. It reads a job as JSON from stdin, runs it, and prints the result as JSON.
+ * Generates load from a separate process, so that it takes no time from the server being measured.
+ * It reads a job as JSON from stdin, runs it, and prints the result as JSON.
  *
  *     echo '{"kind":"insert","system":{…},"clientCount":64,…}' | bun scripts/bench/compare/load.ts
  */
@@ -18,7 +18,7 @@ export type LoadJob =
       readonly system: MeasuredSystem;
       readonly clientCount: number;
       readonly seconds: number;
-      /** The first id to use for inserts. Point reads use any lower id. */
+      /** For inserts, the id of the first row. For point reads, the highest id to read. */
       readonly id: number;
     }
   | {
@@ -51,7 +51,7 @@ export type LoadJob =
       readonly rate: number;
       readonly seconds: number;
       readonly id: number;
-      /** The process whose processor time is measured. */
+      /** The id of the server process whose processor time is measured. */
       readonly serverPid: number;
     }
   | {
@@ -62,7 +62,7 @@ export type LoadJob =
       readonly missedCount: number;
     };
 
-/** The results by name. The names depend on the job. */
+/** The measured figures, keyed by name. Their names depend on the job. */
 export type LoadResult = Readonly<Record<string, number>>;
 
 if (import.meta.main) {

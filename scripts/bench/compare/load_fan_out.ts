@@ -1,5 +1,5 @@
 /**
- * Measures the delivery from a write to the sockets that follow it: the delay at a fixed rate, and
+ * Measures the delivery of writes to the sockets that follow them: the delay at a fixed rate, and
  * the highest rate. In the job "same", all sockets follow the same query. In the job "own", each
  * socket has its own user, and each user has rows of their own.
  */
@@ -13,23 +13,30 @@ import { openFollowers } from "./load_socket.ts";
 
 type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
 
-/** How long to wait for written rows that have not arrived yet, in milliseconds. */
+/**
+ * How long to wait after the last write for rows that have not been delivered yet, in
+ * milliseconds.
+ */
 const STRAGGLERS_MS_MAX = 5000;
 
 /**
- * The number of connections for writes at a fixed rate. Few of these writes are in flight at once.
+ * The number of connections used for writes at a fixed rate. At any time, few of them have a write
+ * in flight.
  */
 const PACED_CONNECTIONS = 32;
 
-/** Writes at a fixed rate, and measures the time from just before each write to each delivery. */
+/**
+ * Writes at a fixed rate, and measures the time from the start of each write to each of its
+ * deliveries.
+ */
 export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   const sentMsById = new Map<number, number>();
   const latencies: number[] = [];
   let lastText = "";
   let lastIds: readonly number[] = [];
   const field = await openField(job, (text) => {
-    // A thousand sockets get the same message. Parsing it only once leaves the processor to the
-    // server.
+    // A thousand sockets receive the same message. It is parsed only once, to leave the processor
+    // to the server.
     if (text !== lastText) {
       lastText = text;
       lastIds = idsIn(text);
@@ -46,7 +53,8 @@ export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   for (let index = 0; index < writeCount; index += 1) {
     await Bun.sleep(Math.max(0, startMs + (index * 1000) / job.rate - performance.now()));
     const connection = idle.pop();
-    // If a server cannot keep up, the latency of those writes that are sent shows it.
+    // A write that finds no free connection is skipped. If the server cannot keep up, the
+    // latencies of the other writes show it.
     if (connection === undefined) continue;
     sentMsById.set(job.id + index, performance.now());
     writes.push(field.write(connection, index).then(() => void idle.push(connection)));
@@ -62,13 +70,13 @@ export async function fanOutLatency(job: FanOutJob): Promise<LoadResult> {
   };
 }
 
-/** Keeps a number of writes in flight, and counts the deliveries. */
+/** Keeps a fixed number of writes in flight, and counts the deliveries. */
 export async function fanOutCapacity(job: FanOutJob): Promise<LoadResult> {
   let deliveredCount = 0;
   let lastMs = 0;
   let singleLength = 0;
   const field = await openField(job, (text) => {
-    // Most messages carry a single row; only longer messages are parsed.
+    // Most messages carry a single row, so only messages longer than that are parsed.
     singleLength ||= text.length;
     deliveredCount += text.length < singleLength * 1.5 ? 1 : idsIn(text).length;
     lastMs = performance.now();
@@ -114,8 +122,8 @@ async function openField(job: FanOutJob, onMessage: (text: string) => void): Pro
   return {
     followersPerWrite: topic === "same" ? subscriberCount : 1,
     async write(connection, index) {
-      // 7919 has no factor in common with the number of users, so this visits all of them in mixed
-      // order.
+      // The prime 7919 does not divide the number of users, so these steps visit all users in
+      // mixed order.
       const token = tokenOf((index * 7919) % subscriberCount);
       const { path, body } = insertRequest(system, topic, itemFor(job.id + index));
       const answer = await connection.post(path, token, body);
@@ -133,8 +141,8 @@ function openConnections(system: MeasuredSystem, count: number): Promise<HttpCon
 }
 
 /**
- * Returns the keys of the rows in a message: from its `rows` if it is a Tidemark message,
- * otherwise from the message itself.
+ * Returns the keys of the rows in a message. A message of Tidemark contains `rows`; a message of
+ * another system is itself the row.
  */
 function idsIn(text: string): number[] {
   const message = JSON.parse(text) as { rows?: { id: number }[]; id?: number };
@@ -143,8 +151,8 @@ function idsIn(text: string): number[] {
 }
 
 /**
- * Waits until the expected number has arrived, or until the waiting time for stragglers has
- * passed.
+ * Waits until the expected number of rows has been delivered, or until the time limit for
+ * stragglers has passed.
  */
 export async function arrivalOf(count: () => number, expected: number): Promise<void> {
   const deadlineMs = performance.now() + STRAGGLERS_MS_MAX;

@@ -1,6 +1,7 @@
 /**
- * Reconnects a thousand clients at once, each from its own position. Measures how long it takes
- * until all of them have received the changes that they missed and are following again.
+ * Reconnects a thousand clients at once, each from its own position in the change history.
+ * Measures the time until all of them have received the changes that they missed and are live
+ * again.
  */
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openSocket } from "./load_socket.ts";
@@ -25,7 +26,7 @@ export async function runReconnect(
 
 /**
  * Closes a client's connection, and connects again.
- * @returns How long it took until the client was following again, in milliseconds.
+ * @returns The time until the client was live again, in milliseconds.
  */
 function reconnect(
   { system, fromSeq, missedCount }: Extract<LoadJob, { kind: "reconnect" }>,

@@ -19,8 +19,8 @@ import type { LoadJob, LoadResult } from "./load.ts";
 const WARM_MS = 300;
 
 /**
- * Runs clients, each of which sends its next request when the response to the previous one has
- * arrived.
+ * Runs several clients, each of which sends its next request once it has received the response to
+ * the previous one.
  */
 export async function runRequests(
   job: Extract<LoadJob, { kind: "insert" | "point" }>,
@@ -67,8 +67,8 @@ export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<
     const count = Math.min(batchRows, rowCount - first);
     requests.push(bulkRequest(system, (table) => bulkStatement(table, job.id + first, count)));
   }
-  // The statements are created before the connection is opened, because creating many of them
-  // takes longer than a server keeps an idle connection open.
+  // All statements are generated before the connection is opened. Generating them takes longer
+  // than a server keeps an idle connection open.
   const connection = await HttpConnection.open(system.url);
   const startMs = performance.now();
   for (const request of requests) await send(connection, system, request);

@@ -1,6 +1,6 @@
 /**
- * Measures the server's processor time per change. There are many subscriptions with `WHERE
- * room_id = $1`, and changes arrive at a steady rate, each matching ten subscriptions.
+ * Measures the server's processor time per change under many subscriptions with `WHERE room_id =
+ * $1`. Changes arrive at a steady rate, and each matches ten subscriptions.
  */
 import { HttpConnection } from "../systems/http_connection.ts";
 import { sqlRequest } from "../systems/measured_system.ts";
@@ -9,7 +9,7 @@ import { arrivalOf } from "./load_fan_out.ts";
 import { openFollowers } from "./load_socket.ts";
 import { cpuNsOf } from "./process_time.ts";
 
-/** How long changes run before they are counted, to warm up the compilers. */
+/** How long changes run before they are counted, in seconds, to warm up the compilers. */
 const WARM_SECONDS = 1;
 
 const INSERT = "INSERT INTO bench.rooms (id, room_id, body) VALUES ($1, $2, $3)";

@@ -1,5 +1,5 @@
 /**
- * A WebSocket that follows rows. It works in the same way for every measured system: rows that
+ * Opens WebSockets that follow rows. They treat every measured system in the same way: rows that
  * arrive before the subscription is live are not counted.
  */
 import { type MeasuredSystem, socketUrl } from "../systems/measured_system.ts";
@@ -7,7 +7,7 @@ import { type MeasuredSystem, socketUrl } from "../systems/measured_system.ts";
 const OPEN_MS_MAX = 30_000;
 
 /**
- * The maximum number of sockets that are opened at once. Any more would only wait in the kernel's
+ * The maximum number of sockets being opened at once. Any more would only wait in the kernel's
  * queue.
  */
 const OPENING_MAX = 50;
@@ -15,7 +15,7 @@ const OPENING_MAX = 50;
 export interface FollowerOptions {
   system: MeasuredSystem;
   token: string;
-  /** The messages with which to subscribe. Each gets one response. */
+  /** The messages that subscribe. The server answers each of them once. */
   messages: readonly string[];
   onMessage: (text: string) => void;
 }

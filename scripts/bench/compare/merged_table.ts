@@ -1,6 +1,6 @@
 /**
- * Merges a table of measurements into the table of an earlier run. The rows of jobs that were
- * measured again are replaced. The other rows stay and are marked, because ratios from different
+ * Merges a table of measurements into the table of an earlier run. Jobs that were measured again
+ * replace their earlier rows. The other rows stay and are marked, because ratios from different
  * runs are less comparable.
  */
 
@@ -12,7 +12,9 @@ const LAST = "target";
 
 type Row = ReadonlyMap<string, string>;
 
-/** Merges two tables printed by `tableOf`. The result has every column of either. */
+/**
+ * Merges two tables printed by `tableOf`. The result has every column that occurs in either table.
+ */
 export function mergedTable(earlier: string, latest: string): string {
   const [old, now] = [rowsOf(earlier), rowsOf(latest)];
   const measured = new Map(now.map((row) => [jobOf(row), row]));
@@ -28,7 +30,7 @@ export function mergedTable(earlier: string, latest: string): string {
   const columns = [...names, LAST];
   const rule = columns.map((_, index) => (index < 2 ? "---" : "---:"));
   const cells = merged.map((row) => columns.map((column) => row.get(column) ?? ""));
-  // A ratio column belongs to the system in the preceding column.
+  // Each ratio column follows the column of its system, so its heading need not name the system.
   const head = columns.map((column) => column.replace(/^ratio to .*/, "ratio"));
   return [head, rule, ...cells].map((line) => `| ${line.join(" | ")} |`).join("\n");
 }

@@ -1,7 +1,8 @@
 /**
- * Measures what a policy that checks membership costs: a request that reads a row by its key, a
- * scan in which every row is permitted, and a message to many followers. Each is compared with the
- * same query on a PUBLIC table. In the last case, the condition is written into the query.
+ * Measures the cost of a policy that checks membership, in three cases: a request that reads a row
+ * by its key, a scan in which every row is permitted, and a message to many followers. Each is
+ * compared with the same query on a PUBLIC table. In the last case, that query contains the
+ * condition itself.
  *
  * All figures are processor time, and both sides of a comparison take turns in short slices, so
  * that other work on the machine affects both alike.
@@ -33,18 +34,18 @@ const MEMBERSHIP =
 const WARM_COMPARISONS = 4;
 
 export interface PolicyOptions {
-  /** Whether the job uses fewer rows and followers, for a quick look. */
+  /** Whether the job uses fewer rows and followers, for a quick look at the figures. */
   readonly isQuick: boolean;
 }
 
-/** The parts of the job. Each has a database of its own. */
+/** The parts of the benchmark, keyed by name. Each opens its own database. */
 export const POLICY_JOBS: Readonly<Record<string, (options: PolicyOptions) => Promise<Line[]>>> = {
   requests: ({ isQuick }) => requestLines(isQuick ? 10_000 : 100_000),
   scans: ({ isQuick }) => scanLines(isQuick ? 20_000 : 200_000),
   messages: ({ isQuick }) => messageLines(isQuick ? 1000 : 10_000),
 };
 
-/** Returns the statements that create the tables. The table `ruled` has the policy. */
+/** Returns the statements that create and fill the tables. Only the table `ruled` has a policy. */
 function tables(rowCount: number): readonly string[] {
   const columns = "id INT PRIMARY KEY, room INT, n INT, body TEXT";
   const rows = `SELECT n, n % ${ROOMS}, n, 'message ' || n FROM generate_series(1, ${rowCount}) AS g(n)`;
@@ -71,7 +72,7 @@ interface Compared {
   readonly ratio: number;
 }
 
-/** Measures both variants alternately: open, ruled, ruled, open. */
+/** Measures the tables without and with a policy alternately: open, ruled, ruled, open. */
 async function compared(
   count: number,
   measure: (table: "open" | "ruled") => Promise<number>,
@@ -94,7 +95,7 @@ async function compared(
 const REQUESTS_PER_SLICE = 200;
 const CLIENTS = 8;
 
-/** Compares HTTP requests that read a row by its key. */
+/** Compares the cost of HTTP requests that read a row by its key, with and without a policy. */
 async function requestLines(rowCount: number): Promise<Line[]> {
   await using server = await startReadyServer({ config: { logging: { level: "warn" } } });
   const token = await server.createUser(READER);
@@ -126,7 +127,7 @@ async function requestLines(rowCount: number): Promise<Line[]> {
   ];
 }
 
-/** Opens a database in-process. It is closed and removed after use. */
+/** Runs a function on a database opened in-process, then closes and removes the database. */
 async function withDatabase<Result>(
   rowCount: number,
   use: (database: Database, reader: Principal) => Promise<Result>,
@@ -160,7 +161,7 @@ async function cpuUsOf(work: () => Promise<void>): Promise<number> {
   return system + user;
 }
 
-/** Compares scans and reads by key without HTTP. */
+/** Compares the cost of scans and of reads by key, without HTTP. */
 async function scanLines(rowCount: number): Promise<Line[]> {
   return await withDatabase(rowCount, async (database, reader) => {
     const scanned = await compared(20, (table) =>
@@ -188,7 +189,9 @@ async function scanLines(rowCount: number): Promise<Line[]> {
 const MESSAGES_PER_SLICE = 20;
 const WAIT_MS_MAX = 600_000;
 
-/** Compares messages to a single room while followers each read their own rooms. */
+/**
+ * Compares the cost of messages to a single room while many followers each read their own rooms.
+ */
 async function messageLines(followerCount: number): Promise<Line[]> {
   return await withDatabase(ROOMS, async (database) => {
     const root = principalFor(database, "root");
@@ -236,7 +239,7 @@ async function messageLines(followerCount: number): Promise<Line[]> {
   });
 }
 
-/** Waits until a count has reached `wanted`. @throws If it does not do so in time. */
+/** Waits until a count has reached `wanted`. @throws If the count does not reach it in time. */
 async function reached(count: () => number, wanted: number): Promise<void> {
   const deadlineMs = performance.now() + WAIT_MS_MAX;
   while (count() < wanted) {
@@ -245,7 +248,10 @@ async function reached(count: () => number, wanted: number): Promise<void> {
   }
 }
 
-/** Subscribes a user. Counts the changed rows, and the subscriptions that have loaded all rows. */
+/**
+ * Subscribes a user. Counts the changed rows that arrive, and the subscriptions that have loaded
+ * all their rows.
+ */
 function follow(
   database: Database,
   { id, sql, user }: { readonly id: string; readonly sql: string; readonly user: string },

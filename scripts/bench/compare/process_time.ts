@@ -1,6 +1,6 @@
 /**
- * Reads how much processor time a process has used so far. Other work on the machine affects
- * wall-clock times, but not this.
+ * Reads how much processor time a process has used so far. Unlike wall-clock time, it is hardly
+ * affected by other work on the machine.
  */
 import { readdirSync, readFileSync } from "node:fs";
 

@@ -1,6 +1,6 @@
 /**
- * Measures a startup that has to read the log: the server is killed once a log file is full of
- * small commits, none of which is in a segment.
+ * Measures a startup that has to replay the log. The server is killed once a log file is full of
+ * small commits, none of which has been flushed to a segment.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ export async function recoveryLine(roundCount: number): Promise<Line> {
   };
 }
 
-/** Fills the log. Returns the number of rows needed to fill it. */
+/** Inserts rows until the first log file is full. Returns the number of inserted rows. */
 async function fillLog(server: ServerProcess): Promise<number> {
   const firstFile = logFiles(server)[0];
   let rowCount = 0;

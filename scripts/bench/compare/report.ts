@@ -1,13 +1,12 @@
 /**
- * Prints measurements as a Markdown table with the ratio to each peer: results from different
- * machines can be compared only by such ratios, and only if both figures of a ratio come from the
- * same run.
+ * Prints measurements as a Markdown table with the ratio to each peer. Only such ratios can be
+ * compared between machines, and only if both figures of a ratio come from the same run.
  */
 import type { Line, Target } from "./jobs.ts";
 
 const OURS = "Tidemark";
 
-/** Formats lines as a Markdown table, with a column for each system that any line has. */
+/** Formats measurements as a Markdown table, with a column for each system that has any figure. */
 export function tableOf(lines: readonly Line[]): string {
   const peers = [
     ...new Set(lines.flatMap(({ notes, values }) => Object.keys({ ...values, ...notes }))),
@@ -53,7 +52,7 @@ function targetText(target: Target, unit: string): string {
   return parts.map((part) => targetText(part, unit)).join(` ${word} `);
 }
 
-/** A target whose peer is missing has no verdict. */
+/** A target that compares with a peer has no verdict if the peer was not measured. */
 function verdictOf(line: Line, target: Target): string {
   const isReached = reaches(line, target);
   if (isReached === undefined) return "not measured";

@@ -1,8 +1,8 @@
 /**
- * Measures scans over millions of rows, and how much disk space the rows take up. Tidemark is
- * queried over HTTP, after a flush and a restart. DuckDB and SQLite run in-process, on files that
- * were closed and reopened. PostgreSQL is queried over its own protocol. The run fails unless all
- * of them return the same result.
+ * Measures scans of millions of rows, and the disk space that the rows occupy. Tidemark is queried
+ * over HTTP, after a flush and a restart. DuckDB and SQLite run in-process, on files that were
+ * closed and reopened. PostgreSQL is queried over its own protocol. The run fails unless all
+ * systems return the same result.
  */
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
@@ -18,8 +18,8 @@ import type { Line } from "./jobs.ts";
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * The number of rounds per round of a slow system. The scans of a slow system take seconds, so it
- * needs no warm-up.
+ * A slow system takes part only in every seventh round. Its scans take seconds, so it needs no
+ * warm-up.
  */
 const SLOW_EVERY = 7;
 
@@ -34,7 +34,7 @@ type Cells = readonly (readonly unknown[])[];
 /** A system that stores the rows to be scanned. */
 interface Scanned {
   readonly name: string;
-  /** True if the system reads row by row. */
+  /** Whether the system stores rows instead of columns, so that its scans are slow. */
   readonly isSlow?: boolean;
   /**
    * The average size of a row on disk in bytes, including its key and a sequence number; absent
@@ -108,7 +108,10 @@ function sizeLine(systems: readonly Scanned[], rowCount: number): Line {
   };
 }
 
-/** Sums and averages are rounded, because their last digits depend on the order of computation. */
+/**
+ * Sums and averages are rounded before they are compared, because their last digits depend on the
+ * order of addition.
+ */
 function answerOf(cells: Cells): string {
   return JSON.stringify(
     cells.map((row) =>

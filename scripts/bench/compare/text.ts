@@ -1,6 +1,6 @@
 /**
- * Measures what a statement costs apart from its actual work: from SQL with new literals to its
- * cached plan, from such SQL to its result on an empty table, and from SQL of a new shape to a
+ * Measures the overhead of a statement apart from its actual work: from SQL with new literals to
+ * its cached plan, from such SQL to its result on an empty table, and from SQL of a new shape to a
  * plan. It runs in-process, because HTTP would cost more than all of these.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ const SHAPES_PER_ROUND = 3000;
  */
 const PLAN_WARM_ROUNDS = 10;
 
-/** The principal for the statements that run in-process. */
+/** The caller of the statements that a benchmark runs in-process. */
 export const BENCH_PRINCIPAL: Principal = {
   userId: "bench",
   role: "dba",
@@ -142,7 +142,9 @@ export async function planLine(roundCount: number): Promise<Line> {
   };
 }
 
-/** The alias makes the key in the plan cache different for each number. */
+/**
+ * The number becomes part of an alias, so that each query has a different key in the plan cache.
+ */
 function joinOfShape(n: number): string {
   return (
     `SELECT o.id AS id${n}, o.total, c.name FROM default.o o JOIN default.c c ON c.id = o.c ` +

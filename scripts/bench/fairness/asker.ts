@@ -1,6 +1,6 @@
 /**
  * Sends the measured statement from a separate thread. Otherwise, reading a result of a million
- * rows would delay the measuring clients, and the delay would be attributed to the server.
+ * rows would delay the clients that measure, and the delay would be attributed to the server.
  */
 
 export interface Question {
@@ -12,16 +12,16 @@ export interface Question {
 
 export interface Ending {
   readonly isSuccess: boolean;
-  /** The outcome: "done", or the error code. */
+  /** The outcome of the statement: "done", or an error code. */
   readonly end: string;
   /**
-   * When the last byte arrived, in clock time. Parsing is not included, because parsing a million
-   * rows takes longer than a kill.
+   * The clock time at which the last byte of the response arrived. Parsing is not included,
+   * because parsing a million rows takes longer than a kill.
    */
   readonly readAtMs: number;
 }
 
-/** Resolves when the entire response has been read. */
+/** Sends a statement, and resolves once its entire response has been read. */
 export async function askBeside(question: Question): Promise<Ending> {
   const thread = new Worker(new URL("asker.ts", import.meta.url));
   try {

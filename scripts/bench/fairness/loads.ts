@@ -1,20 +1,20 @@
-/**
- * The demanding statements, on the tables that `fairness.ts` creates.
- */
+/** Defines the demanding statements, which use the tables that `fairness.ts` creates. */
 
 export interface Load {
   readonly name: string;
   readonly sql: string;
-  /** True if the statement finishes in a reasonable time. Statements that do not are killed. */
+  /** Whether the statement finishes in a reasonable time. If not, it is killed. */
   readonly ends: boolean;
   /** A query whose result must be the same after the statement has been killed. */
   readonly stays: string | undefined;
 }
 
-/** The number of tables in a join: more than anyone would write. Each table has one row. */
+/**
+ * The number of tables in a join, more than anyone would write by hand. Each table has one row.
+ */
 const JOINED = 64;
 
-/** The number of queries in a UNION chain, and of columns in a table that each have a CHECK. */
+/** The number of queries in a UNION chain. */
 const CHAINED = 500;
 const CHECKED = 800;
 

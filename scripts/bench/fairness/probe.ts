@@ -1,6 +1,6 @@
 /**
  * Measures how a statement affects other clients: one client inserts row after row, and another
- * follows the table.
+ * follows the table that receives these rows.
  */
 import { SocketClient } from "../../../tests/support/client.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -52,7 +52,8 @@ export async function beginProbe(server: ServerProcess): Promise<Probe> {
   async function follow(): Promise<void> {
     while (!state.isEnding) {
       const message = await client.next().catch(() => undefined);
-      // If nothing arrives for a while, the figures still include the pending wait.
+      // A wait that has not ended is still included in the figures, so a silent server cannot hide
+      // its delay.
       if (message === undefined) continue;
       if (message.type !== "change") continue;
       for (const { sent } of message.rows) deliveries.push(performance.now() - Number(sent));

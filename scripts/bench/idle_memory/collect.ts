@@ -1,6 +1,6 @@
 /**
- * Preloaded into the server being measured. On SIGUSR2, the server collects its garbage, so that
- * only live objects are measured, and prints the number of objects of each kind.
+ * A module that is preloaded into the server being measured. On SIGUSR2, it collects the server's
+ * garbage, so that only live objects are measured, and prints the number of objects of each kind.
  */
 import { heapStats } from "bun:jsc";
 

@@ -1,13 +1,13 @@
 /**
- * Opens connections to the real server, logs them in, and subscribes once on each. After each
- * step, the server collects its garbage, and the function reads the server's proportional set size
- * (PSS) without files. Opening the same number of sockets to a server that does nothing shows the
- * runtime's share.
+ * Measures the memory of idle connections and subscriptions. It opens connections to the real
+ * server, logs them in, and subscribes once on each. After each step, the server collects its
+ * garbage, and the function reads the server's proportional set size (PSS) without files. Opening
+ * the same number of sockets to a server that does nothing shows the runtime's share.
  */
 import { readFileSync } from "node:fs";
 import { type ServerProcess, startServer } from "../../../tests/support/server_process.ts";
 
-/** The number of sockets opened at once. */
+/** The number of sockets being opened at once. */
 const OPENING_MAX = 50;
 
 /**
@@ -19,7 +19,7 @@ const WARM_COUNT = 200;
 const TIMES_SETTLE_MAX = 10;
 
 /**
- * The path of the script that a server must preload so that {@linkcode settled} can measure it.
+ * The path of the module that a server must preload so that {@linkcode settled} can measure it.
  */
 export const collectPath: string = Bun.fileURLToPath(new URL("collect.ts", import.meta.url));
 
@@ -40,7 +40,10 @@ export interface IdleOptions {
 
 /** The result of a measurement, in bytes per connection. */
 export interface IdleReport {
-  /** The number of bytes that the runtime itself uses for a socket. */
+  /**
+   * The number of bytes that the runtime itself uses for a socket, as measured on a server that
+   * does nothing.
+   */
   readonly bare: number;
   readonly connection: number;
   readonly subscription: number;
@@ -108,7 +111,9 @@ async function bareBytes({ connectionCount, settleMs }: IdleOptions): Promise<nu
   }
 }
 
-/** Opens sockets, a few at a time. If a token is given, each waits until it is logged in. */
+/**
+ * Opens many sockets, a few at a time. If a token is given, it also waits until each is logged in.
+ */
 export async function openAll(address: string, count: number, token: string): Promise<WebSocket[]> {
   const sockets: WebSocket[] = [];
   while (sockets.length < count) {
@@ -158,7 +163,7 @@ export async function settled(
 ): Promise<{ pss: number; heap: Heap }> {
   await Bun.sleep(settleMs);
   let heap: Heap = { heapSize: 0, objectTypeCounts: {} };
-  // The second collection frees the objects released by the finalizers of the first one.
+  // The second collection frees the objects that were released by finalizers of the first.
   for (let round = 0; round < 2; round += 1) {
     const known = server.output.length;
     server.kill("SIGUSR2");
@@ -176,8 +181,8 @@ export async function settled(
 
 /**
  * Returns the part of a process's proportional set size that is not backed by files, in bytes.
- * Pages backed by files are excluded because they are shared with every other process that runs
- * the program, so their share would change whenever one of these starts or ends.
+ * Pages backed by files are excluded. They are shared with every other process that runs the
+ * program, so the measured share would change whenever such a process starts or ends.
  */
 function pssOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");

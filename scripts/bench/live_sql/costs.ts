@@ -1,7 +1,7 @@
 /**
- * Measures the cost of changes to tables that materialised queries read: the server's processor
- * time for each change, compared with the same changes when other queries follow them, or with
- * changes to other tables.
+ * Measures the cost of changes to tables that materialised queries read. The server's processor
+ * time per change is compared with the time for the same changes when other queries follow them,
+ * or with changes to other tables.
  */
 
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -11,8 +11,8 @@ import { settled } from "../idle_memory/measure.ts";
 import { type Followers, followTidemark, type Subscribed } from "./tidemark_followers.ts";
 
 /**
- * How long changes run before they are counted, in seconds, because compilers and caches are cold
- * at first.
+ * How long changes run before they are counted, in seconds. Compilers and caches are cold at
+ * first.
  */
 const WARM_SECONDS = 1;
 
@@ -34,13 +34,16 @@ export interface Cost {
   readonly p50: number;
   readonly p99: number;
   /**
-   * The number of changes per second, which is lower than requested if the server could not keep
-   * up.
+   * The number of changes made per second. It is lower than the requested rate if the server could
+   * not keep up.
    */
   readonly rate: number;
 }
 
-/** Creates a table in the namespace "bench", and fills it from a series of numbers named `n`. */
+/**
+ * Creates a table in the namespace "bench", and fills it from a series of numbers. The expressions
+ * for the columns refer to each number as `n`.
+ */
 export async function fill(
   server: ServerProcess,
   {
@@ -85,7 +88,7 @@ async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Change
       warmMs = performance.now();
       took.length = 0;
     }
-    // If a server cannot keep up, the writer slows down instead of piling up requests.
+    // If the server cannot keep up, the writer slows down instead of letting requests pile up.
     if (pending.size >= IN_FLIGHT_MAX) await Promise.race(pending);
     const writing = write(index).finally(() => pending.delete(writing));
     pending.add(writing);
@@ -102,7 +105,10 @@ async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Change
 
 const IN_FLIGHT_MAX = 64;
 
-/** Makes a change, and repeats it if another transaction has changed the same row. */
+/**
+ * Makes a change, and repeats it after a conflict with another transaction that changed the same
+ * row.
+ */
 async function written(server: ServerProcess, { params = [], sql }: Subscribed): Promise<void> {
   for (;;) {
     const { body } = await server.sql(sql, { namespace: "bench", params });
@@ -112,7 +118,9 @@ async function written(server: ServerProcess, { params = [], sql }: Subscribed):
   }
 }
 
-/** Measures changes while a query has followers. The followers leave afterwards. */
+/**
+ * Measures the cost of changes while a query has followers. Disconnects the followers afterwards.
+ */
 export async function costUnder(
   server: ServerProcess,
   followers: { count: number; queryOf: (index: number) => Subscribed },
@@ -136,16 +144,16 @@ export async function follow(
 const SUBSCRIPTIONS_PER_SOCKET = 500;
 
 interface FollowerBytes {
-  /** The memory of the entire process, including gaps in its heap. */
+  /** The memory of the entire process, including unused gaps in its heap. */
   readonly all: number;
   /** The memory of the live objects only. */
   readonly objects: number;
 }
 
 /**
- * Returns the memory of each follower, in bytes, while their number doubles in several steps. The
- * median step counts, because the runtime may return 20 MB of earlier work to the system during any
- * of them. The server must preload `collectPath`.
+ * Returns the memory per follower, in bytes. The number of followers doubles in several steps, and
+ * the median of the steps counts, because the runtime may return 20 MB of earlier work to the
+ * system during any of them. The server must preload `collectPath`.
  */
 export async function bytesOfFollower(
   server: ServerProcess,
@@ -170,7 +178,10 @@ const MEMORY_STEPS = 5;
 
 const SETTLE_MS = 2000;
 
-/** Measures INSERTs into other tables while one large commit goes into a followed table. */
+/**
+ * Measures the cost of INSERTs into some tables, alone and during a large commit to another table
+ * that has followers.
+ */
 export async function besideBulk(
   server: ServerProcess,
   { bulk, changes }: { bulk: string; changes: Changes },

@@ -1,6 +1,6 @@
 /**
- * Defines the rows for `--only live_sql`: live queries with joins, groups and windows, compared
- * with the usual alternatives, and the cost of changes under such queries.
+ * Defines the benchmark that `--only live_sql` runs: live queries with joins, groups and windows,
+ * compared with the usual alternatives, and the cost of changes under such queries.
  */
 import { type ServerProcess, startReadyServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -26,7 +26,7 @@ const ORDERS_OF_USER =
 
 type Job = (options: LiveSqlOptions) => Promise<Line[]>;
 
-/** The parts of the job. Each has servers of its own. */
+/** The parts of the benchmark, keyed by name. Each starts its own servers. */
 export const LIVE_SQL_JOBS: Readonly<Record<string, Job>> = {
   "room lists": roomLines,
   "top ten": (options) => onServer((server) => topTenLines(server, options)),
@@ -74,7 +74,8 @@ async function roomLines({ isQuick, seconds }: LiveSqlOptions): Promise<Line[]> 
     job: `${job}: ${what}`,
     unit,
     isRate: figure === "rate",
-    // The processor time of a peer is never measured.
+    // The notes explain missing figures. A processor time needs no note, because it is never
+    // measured for a peer.
     ...(figure !== "cpuUs" && { notes }),
     values: Object.fromEntries(
       [...figures].flatMap(([name, { [figure]: value }]) => {
@@ -110,7 +111,8 @@ async function topTenLines(server: ServerProcess, options: LiveSqlOptions): Prom
   const changes: Changes = {
     rate: options.isQuick ? 200 : 1000,
     seconds: options.seconds,
-    // No change affects the window, because the window's rows have the highest scores.
+    // No change affects the ten highest scores, because only lower-ranked rows change and their
+    // new scores are low.
     changeOf: (index) => ({
       sql: "UPDATE scores SET score = $1 WHERE id = $2",
       params: [index % 1000, (index * 7919) % (count - 1000)],
@@ -169,7 +171,8 @@ function ordersOf(user: number): Subscribed {
 
 async function parameterLines(server: ServerProcess, options: LiveSqlOptions): Promise<Line[]> {
   const followerCount = options.isQuick ? 1000 : 10_000;
-  // Memory is measured between this number of followers and twice as many.
+  // Enough users for twice the number of followers, because memory is measured while the number of
+  // followers doubles.
   const userCount = 2 * followerCount;
   await fill(server, {
     name: "products",
@@ -201,7 +204,7 @@ async function parameterLines(server: ServerProcess, options: LiveSqlOptions): P
     }),
   });
   const few = await costUnder(server, { count: 10, queryOf: ordersOf }, changes(10));
-  // No user has these numbers, so the queries return no rows.
+  // No user has such a high number, so these queries return no rows.
   const nobodys = (index: number): Subscribed => ordersOf(userCount + index);
   const empty = await bytesOfFollower(server, { count: followerCount, queryOf: nobodys });
   const full = await bytesOfFollower(server, { count: followerCount, queryOf: ordersOf });

@@ -1,6 +1,6 @@
 /**
- * Measures a peer's room lists in a separate process, and prints the figures as JSON. An embedded
- * database may occupy its thread without a pause, so only another process can end it.
+ * Runs the room list benchmark on a peer in a separate process, and prints the figures as JSON. An
+ * embedded database may occupy its thread without a pause, so only another process can end it.
  *
  *     bun scripts/bench/live_sql/measure_peer.ts <postgres|pglite|surreal> <load as JSON>
  */
@@ -14,7 +14,7 @@ const OPENERS: Readonly<Record<string, () => Promise<RoomsSystem>>> = {
   surreal: surrealRooms,
 };
 
-// PostgreSQL is ended by exit handlers, which run only on a normal exit.
+// Exit handlers stop PostgreSQL, and they run only if the process exits normally.
 process.on("SIGTERM", () => process.exit(1));
 
 const [, , name = "", load = ""] = process.argv;

@@ -1,6 +1,6 @@
 /**
- * Installs peers from npm into a separate folder outside the project, and imports them. The folder
- * is kept, so that the next run need not install them again.
+ * Installs peer databases from npm into a separate folder outside the project, and imports them.
+ * The folder is kept, so that the next run need not install them again.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ export function installPeer(name: string): void {
 
 /**
  * Imports an installed package.
- * @param subpath A module of the package other than the main one.
+ * @param subpath The module to import, unless it is the package's main module.
  */
 export async function importPeer(name: string, subpath?: string): Promise<unknown> {
   const path = subpath === undefined ? name : `${name}/${subpath}`;

@@ -5,7 +5,7 @@ import type { RoomsFigures, RoomsLoad } from "./rooms.ts";
 
 interface Peer {
   readonly name: string;
-  /** The argument that selects the peer in `measure_peer.ts`. */
+  /** The command-line argument of `measure_peer.ts` that selects the peer. */
   readonly word: string;
   /** The npm packages that the peer needs. */
   readonly packages: readonly string[];
@@ -22,15 +22,18 @@ export const PEERS: readonly Peer[] = [
 ];
 
 /**
- * How long a peer may take, from its start to its last figure. Three peers and the other jobs then
- * take less than ten minutes.
+ * How long the measurement of a peer may take, in milliseconds, from its start to its last figure.
+ * With this limit, three peers and the other jobs take less than ten minutes.
  */
 export const PEER_MS_MAX = 90_000;
 
-/** How long a peer may take to end by itself before it is killed. */
+/** How long a peer may take to end by itself before it is killed, in milliseconds. */
 const END_MS_MAX = 2000;
 
-/** Returns the figures of a peer; undefined if they took longer than {@linkcode PEER_MS_MAX}. */
+/**
+ * Returns the figures of a peer; undefined if the measurement took longer than {@linkcode
+ * PEER_MS_MAX}.
+ */
 export async function measurePeer(
   { name, packages, word }: Peer,
   load: RoomsLoad,

@@ -1,6 +1,6 @@
 /**
- * The room list of a chat: each user follows the rooms they belong to, with the newest message and
- * the number of unread messages. Every system has the same rooms, users and messages.
+ * Measures the room list of a chat: each user follows the rooms they belong to, with the newest
+ * message and the number of unread messages. Every system has the same rooms, users and messages.
  *
  * A message has reached a user once the user's list shows that message or a later one in its room.
  * A system that combines several messages into one state is therefore not at a disadvantage.
@@ -15,11 +15,13 @@ const ROOMS_PER_USER = 5;
 /** The number of messages in each room at the start. */
 const FIRST_MESSAGES = 20;
 
-/** How long messages may still arrive after the last write, in milliseconds. */
+/**
+ * How long to wait after the last write for messages that have not arrived yet, in milliseconds.
+ */
 const STRAGGLERS_MS_MAX = 10_000;
 
 /**
- * The time at the start that is not counted, in seconds. Until about 1,600 messages have been
+ * The length of the warm-up that is not counted, in seconds. Until about 1,600 messages have been
  * delivered, the compilers of the runtime take about as much processor time as the server itself.
  */
 const WARM_SECONDS = 9;
@@ -29,15 +31,15 @@ const WRITERS = 16;
 
 /** A system in which users follow their room lists. */
 export interface RoomsSystem {
-  /** Follows the lists of all users. `onRooms` receives the rows that are new or changed. */
+  /** Follows the room lists of all users. Calls `onRooms` with each new or changed row. */
   follow(
     userCount: number,
     onRooms: (user: number, rows: readonly RoomRow[]) => void,
   ): Promise<void>;
   write(message: RoomMessage): Promise<void>;
   /**
-   * Returns the processor time that the system has used so far, in nanoseconds; absent unless the
-   * system is a process that the benchmark starts.
+   * Returns the processor time that the system has used so far, in nanoseconds. Absent unless the
+   * benchmark starts the system as a process of its own.
    */
   readonly cpuNs?: () => number;
   stop(): Promise<void>;
@@ -45,7 +47,7 @@ export interface RoomsSystem {
 
 export interface RoomRow {
   readonly room: number;
-  /** The id of the newest message in a room. */
+  /** The id of the newest message in the room. */
   readonly last: number;
 }
 
@@ -66,11 +68,11 @@ export interface RoomsFigures {
   readonly p99: number;
   /** The processor time per message at the given rate, in microseconds; undefined if unknown. */
   readonly cpuUs: number | undefined;
-  /** The number of messages that have not reached a user. */
+  /** The number of deliveries that never reached their user. */
   readonly lost: number;
   /**
-   * The number of messages per second that reach all users while the system is sent as many
-   * messages as it accepts.
+   * The number of messages per second that reach all users while messages are written as fast as
+   * the system accepts them.
    */
   readonly rate: number;
 }
@@ -83,7 +85,7 @@ export const ROOMS_SCHEMA: readonly string[] = [
   "CREATE INDEX messages_room ON messages (room, id)",
 ];
 
-/** The room list of the user $1. */
+/** The query for the room list of a user, whose number is the parameter $1. */
 export const ROOMS_QUERY =
   "SELECT r.id AS room, r.name, max(m.id) AS last, count(CASE WHEN m.id > s.seen THEN 1 END) AS unread " +
   "FROM members s JOIN rooms r ON r.id = s.room JOIN messages m ON m.room = s.room " +
@@ -164,11 +166,11 @@ export async function measureRooms(
 
 /** The messages that have not reached all users yet. */
 class Waiting {
-  /** The users of each room. */
+  /** The users of each room, indexed by room. */
   readonly #members: readonly number[][];
   /**
-   * The messages by user and room, in the order of their ids, with the time at which each was
-   * written.
+   * The undelivered messages, keyed by user and room, in ascending order of id, each with the time
+   * at which it was written.
    */
   readonly #expected = new Map<string, { readonly id: number; readonly sentMs: number }[]>();
   #latencies: number[] = [];
@@ -215,7 +217,7 @@ class Waiting {
     while (this.#count > 0 && performance.now() < deadlineMs) await Bun.sleep(2);
   }
 
-  /** Returns the delays since the last call, in ascending order. */
+  /** Returns the delays measured since the last call, in ascending order. */
   takeLatencies(): number[] {
     const latencies = this.#latencies.toSorted((left, right) => left - right);
     this.#latencies = [];

@@ -1,6 +1,6 @@
 /**
- * Defines the systems in which users follow room lists: Tidemark, PostgreSQL queried again after
- * each NOTIFY, and PGlite with its live queries.
+ * Defines the systems in which users follow room lists: Tidemark, PostgreSQL with a query repeated
+ * after each NOTIFY, and PGlite with its live queries.
  */
 import { startPostgres } from "../../../tests/support/postgres.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
@@ -12,10 +12,15 @@ const INSERT = "INSERT INTO messages (id, room, text) VALUES ($1, $2, $3)";
 
 const SOCKETS = 100;
 
-/** The maximum number of connections. With more of them, the same load was slower on two cores. */
+/**
+ * The maximum number of connections to PostgreSQL. On two cores, the same load was slower with
+ * more of them.
+ */
 const CONNECTIONS_MAX = 16;
 
-/** Opens Tidemark, in the namespace "bench" of a server, as a system to be measured. */
+/**
+ * Prepares a Tidemark server as a system to be measured, with its tables in the namespace "bench".
+ */
 export async function tidemarkRooms(server: ServerProcess): Promise<RoomsSystem> {
   const shared = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
   for (const sql of ROOMS_SCHEMA) {
@@ -41,8 +46,8 @@ export async function tidemarkRooms(server: ServerProcess): Promise<RoomsSystem>
 }
 
 /**
- * Opens PostgreSQL. Each follower queries again after a NOTIFY, unless it is already waiting for a
- * response.
+ * Starts PostgreSQL as a system to be measured. Each follower repeats its query after a NOTIFY,
+ * unless it is still waiting for a response.
  */
 export async function postgresRooms(): Promise<RoomsSystem> {
   const postgres = await startPostgres();
@@ -79,7 +84,10 @@ export async function postgresRooms(): Promise<RoomsSystem> {
   };
 }
 
-/** Repeats a query after each change, but never runs it twice at the same time. */
+/**
+ * Repeats a query after each change, but never runs it twice at the same time. Changes that arrive
+ * in the meantime share one repetition.
+ */
 class Asker {
   readonly #query: () => Promise<void>;
   #isAsking = false;
@@ -104,7 +112,7 @@ class Asker {
   }
 }
 
-/** The part of PGlite that this benchmark uses. */
+/** The part of PGlite's interface that this benchmark uses. */
 interface PgliteModule {
   readonly PGlite: {
     create(options: { extensions: { live: unknown } }): Promise<{

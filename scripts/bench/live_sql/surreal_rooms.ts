@@ -7,7 +7,7 @@
 import { importPeer } from "./npm_peer.ts";
 import { type RoomsSystem, roomsOf } from "./rooms.ts";
 
-/** The part of the client that this benchmark uses. */
+/** The part of SurrealDB's client that this benchmark uses. */
 interface SurrealClient {
   connect(url: string): Promise<unknown>;
   use(system: { namespace: string; database: string }): Promise<unknown>;

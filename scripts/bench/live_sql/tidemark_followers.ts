@@ -1,4 +1,4 @@
-/** Implements followers of a Tidemark server: many subscriptions, spread over several sockets. */
+/** Follows queries on a Tidemark server with many subscriptions, spread over several sockets. */
 import type { ServerMessage } from "../../../src/protocol/mod.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 
@@ -22,12 +22,12 @@ export interface FollowOptions {
 }
 
 export interface Followers {
-  /** The number of messages with changes received so far. */
+  /** The number of change messages received so far. */
   readonly changeCount: number;
   close(): void;
 }
 
-/** Resolves once all subscriptions have their first rows. */
+/** Subscribes to all queries. Resolves once every subscription has received its first rows. */
 export async function followTidemark(
   server: ServerProcess,
   { count, onRows, queryOf, socketCount }: FollowOptions,

@@ -6,8 +6,8 @@
 export type Rows = readonly (readonly unknown[])[];
 
 /**
- * The maximum relative difference between two numbers. Engines divide decimals to different
- * numbers of digits.
+ * The maximum relative difference between two numbers that count as equal. Engines divide decimals
+ * to different numbers of digits.
  */
 const TOLERANCE = 1e-5;
 
@@ -43,7 +43,10 @@ function plain(cell: unknown): string {
   return cell instanceof Date ? cell.toISOString().slice(0, 10) : String(cell);
 }
 
-/** Sorts rows by the cells that are not fractions, because engines round fractions differently. */
+/**
+ * Sorts rows by their cells. Fractions are rounded to four digits for this, because engines round
+ * them differently.
+ */
 function sorted(rows: Rows): Rows {
   return rows
     .map((row) => ({ row, key: keyOf(row) }))

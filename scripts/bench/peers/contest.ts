@@ -10,13 +10,13 @@ import type { Engine } from "./engines.ts";
 export interface ContestQuery {
   readonly label: string;
   readonly sql: string;
-  /** Alternative wordings of the SQL for engines that need them, by engine name. */
+  /** The SQL for engines that need a different wording of the query, keyed by engine name. */
   readonly wordings?: Readonly<Record<string, string>>;
 }
 
 /**
- * Which time to measure: wall-clock time, or the processor time of the engine's process, which
- * other work on the machine affects less.
+ * The kind of time to measure: wall-clock time, or the processor time of the engine's process,
+ * which other work on the machine affects less.
  */
 export type Clock = "wall" | "processor";
 
@@ -31,7 +31,9 @@ interface Measured {
   readonly rows: Rows;
 }
 
-/** Returns true if every result was correct. */
+/**
+ * Runs all queries on all engines, and prints the times. Returns true if every result was correct.
+ */
 export async function runContest(
   engines: readonly Engine[],
   queries: readonly ContestQuery[],
@@ -54,7 +56,7 @@ export async function runContest(
   return failureCount === 0;
 }
 
-/** Queries the engines alternately, once per round, so that a disturbance affects all of them. */
+/** Measures the engines alternately, once per round, so that a disturbance affects all of them. */
 async function measureAll(
   engines: readonly Engine[],
   { sql, wordings }: ContestQuery,

@@ -1,5 +1,5 @@
 /**
- * The engines compared on analytic queries, and how each of them is loaded and queried.
+ * Defines the engines compared on analytic queries, and how each of them is loaded and queried.
  *
  * All have the same tables and primary keys. PostgreSQL also has its customary indexes on foreign
  * keys, and its statistics. DuckDB has one thread. SQLite reads a file that has been analysed.
@@ -18,18 +18,20 @@ import type { Rows } from "./answers.ts";
 
 export interface TableShape {
   readonly name: string;
-  /** The column definitions as they are written between the parentheses of CREATE TABLE. */
+  /** The column definitions, as they appear between the parentheses of CREATE TABLE. */
   readonly columns: string;
   /** The foreign-key columns. PostgreSQL gets an index on each, as is customary. */
   readonly foreign: readonly string[];
-  /** The positions of the columns whose values are written without quotes. */
+  /** The zero-based positions of the columns whose values are written without quotes. */
   readonly numeric: ReadonlySet<number>;
 }
 
-/** The cell that stands for NULL in the files. */
+/** The cell that represents NULL in the data files. */
 export const NULL_CELL = "NULL";
 
-/** A row of a table: numbers, or strings without vertical bars, quotes and backslashes. */
+/**
+ * A generated row of a table: numbers, and strings without vertical bars, quotes or backslashes.
+ */
 export interface MadeRow {
   readonly table: string;
   readonly row: readonly (string | number)[];
@@ -37,7 +39,10 @@ export interface MadeRow {
 
 export interface Engine {
   readonly name: string;
-  /** @throws If the engine refuses the query or does not finish in time. */
+  /**
+   * Runs a query and returns its rows.
+   * @throws If the engine refuses the query or does not finish in time.
+   */
   answer(sql: string): Promise<Rows>;
   /**
    * Returns the processor time that the engine's process has used so far; undefined if the engine
@@ -47,7 +52,7 @@ export interface Engine {
   stop(): Promise<void>;
 }
 
-/** The files of the tables, with one row per line and vertical bars between the cells. */
+/** The data files of the tables, with one row per line and vertical bars between the cells. */
 export interface Files {
   readonly directory: string;
   readonly tables: readonly TableShape[];
@@ -60,13 +65,13 @@ const INSERT_CELLS_MAX = 32_000;
 const TIMEOUT_MS = 120_000;
 const BUFFER_BYTES = 1 << 20;
 
-/** Writes the rows of all tables to files, because several engines read them. */
+/** Writes the rows of each table to a file, because several engines load them. */
 export async function writeFiles(
   tables: readonly TableShape[],
   rows: Iterable<MadeRow> | AsyncIterable<MadeRow>,
 ): Promise<Files> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-peers-"));
-  // PostgreSQL reads the files as a different user.
+  // PostgreSQL runs as a different user, who must be able to read the files.
   await chmod(directory, 0o755);
   const pathOf = (table: string): string => join(directory, `${table}.tbl`);
   const writers = new Map(

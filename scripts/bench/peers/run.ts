@@ -1,6 +1,6 @@
 /**
- * Runs a contest: generates the data, loads it into one engine after another, and queries all
- * engines. All engines are stopped at the end, even after a failure.
+ * Compares engines: generates the data, loads it into one engine after another, and runs the
+ * queries on all of them. All engines are stopped at the end, even after a failure.
  */
 import { type Clock, type ContestQuery, runContest } from "./contest.ts";
 import {
@@ -15,7 +15,7 @@ import {
   writeFiles,
 } from "./engines.ts";
 
-/** The option that leaves an engine out. */
+/** The command-line option that leaves an engine out. */
 type WithoutOption = "without-sqlite" | "without-postgres";
 
 interface OtherEngine {
@@ -24,7 +24,7 @@ interface OtherEngine {
   readonly open: (files: Files) => Promise<Engine>;
 }
 
-/** The optional engines, in the order of their columns. */
+/** The optional engines, in the order of their columns in the printed table. */
 const OTHERS: readonly OtherEngine[] = [
   { option: "without-sqlite", name: "SQLite", open: openSqlite },
   { option: "without-postgres", name: "PostgreSQL", open: openPostgres },
@@ -38,13 +38,13 @@ export interface PeerRun {
   readonly runs: number;
   readonly clock?: Clock;
   readonly isLeftOut: (option: WithoutOption) => boolean;
-  /** True if Tidemark's directory is to be kept. */
+  /** Whether to keep Tidemark's data directory after the run. */
   readonly isKept: boolean;
 }
 
 /**
- * Runs the contest and ends the script. Exits with 1 if a result differs from DuckDB's or a query
- * is refused.
+ * Runs the comparison and ends the process. The exit code is 1 if a query is refused or its result
+ * differs from DuckDB's.
  */
 export async function runPeers(run: PeerRun): Promise<never> {
   const engines: Engine[] = [];
@@ -56,7 +56,10 @@ export async function runPeers(run: PeerRun): Promise<never> {
   process.exit();
 }
 
-/** Returns the queries named by `--only`, or all. Ends the script with 2 if one is unknown. */
+/**
+ * Returns the queries named by `--only`, or all queries without that option. Ends the process with
+ * exit code 2 if a name is unknown.
+ */
 export function chosenQueries(
   all: readonly ContestQuery[],
   only: string | undefined,

@@ -6,20 +6,24 @@
  */
 
 /**
- * Matches the report of an exit. A function's name may begin with a hash sign, or be empty. The
- * hash after the name distinguishes functions of the same name.
+ * Matches the report of an exit from optimised code. A function's name may begin with a hash sign,
+ * or be empty. The hash after the name distinguishes functions with the same name.
  */
 const EXIT =
   /Speculation failure in ([^\n]*?#[A-Za-z0-9]{6}):[^\n]{0,200}?\b(DFG|FTL)[^\n]{0,120}?\(bc#(\d+)[^,\n]*, (\w+)\)/g;
 
 export interface Exits {
-  /** The function that was left and the reason, in the form "FTL: name#a1B2c3 at 119: reason". */
+  /**
+   * The function whose optimised code was left and the reason, as "FTL: name#a1B2c3 at 119:
+   * reason".
+   */
   readonly what: string;
   readonly count: number;
 }
 
 /**
- * Counts the exits in the output of a process that prints each of them, the most frequent first.
+ * Counts the exits from optimised code in the output of a process that prints them. The most
+ * frequent exits come first.
  */
 export function exitsIn(output: string): readonly Exits[] {
   const counts = new Map<string, number>();

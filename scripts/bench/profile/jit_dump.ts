@@ -1,6 +1,6 @@
 /**
- * Finds the function at an address of compiled code, using the file that the runtime writes when
- * it compiles, in the jitdump format of Linux's perf.
+ * Finds the function at an address of compiled code. It reads the file that the runtime writes
+ * whenever it compiles a function, in the jitdump format of Linux's perf.
  *
  *     file     40 bytes, then records          record, kind 0: code   OFFSET SIZE
  *     record   OFFSET SIZE                      pid, thread              16     8
@@ -18,8 +18,8 @@ const RECORD_HEADER_BYTES = 16;
 const NAME_OFFSET = 56;
 
 /**
- * The size of the pages by which functions are looked up: all functions on a page are searched
- * together.
+ * The size of the pages into which the lookup divides the address space: all functions that
+ * overlap a page are searched together.
  */
 const PAGE_BYTES = 4096;
 
@@ -39,7 +39,7 @@ export class JitDump {
     while (at + RECORD_HEADER_BYTES <= bytes.length) {
       const kind = bytes.readUInt32LE(at);
       const size = bytes.readUInt32LE(at + 4);
-      // The runtime may still have been writing the last record.
+      // The last record is incomplete if the runtime was still writing it.
       if (size === 0 || at + size > bytes.length) break;
       if (kind === 0) this.#add(bytes.subarray(at, at + size));
       at += size;
@@ -48,8 +48,8 @@ export class JitDump {
 
   /**
    * Returns the function at an address at a given time, in the form "FTL: name#a1B2c3": its tier,
-   * its name, and a hash that distinguishes functions of the same name. Returns undefined if there
-   * was no compiled function.
+   * its name, and a hash that distinguishes functions with the same name. Returns undefined if the
+   * address contained no compiled function.
    */
   nameAt(address: number, atNs: number): string | undefined {
     let newest: CompiledCode | undefined;

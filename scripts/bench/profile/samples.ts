@@ -1,6 +1,6 @@
 /**
  * Parses the output of `perf script`: samples with their stacks. Each sample is attributed to the
- * nearest of our functions on its stack.
+ * nearest function on its stack that belongs to this project.
  *
  *     bun.exe 1234 11702.115563397:
  *             ffffffff81a0b2c3 tcp_sendmsg ([kernel.kallsyms])
@@ -9,14 +9,19 @@
  */
 import type { JitDump } from "./jit_dump.ts";
 
-/** The owner of the code that was running: our compiled code, the runtime, or the system. */
+/**
+ * The kind of code that was running: compiled code of this project, the runtime, or the system.
+ */
 export type Spot = "own" | "native" | "system";
 
 export interface Sample {
   readonly threadName: string;
   readonly threadId: number;
   readonly spot: Spot;
-  /** Our nearest function on the stack, as "name#a1B2c3"; undefined if there is none. */
+  /**
+   * The nearest function of this project on the stack, as "name#a1B2c3"; undefined if there is
+   * none.
+   */
   readonly nearest: string | undefined;
 }
 
@@ -29,10 +34,16 @@ interface Frame {
 const HEAD = /^(.+?)\s+(\d+)\s+(\d+)\.(\d{9}):/;
 const FRAME = /^\s+([0-9a-f]+) .*\(([^()]*)\)$/;
 
-/** Matches stubs between functions. They count towards their caller. */
+/**
+ * Matches the stubs that the runtime places between functions. Their time counts towards the
+ * caller.
+ */
 const STUB = /^(?:\w*Thunk|\w*OSR(?:Exit|Entry)|InlineCache)/;
 
-/** Matches the compiler tier in a name. Versions of a function from several tiers count as one. */
+/**
+ * Matches the compiler tier in front of a function name. Versions of a function from several tiers
+ * count as one.
+ */
 const TIER = /^\w+: /;
 
 export function* samplesIn(text: string, dump: JitDump): Generator<Sample> {

@@ -10,7 +10,7 @@ import { aliveAfter, insertSql, type QueueShape, sqlOf, statementsOf } from "./r
 const WARM_ROUNDS = 4;
 const ROUNDS = 9;
 
-/** The maximum number of owners whose rows are written at the same time. */
+/** The maximum number of owners whose rows are written concurrently. */
 const WRITERS = 16;
 
 const POINT_READS = 20;
@@ -18,16 +18,19 @@ const STARTS = 3;
 
 export type Figures = Readonly<Partial<Record<JobName, number>>>;
 
-/** A queue, and the number of rounds that each owner has had. */
+/** A queue, and how many rounds of statements each owner has completed. */
 export interface Progress {
   readonly queue: Queue;
   readonly shape: QueueShape;
   round: number;
-  /** The last seq of each statement since the owner's first round, by owner. */
+  /** The last seq of each statement since round 1, in order and keyed by owner. */
   readonly lastSeqs: Map<number, number[]>;
 }
 
-/** Runs a round for an owner. If the round is timed, each statement is timed separately. */
+/**
+ * Runs the next round of statements for an owner. If `times` is given, it records how long each
+ * statement takes.
+ */
 export async function runRound(
   { lastSeqs, queue, round, shape }: Progress,
   owner: number,
@@ -52,7 +55,10 @@ export async function runRound(
   }
 }
 
-/** Fills an empty table with the current rows of another queue. */
+/**
+ * Replaces the contents of a table with the rows that are live in the other queue after the given
+ * round.
+ */
 export async function fillAlike(fresh: Progress, round: number): Promise<void> {
   const { queue, shape } = fresh;
   await queue.renew();
@@ -82,8 +88,8 @@ export async function forOwners(
 }
 
 /**
- * Returns the medians for both queues in milliseconds. Reads come first, because the measured
- * writes also create history in the fresh table.
+ * Measures both queues alternately, and returns the medians in milliseconds. Reads come first,
+ * because the measured writes create history even in the fresh table.
  */
 export async function measureByTurns(
   queues: readonly [Progress, Progress],
@@ -117,7 +123,8 @@ function ownerOf({ queue }: Progress, turn: number): number {
 }
 
 /**
- * Runs a round for every owner, so that all queues stay alike. Only one of the rounds is timed.
+ * Runs a round for every owner, so that all queues keep the same contents. Only one owner's round
+ * is timed.
  */
 async function writeOnce(progress: Progress, turn: number, times: Times): Promise<void> {
   const { queue, shape } = progress;
@@ -131,7 +138,7 @@ async function writeOnce(progress: Progress, turn: number, times: Times): Promis
   requireRows(await queue.snapshot(timed), shape.live);
 }
 
-/** Runs each query once on the rows of a single owner. */
+/** Runs each query once on the rows of one owner. */
 async function readOnce(progress: Progress, turn: number, times: Times): Promise<void> {
   const { queue, shape } = progress;
   const owner = ownerOf(progress, turn);

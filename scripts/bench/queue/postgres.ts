@@ -1,6 +1,6 @@
 /**
- * The queue in PostgreSQL, with its default autovacuum, over its own protocol without a front end,
- * and with an index in place of Tidemark's `_seq`.
+ * Runs the queue in PostgreSQL, with its default autovacuum, over its own protocol without a front
+ * end, and with an index in place of Tidemark's `_seq`.
  */
 import type { Queue, Target } from "./measured_queue.ts";
 
@@ -36,7 +36,7 @@ export class PostgresQueue implements Queue {
   }
 
   async run(statements: readonly string[]): Promise<readonly number[]> {
-    // As in Tidemark, each statement is a transaction of its own.
+    // Each statement is a transaction of its own, as it is in Tidemark.
     for (const statement of statements) await this.#sql.unsafe(statement);
     return [];
   }
@@ -56,7 +56,7 @@ export class PostgresQueue implements Queue {
     return await this.ask(`SELECT id, kind, qty, body FROM ${this.#table}${own}`);
   }
 
-  /** Autovacuum decides by itself when to work, so there is nothing to wait for. */
+  /** Does not wait. Autovacuum decides by itself when to work, so its end cannot be observed. */
   async settled(): Promise<void> {}
 
   async stop(): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * Resumes a live query on the queue from positions in its history, and judges the changes by the
+ * Resumes a live query on the queue from positions in its history, and checks the changes by the
  * arithmetic of `rounds.ts` alone: each version arrives once, in order, with the values before and
  * after, and with the seqs reported to the writers. It shares no code with the server.
  */
@@ -21,8 +21,8 @@ const REPLAY_MS_MAX = 60_000;
 const NEXT = '{"type":"next_batch","subscription_id":"r"}';
 
 /**
- * The faults that the check must find: a change that is lost, that arrives twice, or that has a
- * different value.
+ * The faults that the check must detect: a change that is lost, that arrives twice, or that has a
+ * different new or old value.
  */
 export const REPLAY_FAULTS = ["lost", "doubled", "altered", "old"] as const;
 
@@ -35,13 +35,12 @@ export function isReplayFault(word: string): word is ReplayFault {
 type Cells = Readonly<Record<string, unknown>>;
 
 /**
- * A version as the client received it. If the client already had the row at its position, or never
- * had the row, the version arrives only as a row. If the row arrived after that position, the
- * version also contains the previous values.
+ * A row version as the client received it. A version that the resume loads as part of the initial
+ * rows has the kind "row" and no previous values.
  */
 interface Change {
   readonly kind: "row" | "update" | "delete";
-  /** The new values of a row; for a delete, its last values. */
+  /** The new values of the row, or the last values of a deleted row. */
   readonly row: Cells;
   readonly old: Cells | undefined;
   readonly commitSeq: number | undefined;
@@ -58,10 +57,11 @@ export interface Followed {
 }
 
 /**
- * Replays some rounds from the end of a statement, and again from within those rounds.
+ * Replays some rounds that follow a statement, and then resumes once more from within those
+ * rounds.
  *
- * @param after The number of the statement after which the replay begins, from 0.
- * @returns A description of the fault; undefined if there is none.
+ * @param after The zero-based number of the statement after which the replay begins.
+ * @returns Descriptions of the faults; empty if there are none.
  */
 export async function replayFaults(
   followed: Followed,
@@ -72,8 +72,8 @@ export async function replayFaults(
   const position = followed.lastSeqs[after] ?? 0;
   const changes = damaged(await resumed(followed, position, wanted), injected);
   const faults = judged(changes, statements, followed.shape);
-  // After a resume from within a commit, its remaining changes and all later ones arrive again
-  // unchanged.
+  // A resume from within a commit must deliver the rest of that commit and all later changes
+  // again, unchanged.
   const middle = Math.floor(changes.length * Math.random() * 0.8);
   const rest = changes.slice(middle + 1);
   const again = await resumed(followed, seqOf(changes[middle]), rest.length);
@@ -90,8 +90,8 @@ export async function replayFaults(
 }
 
 /**
- * For each kind of statement, the kinds of change as which the row versions that it writes may
- * arrive.
+ * The kinds of changes in which the row versions of a statement may arrive, keyed by the kind of
+ * the statement.
  */
 const KINDS: Readonly<Record<StatementKind, readonly Change["kind"][]>> = {
   insert: ["row"],
@@ -159,7 +159,7 @@ function faultOf(
   const now = statement.kind === "update" ? rowAfter(shape, id, round) : before;
   if (!holds(row, now)) return `it holds ${JSON.stringify(row)} instead of ${JSON.stringify(now)}`;
   if (kind !== "update") return undefined;
-  // The message contains only the changed columns and the key.
+  // The old values of an update contain only the key and the columns that changed.
   const held: Partial<QueueRow> = { id, qty: before.qty };
   if (old !== undefined && holds(old, held)) return undefined;
   return `it held ${JSON.stringify(old)} instead of ${JSON.stringify(held)}`;
@@ -187,7 +187,7 @@ function damaged(changes: readonly Change[], injected: ReplayFault | undefined):
   return changes.toSpliced(at, 1, ...altered[injected]);
 }
 
-/** Returns at least the given number of changes after a position. */
+/** Resumes from a position, and returns the given number of changes after it. */
 async function resumed(
   { table, token, webSocketUrl }: Followed,
   position: number,
@@ -219,7 +219,7 @@ async function resumed(
     }
     if (message.type === "change") {
       const { change_type: kind, commit_seq: commitSeq, old_values: olds = [], rows } = message;
-      // A delete carries only the old rows.
+      // The message for a delete contains only the old rows.
       for (const [index, row] of (kind === "delete" ? olds : rows).entries()) {
         changes.push({ kind, row, old: olds[index], commitSeq });
       }

@@ -11,10 +11,10 @@
  */
 import type { Target } from "./measured_queue.ts";
 
-/** The rows of an owner, or of a table without owners. */
+/** The size of the queue in a table, or of each owner's queue if the table has owners. */
 export interface QueueShape {
   readonly live: number;
-  /** The number of rows added and deleted per round. It is even. */
+  /** The number of rows added and deleted per round, which must be even. */
   readonly step: number;
 }
 
@@ -24,8 +24,8 @@ export interface QueueStatement {
   readonly kind: StatementKind;
   readonly round: number;
   /**
-   * The first id, inclusive. An update affects the ids in this range that end in the same digit as
-   * its round.
+   * The first id of the range, inclusive. An update changes only the ids in its range that end in
+   * the same digit as the number of its round.
    */
   readonly firstId: number;
   readonly lastId: number;
@@ -58,7 +58,7 @@ export function aliveAfter({ live, step }: QueueShape, round: number): [number, 
   return [round * step + 1, round * step + live];
 }
 
-/** Returns a statement as SQL that Tidemark and PostgreSQL interpret in the same way. */
+/** Returns the SQL of a statement. Tidemark and PostgreSQL interpret it in the same way. */
 export function sqlOf(statement: QueueStatement, target: Target): string {
   const { kind, lastId, round } = statement;
   const { owner, table, touched = "" } = target;
@@ -73,7 +73,7 @@ export function sqlOf(statement: QueueStatement, target: Target): string {
   }
 }
 
-/** Returns an INSERT of these rows. */
+/** Returns an INSERT statement for the rows with the given range of ids. */
 export function insertSql(
   { firstId, lastId }: { readonly firstId: number; readonly lastId: number },
   { owner, table }: Target,
@@ -87,7 +87,7 @@ export function insertSql(
   );
 }
 
-/** Returns whether a statement writes a version of a row. */
+/** Returns whether a statement writes a version of the row with the given id. */
 export function concerns({ firstId, kind, lastId, round }: QueueStatement, id: number): boolean {
   if (id < firstId || id > lastId) return false;
   return kind !== "update" || id % TENTH === round % TENTH;
@@ -110,7 +110,8 @@ export interface QueueRow {
 }
 
 /**
- * Returns the row with an id as of the end of a round. The row must not have been deleted by then.
+ * Returns the row with the given id as of the end of a round. The row must not have been deleted
+ * by then.
  */
 export function rowAfter({ live, step }: QueueShape, id: number, round: number): QueueRow {
   const insertedIn = Math.max(0, Math.ceil((id - live) / step));

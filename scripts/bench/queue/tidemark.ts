@@ -1,4 +1,4 @@
-/** The queue in a separate Tidemark server, over one HTTP connection and one WebSocket. */
+/** Runs the queue in a separate Tidemark server, over one HTTP connection and one WebSocket. */
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { HttpConnection } from "../systems/http_connection.ts";
 import { sqlRequest } from "../systems/measured_system.ts";
@@ -100,7 +100,7 @@ export class TidemarkQueue implements Queue {
     }
   }
 
-  /** Waits until no job is running. */
+  /** Waits until the server is running no jobs. */
   async settled(): Promise<void> {
     for (;;) {
       const running = await this.server.rows(

@@ -1,6 +1,6 @@
 /**
- * The tables for `scripts/bench/scale.ts`. They are filled in-process, through the store, with
- * batches of rows in the order in which clients would have sent them.
+ * Creates the tables for `scripts/bench/scale.ts`. They are filled in-process, through the store,
+ * with batches of rows in the order in which clients would have sent them.
  */
 import { bunDisk } from "../../../src/base/bun_disk.ts";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -20,18 +20,18 @@ const COMMIT_ROWS = 100_000;
 const UNFLUSHED_ROWS_MAX = 2_000_000;
 
 /**
- * The number of times that each owner of a USER table writes. The owner's rows are spread over as
- * many parts of the table.
+ * The number of times that each owner of a USER table writes. An owner's rows are therefore spread
+ * over this many places in the table.
  */
 const ROUNDS = 4;
 
-/** A table that is a single partition and is read by key. */
+/** A table that consists of a single partition and is read by key. */
 export interface KeyedTable {
   readonly name: string;
   readonly rowCount: number;
 }
 
-/** A table with a partition for each owner, each of which is read by its owner. */
+/** A table with a partition for each owner. Each partition is read by its owner. */
 export interface OwnedTable {
   readonly name: string;
   readonly ownerCount: number;
@@ -45,12 +45,12 @@ export function definitionOf(name: string, kind: "SHARED" | "USER"): string {
   );
 }
 
-/** Returns the row with an id. Its cells are in column order. */
+/** Returns the row with the given id. Its cells are in column order. */
 function rowOf(id: number): Row {
   return [id, `kind${(id * 7919) % 16}`, id % 100, ((id * 37) % 1000) / 8];
 }
 
-/** Opens the directory of a stopped server, with threads for writing segments. */
+/** Opens the data directory of a stopped server, with threads for writing segments. */
 export async function openStopped(dataPath: string): Promise<Database> {
   const toml = `storage.data_path = ${JSON.stringify(dataPath)}`;
   const { config } = parseConfig(toml, "scale.toml", {});
@@ -68,7 +68,7 @@ export async function openStopped(dataPath: string): Promise<Database> {
   });
 }
 
-/** Writes rows 1 to `rowCount`. */
+/** Inserts the rows with ids 1 to `rowCount`. */
 export async function fillKeyed(database: Database, { name, rowCount }: KeyedTable): Promise<void> {
   const tableId = tableIdOf(database, name);
   for (let id = 1; id <= rowCount; id += COMMIT_ROWS) {
@@ -80,7 +80,8 @@ export async function fillKeyed(database: Database, { name, rowCount }: KeyedTab
 }
 
 /**
- * Writes the rows of owners 1 to `ownerCount` in rounds. In each round, each owner writes a part.
+ * Inserts the rows of owners 1 to `ownerCount` in several rounds. In each round, every owner
+ * writes a part of its rows.
  */
 export async function fillOwned(
   database: Database,

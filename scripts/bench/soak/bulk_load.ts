@@ -17,7 +17,7 @@ const ROWS_PER_STATEMENT = 9000;
 /** The number of statements in progress at the same time. */
 const SENDERS = 4;
 
-/** Loads rows of 60 bytes. */
+/** Loads rows of 60 bytes, with several statements in progress at the same time. */
 export async function loadInBulk(target: SoakTarget, rowCount: number): Promise<BulkReport> {
   await target.makeTable(TABLE);
   const failures: string[] = [];
@@ -36,8 +36,8 @@ export async function loadInBulk(target: SoakTarget, rowCount: number): Promise<
         await target.change(TABLE, sql);
       } catch (error) {
         failures.push(error instanceof RefusedStatement ? error.message : String(error));
-        // A server that has ended refuses connections immediately, so there is a pause before each
-        // retry.
+        // A server that has ended refuses connections immediately. The pause keeps the next
+        // attempt from following at once.
         await Bun.sleep(100);
       }
     }

@@ -11,18 +11,18 @@ import { openMemoryLimit } from "./memory_limit.ts";
 import { heldBytes } from "./target.ts";
 
 export interface LongAnswers {
-  /** True if the server was still responding after the last reader had finished. */
+  /** Whether the server was still responding after the last reader had finished. */
   readonly isAlive: boolean;
   /** The number of complete responses. */
   readonly completeCount: number;
   /** The error codes of the incomplete responses. */
   readonly codes: readonly string[];
-  /** The peak memory, in bytes. */
+  /** The peak memory of the server, in bytes. */
   readonly heldBytes: number;
   readonly tookMs: number;
 }
 
-/** The number of responses that each reader reads, one after another: one of each kind. */
+/** The number of responses that each reader reads one after another, one for each row size. */
 export const ANSWERS_PER_READER = 3;
 
 const LOOK_MS = 20;
@@ -63,7 +63,8 @@ export async function readLongAnswers(
 }
 
 /**
- * Returns queries for responses of the given size, with rows of 100, 1,000 and a million bytes.
+ * Returns queries whose responses have the given size, with rows of 100, 1,000 and a million
+ * bytes.
  */
 function queriesOf(answerBytes: number): readonly string[] {
   return [100, 1000, 1_000_000].map(
@@ -94,7 +95,7 @@ async function codeOf({ token, url }: ServerProcess, sql: string): Promise<strin
   }
 }
 
-/** Returns the end of a body, including its last line, and discards the rest. */
+/** Returns the end of a response body, including its last line, and discards the rest. */
 async function endOf({ body }: Response): Promise<Uint8Array> {
   const bytesMax = 4096;
   let end: Uint8Array = new Uint8Array(0);
@@ -108,7 +109,7 @@ async function isAlive(server: ServerProcess): Promise<boolean> {
   try {
     return (await server.rows("SELECT 1")).length === 1;
   } catch {
-    // Returning false is safe: the fact that the server has ended is a result of the run.
+    // The error need not be reported, because the end of the server is itself a result of the run.
     return false;
   }
 }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 
 export interface MemoryLimit extends Disposable {
   readonly description: string;
-  /** The command and arguments to put in front of the process's command. */
+  /** The command and arguments to put in front of the command of the limited process. */
   readonly wrapper: readonly string[];
   /** Applies the memory limit to a process that has started. */
   hold(pid: number): void;
@@ -33,12 +33,12 @@ export function openMemoryLimit(bytes: number): MemoryLimit {
     description: `a control group of ${mebibytes} MiB`,
     wrapper: ["sh", "-c", `echo $$ > ${join(group, "cgroup.procs")} && exec "$@"`, "sh"],
     hold: () => undefined,
-    // All processes of the group must have ended by now; otherwise, the group cannot be removed.
+    // The control group can be removed only after all its processes have ended.
     [Symbol.dispose]: () => rmdirSync(group),
   };
 }
 
-/** Returns the directory of a new group; undefined if none can be created. */
+/** Creates a control group, and returns its directory; undefined if none can be created. */
 function makeGroup(bytes: number): string | undefined {
   const own = readFileSync("/proc/self/cgroup", "utf8");
   const old = /^\d+:(?:\S+,)?memory(?:,\S+)?:(\/.*)$/m.exec(own)?.[1];
@@ -53,8 +53,8 @@ function makeGroup(bytes: number): string | undefined {
     writeFileSync(join(group, file), String(bytes));
     return group;
   } catch {
-    // Ignoring the error is safe: if this process may not create groups here, or groups cannot
-    // limit memory, the caller limits the address space instead.
+    // The error can be ignored. If this process may not create groups here, or groups cannot limit
+    // memory, the caller limits the address space instead.
     if (existsSync(group)) rmdirSync(group);
     return undefined;
   }

@@ -1,7 +1,7 @@
 /**
- * Generates the load of ordinary use: short changes to several rows at a steady rate, which
- * replace rows so that the number of live rows stays the same; one grouped query after another;
- * and followers that connect, load a table, follow its changes for a while, and leave.
+ * Generates the load of ordinary use. Short changes replace several rows at a steady rate, so that
+ * the number of live rows stays the same. One grouped query follows another. Followers connect,
+ * load a table, follow its changes for a while, and leave.
  */
 import { median, percentile } from "../../support/statistics.ts";
 import { RefusedStatement, type SoakTarget } from "./target.ts";
@@ -12,7 +12,7 @@ export interface MixedReport {
   readonly queryCount: number;
   readonly followerCount: number;
   readonly messageCount: number;
-  /** Errors from statements and followers, in order of arrival. */
+  /** The errors of statements and followers, in order of arrival. */
   readonly failures: readonly string[];
   readonly changeMs: { readonly median: number; readonly p99: number };
   readonly queryMs: { readonly median: number };
@@ -25,8 +25,8 @@ const CHANGES_PER_SECOND = 80;
 const ROWS_PER_CHANGE = 20;
 
 /**
- * The maximum number of changes waiting for their responses. Once it is reached, the load waits as
- * well.
+ * The maximum number of changes that await a response. At this number, the load sends no more
+ * changes until a response arrives.
  */
 const UNDER_WAY_MAX = 64;
 
@@ -35,12 +35,12 @@ const FOLLOWER_MS_MIN = 2000;
 const FOLLOWER_MS_MAX = 20_000;
 
 /**
- * The maximum number of durations kept. Only the latest ones are kept, so that a long run needs no
+ * The maximum number of recorded durations. Only the latest are kept, so that a long run needs no
  * more memory than a short one.
  */
 const TIMES_MAX = 20_000;
 
-/** A table and its live ids, from `first` (inclusive) to `next` (exclusive). */
+/** A table and the range of its live ids, from `first` (inclusive) to `next` (exclusive). */
 interface LoadedTable {
   readonly table: string;
   readonly sqlName: string;
@@ -159,14 +159,14 @@ export class MixedLoad {
     }
   }
 
-  /** Returns true if the action succeeded. Records a failure. */
+  /** Runs an action, and records its error if it fails. Returns whether it succeeded. */
   async #attempt(act: () => Promise<void>): Promise<boolean> {
     try {
       await act();
       return true;
     } catch (error) {
       this.#failures.push(error instanceof RefusedStatement ? error.message : String(error));
-      // If the server refuses the request or has ended, the attempt fails immediately. Without a
+      // The attempt fails immediately if the server refuses the request or has ended. Without a
       // pause, the loop would spin.
       await Bun.sleep(100);
       return false;
@@ -183,7 +183,7 @@ function insertOf(loaded: LoadedTable, count: number): string {
   return `INSERT INTO ${loaded.sqlName} (id, room, author, body) VALUES ${rows.join(", ")}`;
 }
 
-/** Returns an update of several random rows, different ones each time. */
+/** Returns an UPDATE of several rows chosen at random. */
 function updateOf({ first, next, sqlName }: LoadedTable, count: number): string {
   const step = Math.floor((next - first) / count);
   const offset = Math.floor(step * Math.random());

@@ -5,7 +5,7 @@ import { heldBytes } from "./target.ts";
 export interface ResidentReport {
   readonly median: number;
   readonly most: number;
-  /** The growth in bytes per minute once the load has settled; undefined if it never did. */
+  /** The growth in bytes per minute after the load has settled; undefined if it never settled. */
   readonly slope: number | undefined;
 }
 
@@ -14,7 +14,10 @@ type Sample = readonly [atMs: number, bytes: number];
 const LOOK_MS = 1000;
 const MINUTE_MS = 60_000;
 
-/** The time in which caches fill and code is compiled, in milliseconds. It is not measured. */
+/**
+ * The initial period, in milliseconds, in which caches fill and code is compiled. Its samples do
+ * not count.
+ */
 const SETTLED_MS = 5 * MINUTE_MS;
 
 export class Watch {
@@ -49,7 +52,7 @@ export class Watch {
     };
   }
 
-  /** Returns the median of each minute. */
+  /** Returns the median memory of each minute. */
   get byMinute(): readonly Sample[] {
     const minutes = Map.groupBy(this.#samples, ([atMs]) => Math.floor(atMs / MINUTE_MS));
     return [...minutes].map(([minute, samples]) => [

@@ -1,23 +1,26 @@
 /**
- * Defines the target of a soak: Tidemark or the front end of a peer, each in separate processes.
- * The memory and processor time of these processes are measured by Linux.
+ * Defines the target of a soak test: Tidemark or the front end of a peer, each in separate
+ * processes. Linux reports the memory and processor time of these processes.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A server under soak test, with the operations of the workload that every server supports. */
+/** A server under soak test. Every target supports these operations of the workload. */
 export interface SoakTarget extends AsyncDisposable {
   readonly name: string;
   /** Creates a table for the load: `id BIGINT PRIMARY KEY, room INT, author TEXT, body TEXT`. */
   makeTable(table: string): Promise<void>;
   /** Returns the name by which statements refer to a table. */
   nameOf(table: string): string;
-  /** Changes rows, and sends them to the followers of the table. @throws {RefusedStatement} */
+  /**
+   * Runs a statement that changes rows, and delivers the changed rows to the table's followers.
+   * @throws {RefusedStatement}
+   */
   change(table: string, sql: string): Promise<void>;
   /** Runs a query. @throws {RefusedStatement} */
   query(sql: string): Promise<readonly unknown[]>;
-  /** Starts following a table. Resolves once changes will arrive. */
+  /** Starts following a table. Resolves once the follower is set to receive changes. */
   follow(table: string): Promise<SoakFollower>;
-  /** Returns the ids of the processes to measure. */
+  /** Returns the ids of the processes whose memory and processor time count. */
   pids(): readonly number[];
 }
 
@@ -27,7 +30,7 @@ export interface SoakFollower {
   close(): void;
 }
 
-/** The error for a statement whose response reports an error. */
+/** The server answered a statement with an error. */
 export class RefusedStatement extends Error {}
 
 /**
@@ -42,13 +45,13 @@ export function heldBytes(pids: readonly number[]): number {
 /** Returns the processor time that processes have used, in milliseconds. */
 export function processorMs(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => {
-    // The program's name, which is in parentheses, may contain any characters.
+    // The second field is the program's name in parentheses, which may contain any characters.
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\)/s, "").split(" ");
     return sum + 10 * (Number(fields[12]) + Number(fields[13]));
   }, 0);
 }
 
-/** Returns a process and all its descendants. */
+/** Returns the ids of a process and all its descendants. */
 export function familyOf(root: number): readonly number[] {
   const family = [root];
   const parents = new Map(
@@ -62,14 +65,17 @@ export function familyOf(root: number): readonly number[] {
   return family;
 }
 
-/** Reads a figure from a Linux status file; 0 if the process has ended or has no such figure. */
+/**
+ * Reads a figure from a Linux status file. Returns 0 if the process has ended or its file has no
+ * such figure.
+ */
 function kilobytes(path: string, name: string): number {
   try {
     return Number(
       new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(readFileSync(path, "utf8"))?.[1] ?? 0,
     );
   } catch {
-    // A process may end while its file is read.
+    // The process may have ended while its file was being read.
     return 0;
   }
 }

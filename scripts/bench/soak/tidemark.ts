@@ -1,11 +1,11 @@
-/** Runs Tidemark under a soak: the real server, optionally with a memory limit. */
+/** Runs the real Tidemark server under a soak test, optionally with a memory limit. */
 import { type ServerOptions, startReadyServer } from "../../../tests/support/server_process.ts";
 import { openMemoryLimit } from "./memory_limit.ts";
 import { RefusedStatement, type SoakFollower, type SoakTarget } from "./target.ts";
 
 const NAMESPACE = "soak";
 
-/** The subscription id of each follower. */
+/** The subscription id that every follower uses on its own socket. */
 const SUBSCRIPTION = "f";
 
 /**
@@ -56,9 +56,8 @@ export async function startTidemark(
 }
 
 /**
- * Opens a socket that follows a table.
- * @param options.message The message that starts the subscription. Each batch of rows is followed
- *   by a request for the next one.
+ * Opens a socket that follows a table. After each batch of rows, it requests the next one.
+ * @param options.message The message that starts the subscription.
  */
 export async function openFollower(
   url: string,

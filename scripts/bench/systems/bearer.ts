@@ -1,6 +1,7 @@
 /**
- * Bearer tokens for the benchmarks. They are created in the same way as by Tidemark, and the
- * peers' front ends also check them in the same way, first by signature and then from a cache.
+ * Creates and checks bearer tokens for the benchmarks. The tokens have the same form as
+ * Tidemark's. The peers' front ends also check them as Tidemark does, first by signature and then
+ * from a cache.
  */
 
 interface Claims {
@@ -8,13 +9,13 @@ interface Claims {
   readonly exp: number;
 }
 
-/** Reads a token's claims without checking the token. */
+/** Reads a token's claims without verifying its signature. */
 export function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const body = Buffer.from(token.split(".")[1] ?? "", "base64url").toString();
   return JSON.parse(body) as Record<string, unknown>;
 }
 
-/** Signs claims with HS256. */
+/** Returns a token with the given claims, signed with HS256. */
 export function signToken(claims: Readonly<Record<string, unknown>>, secret: string): string {
   const text = [{ alg: "HS256", typ: "JWT" }, claims]
     .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))

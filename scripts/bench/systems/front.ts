@@ -1,8 +1,8 @@
 /**
- * The thin front end of a peer: HTTP and WebSocket in front of PostgreSQL, SQLite or Redis, in a
- * separate process. It does only the work of a hand-written back end: it checks the same bearer
- * token as Tidemark, runs one prepared statement, and routes each written row by topic. It accepts
- * SQL only for bulk loads, and it has no versions and no filters.
+ * Implements the thin front end of a peer: HTTP and WebSocket in front of PostgreSQL, SQLite or
+ * Redis, in a separate process. It does only the work of a hand-written back end: it checks the
+ * same bearer token as Tidemark, runs one prepared statement, and routes each written row by
+ * topic. It accepts SQL only for bulk loads, and it has no versions and no filters.
  *
  *     bun scripts/bench/systems/front.ts <postgres|sqlite|redis> <url or path> <token secret>
  *
@@ -21,7 +21,7 @@ export type Topic = "none" | "same" | "own";
 
 /** Stores and delivers rows for the front end. */
 export interface Relay {
-  /** Inserts the row, and passes it to the publisher once it is durable. */
+  /** Inserts a row, and publishes it once it is durable. */
   insertAndPublish(item: Item, topic: Topic): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export interface Peer extends Relay {
   empty(): Promise<void>;
 }
 
-/** Delivers a row that has become durable to the sockets that follow its topic. */
+/** Sends a row that has become durable to the sockets that follow its topic. */
 export type Publish = (topic: string, text: string) => void;
 
 const SNAPSHOT_BATCH_ROWS = 1000;
@@ -87,7 +87,7 @@ async function answer(path: string, user: string, request: Request): Promise<Res
     await relay.insertAndPublish({ ...item, usr: user }, path === "/own" ? "own" : "same");
     return Response.json({ row_count: 1 });
   }
-  // A system that only relays rows has no stored rows to read.
+  // A relay stores no rows, so it offers none of the following endpoints.
   if (peer === undefined) return new Response(null, { status: 404 });
   switch (path) {
     case "/insert": {

@@ -1,7 +1,7 @@
 /**
- * An HTTP/1.1 connection with one request at a time, for a load generator that must take less
- * processor time than the server. It understands both ways of delimiting bodies: by length and by
- * chunks.
+ * Implements an HTTP/1.1 connection with one request at a time, for a load generator that must
+ * take less processor time than the server. It understands both ways of delimiting bodies: by
+ * length and by chunks.
  */
 import type { Socket } from "bun";
 
@@ -22,7 +22,7 @@ export class HttpConnection {
   }
 
   /**
-   * Opens a connection that sends one request at a time.
+   * Opens a connection to a server.
    * @param url The base address, of which only the host and port are used.
    */
   static async open(url: string): Promise<HttpConnection> {
@@ -41,7 +41,7 @@ export class HttpConnection {
     return connection;
   }
 
-  /** False once either side has closed the connection, as a server does when it is idle. */
+  /** Whether the connection is still open. A server may close an idle connection. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -93,7 +93,7 @@ export class HttpConnection {
   }
 }
 
-/** Parses a complete response. Returns undefined while part of it is missing. */
+/** Parses a complete response. Returns undefined while part of the response is missing. */
 export function answerFrom(bytes: Buffer): HttpAnswer | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Defines the systems that a benchmark measures, which are Tidemark and the front ends of its
- * peers, and the requests with which each does the same work.
+ * Defines the systems that a benchmark measures: Tidemark and the front ends of its peers. Each
+ * request here makes every system do the same work.
  */
 import type { Item } from "./rows.ts";
 
@@ -20,7 +20,10 @@ export interface SystemRequest {
   readonly body: string;
 }
 
-/** Determines the table into which a row is inserted, and thus its followers. */
+/**
+ * The kind of an insert. It determines the table that receives the row, and thus the row's
+ * followers.
+ */
 export type InsertKind = "insert" | "same" | "own";
 
 const TABLES: Readonly<Record<InsertKind, string>> = {
@@ -30,8 +33,8 @@ const TABLES: Readonly<Record<InsertKind, string>> = {
 };
 
 /**
- * The definitions that Tidemark needs before a measurement. The front ends create theirs on
- * startup.
+ * The SQL that creates the tables in Tidemark before a measurement. The front ends create their
+ * own tables on startup.
  */
 export const TIDEMARK_DEFINITIONS: string = [
   "CREATE NAMESPACE bench",
@@ -75,7 +78,7 @@ export function sqlRequest(sql: string, params?: readonly unknown[]): SystemRequ
   return { path: "/v1/api/sql", body: JSON.stringify(body) };
 }
 
-/** The message with which a socket subscribes. */
+/** Returns the message that subscribes a socket to inserted rows. */
 export function followMessage(system: MeasuredSystem, kind: "same" | "own"): string {
   if (!system.isTidemark) return kind;
   const sql = `SELECT id, usr, body, ts FROM ${TABLES[kind]}`;

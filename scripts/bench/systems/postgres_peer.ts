@@ -1,11 +1,14 @@
 /**
- * PostgreSQL as a front end uses it: a pool of connections, prepared statements, and LISTEN/NOTIFY
- * in the transaction of the insert to notify the sockets.
+ * Uses PostgreSQL as a front end would: a pool of connections, prepared statements, and
+ * LISTEN/NOTIFY in the transaction of the insert to notify the sockets.
  */
 import type { Peer, Publish } from "./front.ts";
 import type { Item } from "./rows.ts";
 
-/** The maximum number of connections. With more of them, the same load was slower on two cores. */
+/**
+ * The maximum number of connections to PostgreSQL. On two cores, the same load was slower with
+ * more of them.
+ */
 const CONNECTIONS_MAX = 16;
 
 export async function openPostgres(url: string, publish: Publish): Promise<Peer> {

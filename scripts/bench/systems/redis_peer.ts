@@ -1,5 +1,5 @@
 /**
- * Redis as a relay uses it: a stream that Redis syncs before it responds, and a PUBLISH in the
+ * Uses Redis as a relay would: a stream that Redis syncs before it responds, and a PUBLISH in the
  * same pipeline. The published message is sent to the sockets after that sync.
  */
 import { join } from "node:path";
@@ -48,7 +48,7 @@ export async function openRedis(url: string, publish: Publish): Promise<Relay> {
     async insertAndPublish(item, topic) {
       const text = JSON.stringify(item);
       const to = topic === "own" ? `own:${item.usr}` : "same";
-      // The commands issued in the same tick share a write to Redis, and thus a sync.
+      // Redis receives the commands issued in the same tick as one write, so they share one sync.
       await Promise.all([
         writer.send("XADD", ["feed", "*", "row", text]),
         writer.publish("changes", `${to} ${text}`),

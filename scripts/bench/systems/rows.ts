@@ -1,6 +1,6 @@
-/** The rows that every peer writes and reads, so that all do the same work. */
+/** Defines the rows that every system writes and reads, so that all do the same work. */
 
-/** A row of the short statements: about 150 bytes as a JSON object. */
+/** A row of the tables for short statements, about 150 bytes as a JSON object. */
 export interface Item {
   readonly id: number;
   readonly usr: string;
@@ -15,7 +15,7 @@ export function itemFor(id: number, usr = `u${id % 1000}`): Item {
   return { id, usr, body: words.join(" "), ts: 1_795_000_000_000 + id };
 }
 
-/** Returns a statement that inserts consecutive rows, with the values as literals. */
+/** Returns an INSERT of rows with consecutive ids, whose values are literals. */
 export function bulkStatement(table: string, firstId: number, count: number): string {
   const values = Array.from({ length: count }, (_, index) => {
     const { id, usr, body, ts } = itemFor(firstId + index);
@@ -24,9 +24,7 @@ export function bulkStatement(table: string, firstId: number, count: number): st
   return `INSERT INTO ${table} (id, usr, body, ts) VALUES ${values.join(", ")}`;
 }
 
-/**
- * The columns of the scanned table, each with its value as a SQL expression on the row number `n`.
- */
+/** The columns of the scanned table. Each value is a SQL expression over the row number `n`. */
 export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, value: string])[] = [
   ["id", "BIGINT", "n"],
   ["kind", "TEXT", "'kind' || ((n * 7919) % 16)"],
@@ -36,9 +34,9 @@ export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, valu
 ];
 
 /**
- * The queries on all rows. Q1 aggregates all rows by group, Q2 aggregates a tenth of the rows by
- * group, and Q3 aggregates a tenth of the rows into a single sum. The other queries return the
- * largest groups and count distinct values.
+ * The queries that scan all rows. Q1 aggregates all rows by group, Q2 aggregates a tenth of the
+ * rows by group, and Q3 aggregates a tenth of the rows into a single sum. The other queries return
+ * the largest groups and count distinct values.
  */
 export const SCANS: Readonly<Record<"Q1" | "Q2" | "Q3" | "top 10" | "distinct", string>> = {
   Q1: "SELECT kind, SUM(amount), AVG(qty) FROM events GROUP BY kind ORDER BY kind",

@@ -1,5 +1,5 @@
 /**
- * SQLite as a careful front end uses it: write-ahead log, synchronous=FULL, and group commit,
+ * Uses SQLite as a careful front end would: write-ahead log, synchronous=FULL, and group commit,
  * which puts all inserts within a tick of the event loop into one transaction.
  */
 import { Database } from "bun:sqlite";

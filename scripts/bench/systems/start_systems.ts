@@ -1,6 +1,6 @@
 /**
- * Starts the servers that a run measures: Tidemark, and the peers behind their front ends. All of
- * them end with the script, even if the script fails.
+ * Starts the servers that a benchmark measures: Tidemark, and the peers behind their front ends.
+ * All of them end with the script, even if the script fails.
  */
 import { cpSync, rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
@@ -12,10 +12,7 @@ import { claimsOf, signToken } from "./bearer.ts";
 import { type MeasuredSystem, TIDEMARK_DEFINITIONS } from "./measured_system.ts";
 import { startRedis } from "./redis_peer.ts";
 
-/**
- * The secret that signs the tokens for all systems. Tidemark and the front ends check tokens with
- * it.
- */
+/** The secret that signs the bearer tokens. Tidemark and all front ends verify tokens with it. */
 const SECRET = "a secret for the bench alone, 32 bytes or more";
 
 const PORT_MS_MAX = 20_000;
@@ -26,12 +23,12 @@ const USERS_PER_REQUEST = 250;
 export interface MeasuredSystems extends AsyncDisposable {
   readonly tidemark: MeasuredSystem;
   readonly peers: readonly MeasuredSystem[];
-  /** The systems that can only publish rows: Redis, if it is installed. */
+  /** The systems that can only relay rows: Redis, if it is installed. */
   readonly relays: readonly MeasuredSystem[];
-  /** The server process of `tidemark`, for measuring and restarting it. */
+  /** The process that runs `tidemark`, for measuring and restarting it. */
   readonly server: ServerProcess;
   readonly postgresUrl: string;
-  /** A directory for additional files of a benchmark. */
+  /** A directory in which a benchmark may create files. */
   readonly directory: string;
 }
 
@@ -102,8 +99,8 @@ export function startSecretServer(
 }
 
 /**
- * Starts Tidemark alone, with the tables for all jobs.
- * @param env The environment of its process.
+ * Starts a Tidemark server without any peers, and creates the tables for all jobs.
+ * @param env The environment variables of the server process.
  */
 export async function startTidemark(
   userCount: number,
@@ -117,8 +114,8 @@ export async function startTidemark(
 }
 
 /**
- * Creates users without passwords, because hashing a thousand passwords would take a minute, and
- * signs the tokens that a login would have returned.
+ * Creates users, and returns a signed token for each, like those that a login returns. The users
+ * have no passwords, because hashing a thousand passwords would take a minute.
  */
 export async function makeUsers(server: ServerProcess, count: number): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `u${index}`);
@@ -141,11 +138,11 @@ export interface Front {
 }
 
 /**
- * Starts the front end of another system in a separate process.
- * @param args The kind of peer, its address, and the secret with which to check tokens.
+ * Starts the front end of a peer in a separate process.
+ * @param args The kind of peer, its address, and the secret that verifies tokens.
  */
 export async function startFront(name: string, args: readonly string[]): Promise<Front> {
-  // The front end ends when this pipe is closed: at `stop`, or when this process ends.
+  // The front end ends when its stdin is closed, either by `stop` or because this process ends.
   const child = Bun.spawn([process.execPath, join(import.meta.dir, "front.ts"), ...args], {
     stdin: "pipe",
     stdout: "pipe",

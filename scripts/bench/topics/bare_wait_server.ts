@@ -1,7 +1,7 @@
 /**
- * An HTTP server that reads each request, waits until the client disconnects or the requested
- * number of seconds has passed, and responds. Used to measure what a waiting request costs the
- * runtime alone.
+ * An HTTP server that does nothing but wait. It reads each request, waits until the client
+ * disconnects or the requested number of seconds has passed, and responds. It shows what a waiting
+ * request costs the runtime alone.
  */
 const server = Bun.serve({
   hostname: "127.0.0.1",
@@ -16,8 +16,8 @@ const server = Bun.serve({
 process.stdout.write(`listening ${server.url.origin} \n`);
 
 /**
- * This is a separate function, because otherwise the function that reads the body would stay in
- * memory for the duration of the wait.
+ * Waits before it responds. This must be a separate function. Otherwise, the state of the function
+ * that reads the body would stay in memory during the wait.
  */
 function answerLater({ signal }: Request, seconds: number): Promise<Response> {
   const { promise, resolve } = Promise.withResolvers<unknown>();

@@ -1,22 +1,22 @@
 /**
- * A single consumer of a group and a single writer, in Tidemark and in Redis. Both systems do the
- * same work.
+ * Defines the interface of the measured systems, Tidemark and Redis: a writer, and the single
+ * consumer of a group. Both systems do the same work.
  */
 
-/** Called with each message that arrives, in the form in which the writer passed it. */
+/** Receives each message that arrives, as the text that the writer passed. */
 export type OnBody = (body: string) => void;
 
 export interface ConsumerSystem {
   readonly name: string;
-  /** The process whose processor time is measured. */
+  /** The id of the system's process, whose processor time is measured. */
   readonly pid: number;
   /** Writes messages as fast as the system accepts them. */
   fill(count: number): Promise<void>;
   /** Writes a message. Resolves when it is on disk. */
   write(body: string): Promise<void>;
   /**
-   * Takes `count` messages in batches, waiting for missing ones, and acknowledges each batch while
-   * the next is being read.
+   * Reads `count` messages in batches, and waits for messages that have not been written yet.
+   * Acknowledges each batch while the next is being read.
    */
   take(count: number, options: { batch: number; onBody?: OnBody }): Promise<void>;
   stop(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Measures a single consumer of a group in Tidemark and in Redis, alternately: how fast it takes
- * messages that are already waiting, and how soon it receives a newly written one.
+ * Measures the single consumer of a group in Tidemark and in Redis, alternately: how fast it reads
+ * messages that are already waiting, and how soon it receives a newly written message.
  */
 import { median, percentile } from "../../support/statistics.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -72,13 +72,13 @@ export async function latencyLines({ systems, seconds }: DeliveryOptions): Promi
   ];
 }
 
-/** Delivery times in milliseconds, in ascending order. */
+/** Delivery times in milliseconds, each list in ascending order. */
 interface Latencies {
-  /** The delivery times, measured from the start of the write. They include the sync. */
+  /** The times from the start of the write to the delivery. They include the sync. */
   readonly write: readonly number[];
   /**
-   * The delivery times, measured from the response to the writer; 0 if the message reached the
-   * consumer first.
+   * The times from the response to the writer until the delivery; 0 if the consumer received the
+   * message before the writer received its response.
    */
   readonly answer: readonly number[];
 }

@@ -1,5 +1,6 @@
 /**
- * The consumer in Redis: a stream with a consumer group. Redis syncs its log before it responds.
+ * Implements the measured consumer with a Redis stream and a consumer group. Redis syncs its log
+ * before it responds.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +8,7 @@ import { join } from "node:path";
 import { type Redis, startRedis } from "../systems/redis_peer.ts";
 import type { ConsumerSystem, OnBody } from "./consumer_system.ts";
 
-/** The number of commands that share a write to Redis, and thus a sync. */
+/** The number of commands that reach Redis as one write, and thus share one sync. */
 const COMMANDS_AT_ONCE = 1000;
 
 const WAIT_MS = 30_000;
@@ -27,7 +28,7 @@ export class RedisConsumer implements ConsumerSystem {
     this.#reader = new Bun.RedisClient(redis.url);
   }
 
-  /** Starts Redis. Returns undefined if it is not installed. */
+  /** Starts a Redis server. Returns undefined if Redis is not installed. */
   static async start(): Promise<RedisConsumer | undefined> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
     const redis = await startRedis(directory);
@@ -81,7 +82,7 @@ export class RedisConsumer implements ConsumerSystem {
 
 type Entry = readonly [id: string, fields: readonly string[]];
 
-/** Parses the response to XREADGROUP, which contains entries by the name of their stream. */
+/** Parses the response to XREADGROUP, in which the entries are grouped by stream name. */
 function entriesOf(answer: unknown): readonly Entry[] {
   const { jobs } = (answer ?? {}) as { readonly jobs?: readonly Entry[] };
   if (jobs === undefined) throw new Error("Cannot read a stream: messages are missing");

@@ -1,6 +1,6 @@
 /**
- * The consumer in Tidemark: it sends requests that wait for messages, over connections that stay
- * open.
+ * Implements the measured consumer with a Tidemark topic. It sends requests that wait for
+ * messages, over connections that stay open.
  */
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { HttpConnection } from "../systems/http_connection.ts";

@@ -1,8 +1,8 @@
 /**
- * Measures what a waiting consumer costs the server: 4,000 long polls, and 4,000 sockets with
- * credit. The connections are already open and have been used before, so only the wait counts.
- * Garbage is collected before each memory measurement. The same requests to a server that only
- * waits show the runtime's share.
+ * Measures the memory that a waiting consumer costs the server: 4,000 long polls, and 4,000
+ * sockets with credit. The connections are already open and have been used before, so only the
+ * wait counts. Garbage is collected before each memory measurement. The same requests to a server
+ * that only waits show the runtime's share.
  */
 import { type ServerProcess, startServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -11,7 +11,7 @@ import { HttpConnection } from "../systems/http_connection.ts";
 
 const WAITS = 4000;
 
-/** The minimum duration of a wait. The memory is measured during this time. */
+/** The minimum duration of a wait, in seconds. The memory is measured during this time. */
 const WAIT_SECONDS = 300;
 
 const WARM_ROUNDS = 3;
@@ -73,15 +73,15 @@ async function longPollBytes(server: ServerProcess, settleMs: number): Promise<n
       const asked = { topic_id: TOPIC, group_id: "polls", timeout_seconds: seconds };
       return connection.post("/v1/api/topics/consume", server.token, JSON.stringify(asked));
     });
-  // The first rounds fill memory that later rounds reuse, so these rounds are not counted.
+  // The first rounds fill memory that later rounds reuse, so they run before the measurement.
   for (let round = 0; round < WARM_ROUNDS; round += 1) await Promise.all(pollAll(1));
   const before = await settled(server, { settleMs });
   const waits = Promise.allSettled(pollAll(WAIT_SECONDS));
-  // A query could report when the requests are waiting, but it might start a thread, whose memory
-  // would distort the measurement.
+  // The script sleeps instead of asking the server whether all requests are waiting. A query might
+  // start a thread, whose memory would distort the measurement.
   await Bun.sleep(SENT_MS);
   const during = await settled(server, { settleMs });
-  // The responses to the waiting requests are not needed, so the connections are closed.
+  // Nobody needs the responses to the waiting requests, so the connections are closed at once.
   for (const connection of connections) connection.close();
   void waits;
   return (during.pss - before.pss) / WAITS;
@@ -106,7 +106,10 @@ async function consume(socket: WebSocket): Promise<void> {
   await messageOf(socket);
 }
 
-/** Waits for the first message on a socket. @throws If the server refuses. */
+/**
+ * Waits for the first message on a socket, which acknowledges the consumer.
+ * @throws If it is any other message.
+ */
 function messageOf(socket: WebSocket): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.addEventListener(

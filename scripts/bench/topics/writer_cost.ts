@@ -1,6 +1,6 @@
 /**
- * Measures what topics cost a writer: the same inserts into a table that feeds three topics, and
- * into one that feeds none.
+ * Measures what topics cost a writer: the same inserts go into a table that feeds three topics,
+ * and into a table that feeds none.
  *
  * It runs in-process and measures only the event loop's processor time. Short slices follow each
  * other in the order fed, plain, plain, fed, so that a drift, for example from a growing memtable,
@@ -30,14 +30,14 @@ const WRITERS = 64;
 const BATCH_MESSAGES = 1000;
 
 /**
- * The maximum duration of a wait, in milliseconds. A commit wakes a waiting consumer long before
- * that.
+ * The maximum time that a consumer waits for a message, in milliseconds. A commit wakes it long
+ * before that.
  */
 const WAIT_MS = 60_000;
 
 interface CostOptions {
   readonly comparisons: number;
-  /** Whether a consumer of each topic reads every message in the same time slice as its insert. */
+  /** Whether a consumer of each topic reads every message in the slice that inserted it. */
   readonly isRead: boolean;
 }
 
@@ -86,8 +86,8 @@ async function costOf({ comparisons, isRead }: CostOptions): Promise<number> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + comparisons; count += 1) {
-    // The half that runs first finds the machine in a different state, so each goes first in half
-    // of the comparisons.
+    // The first slice of a comparison finds the machine in a different state from the others, so
+    // the two variants take turns in going first.
     const [outer, inner] =
       count % 2 === 0 ? (["fed", "plain"] as const) : (["plain", "fed"] as const);
     const firstUs = await slice(outer);
@@ -102,7 +102,9 @@ async function costOf({ comparisons, isRead }: CostOptions): Promise<number> {
   return median(ratios);
 }
 
-/** The only consumer of a group. It acknowledges each batch before it reads the next. */
+/**
+ * The only consumer of a group. It acknowledges each batch of messages before it reads the next.
+ */
 class Reader {
   readonly #database: Database;
   readonly #topicId: number;
@@ -112,7 +114,7 @@ class Reader {
     this.#topicId = database.topicConsumers.topicIdOf(topic);
   }
 
-  /** Receives `count` messages, waiting for those that have not arrived. */
+  /** Reads `count` messages, and waits for messages that have not been written yet. */
   async take(count: number): Promise<void> {
     const topics = this.#database.topicConsumers;
     const system = { topicId: this.#topicId, partition: 0, group: "bench" };

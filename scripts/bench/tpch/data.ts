@@ -49,7 +49,9 @@ interface Sizes {
   readonly clerks: number;
 }
 
-/** Returns all rows of all tables, with each table's rows in ascending order of key. */
+/**
+ * Generates all rows of all tables. The rows of each table are in ascending order of their keys.
+ */
 export function* rowsOf(scale: number, seed: number): Generator<Made> {
   const sizes: Sizes = {
     suppliers: Math.round(scale * 10_000),
@@ -74,7 +76,8 @@ function* madeNations(chance: Chance): Generator<Made> {
 }
 
 /**
- * Five in ten thousand suppliers have complaints in their comment, and five have recommendations.
+ * Generates the suppliers. Five in ten thousand have a complaint in their comment, and five have a
+ * recommendation.
  */
 function* madeSuppliers(chance: Chance, sizes: Sizes): Generator<Made> {
   const marked = Math.max(1, Math.round(sizes.suppliers / 2000));
@@ -149,7 +152,10 @@ function* madeCustomers(chance: Chance, sizes: Sizes): Generator<Made> {
   }
 }
 
-/** A third of the customers have no orders, and only the first 8 of every 32 keys are used. */
+/**
+ * Generates the orders. A third of the customers have none, and only the first 8 of every 32 keys
+ * are used.
+ */
 function* madeOrders(chance: Chance, sizes: Sizes): Generator<Made> {
   const count = sizes.customers * 10;
   for (let index = 0; index < count; index += 1) {
@@ -232,13 +238,16 @@ function retailCents(part: number): number {
   return 90_000 + (Math.floor(part / 10) % 20_001) + 100 * (part % 1000);
 }
 
-/** Returns one of the four suppliers of a part. Suppliers are spread evenly. */
+/**
+ * Returns one of the four suppliers of a part. The parts are distributed evenly over the
+ * suppliers.
+ */
 function supplierOf(part: number, number: number, suppliers: number): number {
   const step = Math.floor(suppliers / 4) + Math.floor((part - 1) / suppliers);
   return ((part + number * step) % suppliers) + 1;
 }
 
-/** Returns five different colors. */
+/** Returns a part name that consists of five different colors. */
 function colorNames(chance: Chance): string {
   const chosen = new Set<string>();
   while (chosen.size < 5) chosen.add(chance.pick(COLORS));

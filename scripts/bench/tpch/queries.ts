@@ -4,8 +4,8 @@
  */
 
 /**
- * Returns the queries by number.
- * @param scale The scale factor; query 11 uses a fraction that depends on it.
+ * Returns the 22 queries, keyed by number.
+ * @param scale The scale factor. Query 11 contains a fraction that depends on it.
  */
 export function queriesAt(scale: number): ReadonlyMap<number, string> {
   return new Map(

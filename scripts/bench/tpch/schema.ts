@@ -1,6 +1,4 @@
-/**
- * The eight tables of TPC-H, with their keys. The same definitions serve all three engines.
- */
+/** Defines the eight tables of TPC-H, with their keys. All engines use the same definitions. */
 import type { TableShape } from "../peers/engines.ts";
 import type { TableName } from "./data.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Page views generated from a seed, in chronological order: a few sites and visitors account for
- * most of them, most views have no search phrase, and most flags are 0. No data comes from a real
- * log.
+ * Generates page views from a seed, in chronological order. A few sites and visitors account for
+ * most of the views, most views have no search phrase, and most flags are 0. No data comes from a
+ * real log.
  */
 
 import { type Chance, chanceFromSeed } from "../../support/chance.ts";
@@ -60,7 +60,7 @@ function urlOf(site: number, page: number): string {
   return `https://${HOSTS[site % HOSTS.length]}${site}.example/${section}/${WORDS[page % 20]}-${page}`;
 }
 
-/** Returns a whole number that stands in for a string. Equal inputs give equal results. */
+/** Returns an integer that stands in for the hash of a string. Equal inputs give equal results. */
 function hashOf(number: number): number {
   return (Math.imul(number + 1, 0x9e3779b1) >>> 0) * 4096 + (number % 4096);
 }
@@ -125,7 +125,7 @@ function viewOf(number: number, count: number, chance: Chance): Values {
   };
 }
 
-/** Returns the page of a view, and how the visitor reached that page. */
+/** Returns the columns that describe the viewed page, and how the visitor reached it. */
 function pageOf(chance: Chance): Values {
   const site = skewed(chance, 3000);
   const page = skewed(chance, 20_000);
@@ -146,7 +146,7 @@ function pageOf(chance: Chance): Values {
   };
 }
 
-/** Returns a value for an additional column. Such columns are mostly empty. */
+/** Returns a value for a column that no query reads. Such columns are mostly empty. */
 function fillerOf(name: string, chance: Chance): string | number {
   if (name.startsWith("flag")) return chance.below(50) === 0 ? 1 : 0;
   if (name.startsWith("counter")) return chance.below(8) === 0 ? chance.below(1000) : 0;

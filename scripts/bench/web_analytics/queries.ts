@@ -5,7 +5,7 @@
  */
 import type { ContestQuery } from "../peers/contest.ts";
 
-/** The minute of the day, which is written differently in SQLite. */
+/** The SQL expression for the minute of the day. SQLite needs a different wording. */
 const MINUTE = "extract(hour FROM view_time) * 60 + extract(minute FROM view_time)";
 const SQLITE_MINUTE =
   "CAST(strftime('%H', view_time) AS INT) * 60 + CAST(strftime('%M', view_time) AS INT)";
@@ -75,7 +75,7 @@ const TEXTS: readonly string[] = [
   `SELECT session_id, min(view_id) AS first_view, sum(seconds_on_page) AS seconds
    FROM page_views WHERE is_robot = 0 GROUP BY session_id
    ORDER BY seconds DESC, session_id LIMIT 10`,
-  // The following queries search text.
+  // The following queries search for text within strings.
   "SELECT count(*) FROM page_views WHERE url LIKE '%coffee%'",
   `SELECT search_phrase, min(url), count(*) AS views FROM page_views
    WHERE url LIKE '%garden%' AND search_phrase <> '' GROUP BY search_phrase

@@ -1,10 +1,10 @@
 /**
- * The only table of the web analytics benchmark: a row for each page view, with a hundred columns,
- * of which a query reads only a few.
+ * Defines the only table of the web analytics benchmark. It has a row for each page view and a
+ * hundred columns, and each query reads only a few of them.
  */
 import type { TableShape } from "../peers/engines.ts";
 
-/** The type of a column. `data.ts` generates a value for each column name. */
+/** The possible types of a column. `data.ts` generates a column's values according to its name. */
 type ColumnKind = "INT" | "BIGINT" | "DECIMAL(10,2)" | "DATE" | "TIMESTAMP" | "VARCHAR(200)";
 
 const NAMED: readonly (readonly [string, ColumnKind])[] = [
