@@ -25,7 +25,10 @@ function newKey(): string {
   return privateKey.export({ type: "pkcs8", format: "pem" });
 }
 
-/** Returns the error message for files with the given contents. */
+/**
+ * Returns the error message of a server that starts with configuration files of the given contents
+ * and fails to listen.
+ */
 function failureWith(files: Readonly<Record<string, string>>): string {
   const toml = "server = { tls_cert = '/c.pem', tls_key = '/k.pem' }";
   return listenFailure(new Error("NO_START_LINE"), parseConfig(toml, "test", {}).config.server, {

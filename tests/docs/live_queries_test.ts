@@ -18,13 +18,15 @@ import { ResultFollower } from "../support/result_follower.ts";
 const HOUR_MS = 3_600_000;
 const PAGE = readFileSync(join(import.meta.dir, "../../docs/live.md"), "utf8");
 
-/** The block of the page that contains the tables and the queries. */
+/** The code block of docs/live.md that contains the tables and the queries. */
 const BLOCK =
   /```sql\n(CREATE SHARED TABLE IF NOT EXISTS chat\.rooms[^`]*)```/.exec(PAGE)?.[1] ?? "";
 
 const TABLES = BLOCK.slice(0, BLOCK.indexOf("\n-- "));
 
-/** The queries, keyed by the text before the colon in the comment above each. */
+/**
+ * The queries of docs/live.md, keyed by the text before the colon in the comment above each query.
+ */
 const QUERIES: ReadonlyMap<string, string> = new Map(
   [...BLOCK.matchAll(/^-- ([^:\n]+).*\nSUBSCRIBE TO ([^;]+);/gm)].map(([, name = "", sql = ""]) => [
     name,
@@ -108,7 +110,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** Runs all work that is due. */
+/** Runs all tasks that are due. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await clock.yield();
 }
@@ -142,8 +144,8 @@ describe("each state equals the result of the SELECT", () => {
         if (typeof change === "number") clock.advance(change * 1000);
         else await run(change);
         await settle();
-        // A query that has just been evaluated is not evaluated again for a while, so the clock is
-        // advanced.
+        // The server waits a while before it evaluates the same query again, so the test advances
+        // the clock.
         clock.advance(1);
         await settle();
         const rows = await run(sql);
@@ -156,7 +158,7 @@ describe("each state equals the result of the SELECT", () => {
   }
 });
 
-/** Returns a follower's rows as sorted texts, with only the cells that the SELECT returns. */
+/** Returns a follower's rows as sorted texts, with only the columns that the SELECT returns. */
 function cellsOf(
   { ack, rows }: ResultFollower,
   selected: readonly (readonly unknown[])[],

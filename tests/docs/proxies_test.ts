@@ -22,7 +22,10 @@ import { until } from "../support/until.ts";
 import { blocksOf } from "./snippets.ts";
 
 let server: ServerProcess;
-/** A server below a sub-path that is configured as in operations.md and also trusts the proxy. */
+/**
+ * A server that is reached under a sub-path, configured as in operations.md, and that also trusts
+ * the proxy's headers.
+ */
 let below: ServerProcess;
 let folder: string;
 
@@ -50,7 +53,8 @@ afterAll(async () => {
 });
 
 /**
- * Returns the block of operations.md that contains a given port, with the addresses of this run.
+ * Returns the configuration snippet of operations.md that contains a given port, with its
+ * addresses replaced by those of this test run.
  */
 function snippet(
   language: string,
@@ -75,7 +79,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Checks that everything that clients use works through a proxy. */
+/** Checks that every feature that clients use works through a proxy. */
 async function expectPasses(
   to: ServerProcess,
   url: string,

@@ -13,10 +13,10 @@ import { ROOT } from "./snippets.ts";
 /** The callers in column order. The last one has the role `user` and owns the namespace `shop`. */
 const CALLERS = ["usual", "servant", "admin", "root", "owner"] as const;
 
-/** A user of each role, for rows whose cells list roles. */
+/** The name of a user of each role, for rows of the table whose cells list roles. */
 const TARGETS = { user: "target_u", service: "target_s", dba: "target_d", system: "root" } as const;
 
-/** The codes of errors for a caller without the right. */
+/** The error codes that a caller without the required right gets. */
 const REFUSALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "TABLE_NOT_FOUND"]);
 
 const backups = mkdtempSync(join(tmpdir(), "tidemark-backups-"));
@@ -83,7 +83,10 @@ async function isPermitted(caller: string, sql: string): Promise<boolean> {
   throw new Error(`${caller} gets ${JSON.stringify(body.error)} for ${sql}`);
 }
 
-/** Returns the word in the cell of a caller who may run either all of these statements or none. */
+/**
+ * Returns the word that a cell of the table must contain if the caller may run either all or none
+ * of the statements.
+ */
 async function allOrNone(caller: string, statements: readonly string[]): Promise<string> {
   const outcomes: boolean[] = [];
   for (const sql of statements) outcomes.push(await isPermitted(caller, sql));
@@ -91,7 +94,10 @@ async function allOrNone(caller: string, statements: readonly string[]): Promise
   return outcomes.some(Boolean) ? `some: ${outcomes.join()}` : "no";
 }
 
-/** Returns the words in a cell about users of each role. */
+/**
+ * Returns the text that a cell of the table must contain if the right depends on the role of the
+ * affected user.
+ */
 async function byRole(
   caller: string,
   statementFor: (user: string, role: string) => string | Promise<string>,
@@ -133,8 +139,8 @@ async function made(definition: (name: string) => string): Promise<string> {
 }
 
 /**
- * For each row, keyed by its first words, the function that runs the row's statements as a caller
- * and returns what the cell must say.
+ * For each row of the table, keyed by its first words, a function that runs the row's statements
+ * as a caller and returns the text that the caller's cell must contain.
  */
 const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
   "read and write one's own rows of `USER` tables": (caller) =>

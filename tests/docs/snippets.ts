@@ -26,16 +26,19 @@ function nodeMajor(): number {
   return Number(/^v(\d+)/.exec(version)?.[1] ?? 0);
 }
 
-/** The address that the documents use. */
+/** The server address that the documents use. */
 const WRITTEN_ADDRESS = "127.0.0.1:2900";
 
-/** Directories named in the documents, each with its name in the folder of a run. */
+/**
+ * The directories named in the documents, each with the name of its replacement inside a test
+ * run's folder.
+ */
 const WRITTEN_PATHS: readonly (readonly [written: string, name: string])[] = [
   ["/var/backups", "backups"],
   ["/mnt/nvme/tidemark", "nvme"],
 ];
 
-/** The time limit of a command. */
+/** The time limit of a command from the documents, in milliseconds. */
 const COMMAND_MS_MAX = 60_000;
 
 const BLOCK = /^(?:<!-- snippet: (.+?) -->\n)?```([a-z]*)\n([\s\S]*?)^```$/gm;
@@ -43,13 +46,13 @@ const BLOCK = /^(?:<!-- snippet: (.+?) -->\n)?```([a-z]*)\n([\s\S]*?)^```$/gm;
 export type Directive =
   /** A different test runs the block. */
   | { readonly kind: "tested"; readonly by: string }
-  /** No test can run the block here. */
+  /** No test can run the block in this environment. */
   | { readonly kind: "untested"; readonly why: string }
   /** The block starts the server that later blocks use. */
   | { readonly kind: "server" }
   /** The block contains a statement that the server refuses. */
   | { readonly kind: "refused" }
-  /** The command runs until it is killed, which happens once it has printed the text. */
+  /** The command runs until it has printed the text, and is then killed. */
   | { readonly kind: "until"; readonly text: string }
   /** The page shows the text. It is also saved under the path, for later commands. */
   | { readonly kind: "shows"; readonly text: string; readonly path?: string };
@@ -98,7 +101,7 @@ function directiveFrom(text: string): Directive {
   throw new Error(`Cannot read the directive "${text}"`);
 }
 
-/** Runs the blocks of a document in a folder of their own. */
+/** Runs the code blocks of a document in a separate folder. */
 export class Runner {
   readonly #folder: string;
   readonly #server: ServerProcess;
@@ -116,7 +119,7 @@ export class Runner {
     writeFileSync(join(folder, "state.sh"), "");
   }
 
-  /** Replaces the addresses and paths in a block with those of this run. */
+  /** Replaces the addresses and paths in a block with those of this test run. */
   ofThisRun(text: string): string {
     const address = this.#server.url.replace(/^http:\/\//, "");
     let changed = text.replaceAll(WRITTEN_ADDRESS, address);

@@ -35,8 +35,8 @@ const ALL_FORMATS = readdirSync(FIXTURES)
   .toSorted((left, right) => numberOf(left) - numberOf(right));
 
 /**
- * The formats to be opened. In a normal run, these are only some, but the newest is always among
- * them.
+ * The formats that this run opens: all of them in a thorough run, otherwise a selection that
+ * includes the newest.
  */
 const FORMATS = shareOf(ALL_FORMATS.toReversed(), { oneOf: 7 });
 
@@ -217,7 +217,7 @@ describe.each(FORMATS)("a data directory of %s can still be opened", (format) =>
   });
 });
 
-/** Returns only the rows and their versions. */
+/** Returns only the rows and their versions from the contents of a directory. */
 function rowsIn(contents: unknown): unknown {
   const { tables } = contents as { tables: readonly { owners: unknown }[] };
   return tables.map(({ owners }) => owners);
@@ -234,7 +234,8 @@ test("the golden directory of the newest format has all kinds of segments that a
 const HASH_BYTES = 8;
 
 /**
- * Changes that a newer version might make, each with the name that the error message must contain.
+ * Changes that a newer server version might make to a directory, each with the name that the error
+ * message must contain.
  */
 const NEWER: readonly {
   readonly what: string;
@@ -303,7 +304,7 @@ function bytesOf(view: DataView): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 
-/** Writes the hash of the bytes before offset `end` at that offset. */
+/** Computes a hash of the bytes before offset `end`, and writes it at that offset. */
 function seal(view: DataView, { end, seed }: { end: number; seed: number }): void {
   const { low, high } = xxHash3(bytesOf(view).subarray(0, end), seed);
   view.setUint32(end, low, true);
@@ -341,13 +342,15 @@ describe("a directory with a newer format is refused, and not a byte of it chang
     "%s",
     async (_what, newer) => {
       const directory = copyOf(format);
-      // An interrupted process leaves such files behind. An older version would have removed them.
+      // An interrupted process leaves temporary files behind. An older version would have removed
+      // them.
       mkdirSync(join(directory, "tmp"));
       writeFileSync(join(directory, "tmp/77.seg"), "half of it");
       changeOne(directory, newer);
       const before = filesIn(directory);
       const { code, stderr } = await start(directory);
-      // The log also contains notes about the configuration. They come first and are skipped.
+      // The server's log also contains notes about the configuration. They come first, and the
+      // test skips them.
       const said = stderr
         .trimEnd()
         .split("\n")

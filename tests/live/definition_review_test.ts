@@ -21,14 +21,17 @@ import { until } from "../support/until.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** Returns followers of different rooms: more than are replanned in one tick. */
+/**
+ * Opens followers of different rooms, and returns them. There are more than the engine replans in
+ * one tick.
+ */
 function manyRooms(fixture: LiveFixture): LiveSubscription[] {
   return Array.from({ length: 100 }, (_, index) => {
     return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).subscription;
   });
 }
 
-/** Writes another user's rows, which advances the visible seq. */
+/** Writes rows of a different user, which advances the visible seq. */
 function writeElsewhere({ store }: LiveFixture, id: number): void {
   store.write({ tableId: MESSAGES, owner: 2, operation: "insert", rows: [message(id, "hall")] });
 }
@@ -46,7 +49,7 @@ test("LiveSubscription.position is undefined until it is known whether a dropped
   const open = opened.filter(({ state }) => state !== "ended");
   expect(open.length).toBeGreaterThan(50);
   expect(open.map(({ position }) => position)).toEqual(open.map(() => undefined));
-  // The view for operators shows a subscription's position even during the review.
+  // `system.live`, which operators see, shows a subscription's position even during the review.
   expect(fixture.engine.subscriptions()[0]?.position).toBe(fixture.store.visibleSeq);
   await until(() => opened.every(({ state }) => state === "ended"));
 });

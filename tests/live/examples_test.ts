@@ -28,8 +28,8 @@ async function run(sql: string, token = alice): Promise<void> {
 }
 
 /**
- * Returns everything that has been sent and not read so far, once new subscriptions have loaded
- * their rows or been refused.
+ * Waits until new subscriptions have loaded their rows or been refused. Returns all messages that
+ * the server has sent and the test has not read yet.
  */
 async function delivered(client: SocketClient = socket): Promise<ServerMessage[]> {
   const messages: ServerMessage[] = [];

@@ -1,6 +1,6 @@
 /**
- * Verifies that a condition `column = constant` that a feed's index has already decided is not
- * evaluated again, whatever the type, and that the rest of the filter is evaluated only if the
+ * Verifies that a condition `column = constant` is not evaluated again if a feed's index has
+ * already decided it, whatever the type, and that the rest of the filter is evaluated only if the
  * condition holds. Rows enter, stay in and leave the results of several live queries. At the end,
  * the results are compared with those of ordinary queries.
  */
@@ -48,7 +48,7 @@ function idsIn(sink: RecordingSink): number[] {
   return [...ids].toSorted((left, right) => left - right);
 }
 
-/** Types, each with two values. Some of the values can be written in several ways. */
+/** Column types, each with two values. A value may have several spellings. */
 const TYPES: readonly (readonly [string, readonly [string, ...string[]], string])[] = [
   ["INT", ["7"], "8"],
   ["SMALLINT", ["7"], "-8"],

@@ -340,7 +340,10 @@ test("tableChanged: a column that is added during a snapshot does not affect the
   ]);
 });
 
-/** Returns followers of different rooms: more than are replanned in one tick. */
+/**
+ * Opens followers of different rooms, and returns them. There are more than the engine replans in
+ * one tick.
+ */
 function manyRooms(fixture: LiveFixture): RecordingSink[] {
   return Array.from({ length: 100 }, (_, index) => {
     const params = [`room ${index}`];
@@ -418,8 +421,8 @@ test("tableChanged: a subscription that survives a change over several ticks mis
   const snapshot = fixture.open(NARROW, { batch_size: 60 });
   fixture.sql.schemaVersion = 2;
   fixture.engine.tableChanged(MESSAGES);
-  // The definition changes again before the first review has ended. In the meantime, a
-  // subscription is closed and opened again.
+  // The definition changes a second time before the engine has reviewed the first change. In the
+  // meantime, a subscription is closed and opened again.
   fixture.engine.tableChanged(MESSAGES);
   write("delete");
   snapshot.subscription.nextBatch();

@@ -1,7 +1,7 @@
 /**
- * Verifies that a subscriber whose rows have not changed for longer than the retention period
- * misses nothing, and receives the next change. The tables have so many owners that these share a
- * low watermark, which rises above the subscriber's last change.
+ * Verifies that a subscriber misses nothing and receives the next change, even if its rows have
+ * not changed for longer than the retention period. The tables have so many owners that these
+ * share a low watermark, which rises above the subscriber's last change.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
@@ -22,14 +22,14 @@ import { SeededRandom } from "../support/seeded_random.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** One more than the number of owners that can each have a low watermark of their own. */
+/** One more than the maximum number of owners that have a low watermark each. */
 const OWNERS = 1001;
 
 function written(owner: number, operation: TableWrite["operation"], n = 0): TableWrite {
   return { tableId: MESSAGES, owner, operation, rows: [message(1, "lobby", n)] };
 }
 
-/** Expires all history, so that no subscription can begin at an earlier position. */
+/** Lets all history expire, so that no subscription can resume from an earlier position. */
 function expireAll({ store }: LiveFixture): Seq {
   store.write(written(2, "insert"));
   const floor = store.visibleSeq;
@@ -53,7 +53,7 @@ test("a quiet subscription gets the next change after the shared low watermark o
   for (let half = 0; half < 2; half += 1) await world.discard();
   expect(store.earliestSeq(MESSAGES, ANN.owner ?? 0)).toBeGreaterThan(0);
 
-  // The change is applied together with others, and all of them become visible at once.
+  // The store applies the change together with others, and makes all of them visible at once.
   store.apply({ writes: [written(2, "update", 2)] });
   store.apply({ writes: [written(1, "insert")] });
   store.apply({ writes: [written(3, "update", 2)] });

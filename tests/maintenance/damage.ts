@@ -14,14 +14,14 @@ export function damage(path: string, offset: number, mask = 0x55): void {
   writeFileSync(path, bytes);
 }
 
-/** Returns a function that yields the path of the file `name` in a data directory. */
+/** Returns a function that maps a data directory to the path of the file `name` in it. */
 export function at(name: string): (path: string) => string {
   return (path) => `${path}/${name}`;
 }
 
 /**
- * Returns a function that yields the path of the first file below a folder whose name ends in
- * `end`.
+ * Returns a function that maps a data directory to the path of the first file below `folder` whose
+ * name ends in `end`.
  */
 export function below(folder: string, end: string): (path: string) => string {
   return (path) => fileIn(`${path}/${folder}`, end);
@@ -33,7 +33,7 @@ export function fileIn(directory: string, end: string): string {
   return join(directory, names.find((name) => name.endsWith(end)) ?? "none");
 }
 
-/** Returns the offset at which the frames of a log file end; zeros follow. */
+/** Returns the offset after the last frame of a log file. Only zeros follow. */
 export function endOfFrames(path: string): number {
   const bytes = readFileSync(path);
   let end = bytes.length;

@@ -29,7 +29,7 @@ beforeAll(async () => {
 
 afterAll(removeDirectories);
 
-/** Returns the file of the first index, or of the last one. */
+/** Returns the path of the first index file, or of the last one. */
 function indexFile(path: string, isLast = false): string {
   const names = readdirSync(join(path, "segments"), { recursive: true, encoding: "utf8" });
   const found = names.filter((name) => name.endsWith(".idx")).toSorted();
@@ -130,7 +130,7 @@ describe("checks of the file of an inverted index find damage", () => {
       "has a stale entry",
       (file) =>
         forgeTerms(file, (part) => {
-          // Changes the number of the first row listed for the first term.
+          // Changes the row number that comes first in the list of the first term.
           const [termCount = 0] = new Uint32Array(part.buffer, 0, 1);
           part[24 + 8 * termCount] = (part[24 + 8 * termCount] ?? 0) ^ 1;
           return part;

@@ -1,4 +1,7 @@
-/** Tests what `tidemark verify` and `tidemark repair` have in common: their arguments and files. */
+/**
+ * Tests the features that `tidemark verify` and `tidemark repair` share: their arguments and the
+ * files that they accept.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -104,8 +107,8 @@ describe.each(["verify", "repair"] as const)(
       const holder = `another process is using it (pid ${process.pid}); first stop the server that runs on`;
       expectRefusal([path], holder);
       expect(treeOf(path)).toEqual(before);
-      // A server may not have written its process id yet, or the content may not be a process id
-      // at all.
+      // The server may not have written its process id yet, or the file may contain something
+      // else.
       for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
         writeFileSync(`${path}/LOCK`, text);
         expectRefusal([path], "another process is using it; first stop the server");

@@ -42,7 +42,7 @@ beforeAll(async () => {
 
 afterAll(removeDirectories);
 
-/** Returns the offset of the packed text in a segment's second column. */
+/** Returns the offset of the compressed text in a segment's second column. */
 function offsetOfPacked(file: string): number {
   const reader = openSegmentFile(bunDisk, file, readFileSync(file).length);
   const entry = reader.chunkEntry(2, 0);
@@ -60,7 +60,7 @@ async function expectFirstDamagedOnly(path: string): Promise<void> {
   const read = await database.ask("SELECT count(*) FROM default.first");
   expect(read.error).toMatchObject({ code: "DATA_DAMAGED" });
   expect(read.error?.message).toContain("segments/1/1.seg");
-  // Only the lost segment could show whether a row with this key exists.
+  // Only the lost segment could tell whether a row with this key exists.
   const written = await database.ask("INSERT INTO default.first VALUES (50, 'again')");
   expect(written.error).toMatchObject({ code: "DATA_DAMAGED" });
   expect(await database.rows("SELECT count(*) FROM default.second")).toEqual([[300]]);
@@ -113,7 +113,7 @@ describe("repair changes only damaged directories", () => {
     expect(code).toBe(0);
     const lost = `lost    table default.first: segment ${segmentId}, with 300 row versions from _seq `;
     expect(text.split("\n").filter((line) => line.startsWith(lost))).toHaveLength(1);
-    // No file of the segment remains in its directory, but every byte is kept elsewhere.
+    // The repair has moved every file of the segment out of its directory, and has lost no byte.
     const left = readdirSync(`${path}/segments/1`);
     expect(left.filter((name) => name.startsWith(`${segmentId}.`))).toEqual([]);
     expect(readdirSync(`${path}/lost+found`).length).toBeGreaterThan(0);
@@ -143,8 +143,8 @@ describe("repair changes only damaged directories", () => {
     expect(await database.rows("SELECT count(*) FROM default.first")).toEqual([[300]]);
   });
 
-  // Without a repair, the audit log's table would never accept an event again, because no client
-  // can drop it.
+  // Without a repair, the table of the audit log would never accept an event again, because no
+  // client can drop it.
   test.each(["that nobody has met", "that a server has quarantined"])(
     "repair lets the audit log continue without its damaged part, %s",
     async (how) => {
@@ -281,7 +281,8 @@ describe("repair of a damaged log needs --accept-loss", () => {
     const { code, lines } = maintain("repair", [path, "--accept-loss"]);
     expect(code).toBe(0);
     expect(maintain("verify", [path])).toMatchObject({ code: 0 });
-    // The removed parts are kept: entire files unchanged, and the rest of a file as a copy.
+    // The repair keeps all data that it removes: damaged files unchanged, and a damaged part of a
+    // file as a copy.
     for (const line of lines.filter((text) => text.startsWith("kept "))) {
       const kept = line.slice("kept ".length).trim();
       const name = kept.slice(kept.lastIndexOf("/") + 1);
@@ -346,9 +347,9 @@ describe("repair of a damaged log needs --accept-loss", () => {
     }
   });
 
-  // Verifies that a repair interrupted at any point can be repeated, and forgets no seq. The test
-  // makes the disk fail at each change in turn. The newest seqs are only in intact frames after
-  // the damage.
+  // Verifies that a repair that was interrupted at any point can be repeated, and never reuses a
+  // seq. The test makes the disk fail at each write in turn. The newest seqs are only in intact
+  // frames after the damage.
   test("repair starts over if it was stopped before it changed the disk", () => {
     const path = copyOf(killed);
     writeFileSync(`${path}/wal/HWM`, "");
@@ -356,7 +357,7 @@ describe("repair of a damaged log needs --accept-loss", () => {
     damage(`${path}/segments/1/1.seg`, 300);
     const highWater = readFileSync(`${killed}/wal/HWM`);
     const newest = Math.max(u53At(highWater, 0), u53At(highWater, 16));
-    // The clock is in the past, so no new seq would be above the seqs in the log.
+    // The clock is set in the past, so it cannot yield a seq above those in the log.
     const clock = new ManualClock();
     let stopCount = 0;
     for (; stopCount < 100; stopCount += amountOf({ usual: 3, thorough: 1 })) {

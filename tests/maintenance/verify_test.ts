@@ -53,7 +53,8 @@ describe("verify reports damage and changes nothing", () => {
     expect({ code, told }).toEqual({ code: 0, told: "" });
     expect(text).toMatch(/is sound: \d+ files, [\d.]+ MB checked; 0 damaged places, 0 notes$/);
     expect(treeOf(killed)).toEqual(before);
-    // The files match the fixture's description, so that the tests below damage the intended ones.
+    // The data directory has the files that the fixture describes, so the tests below damage the
+    // intended files.
     for (const name of ["catalog.sqlite-wal", WAL_1, WAL_2, WAL_3]) {
       expect(before[name], name).toBeDefined();
     }
@@ -68,8 +69,8 @@ describe("verify reports damage and changes nothing", () => {
     expect(treeOf(path)).toEqual(before);
   });
 
-  // Verifies that no damaged byte goes unnoticed. The test damages sampled bytes one at a time, in
-  // the written part of each kind of file that is completely covered by checksums.
+  // Verifies that no damaged byte goes unnoticed. The test damages sampled bytes one at a time in
+  // each kind of file that checksums cover completely.
   test.each([
     ["format.json", at("format.json"), 20],
     ["the catalog's log", at("catalog.sqlite-wal"), 60],
@@ -138,7 +139,7 @@ describe("verify reports damage and changes nothing", () => {
   test("verify detects damage to the catalog unless the catalog still reads the same", () => {
     const path = copyOf(killed);
     const file = `${path}/catalog.sqlite`;
-    // Everything is in this one file, as after an orderly shutdown.
+    // After an orderly shutdown, this one file contains the entire catalog.
     CatalogDatabase.open({ path: file, clock: new ManualClock(), log: silentLog }).close();
     const good = readFileSync(file);
     const truth = contentOf(file);

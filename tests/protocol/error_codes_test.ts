@@ -1,4 +1,4 @@
-/** Verifies that each error code has the right wire code and HTTP status. */
+/** Verifies that each error code has the correct code on the wire and the correct HTTP status. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { ErrorCode } from "../../src/base/error_code.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that scripts explain their options, and do nothing if given an argument that they do
- * not recognise.
+ * Verifies that scripts explain their options, and refuse to run if they do not recognise an
+ * argument.
  */
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -25,8 +25,8 @@ test("every script is a task, except the entry of the tasks itself", () => {
 });
 
 /**
- * The tasks to try. Starting a task takes 0.1 to 0.2 seconds, so a normal run tries only one task
- * of each kind.
+ * The tasks that this run starts. Starting a task takes 0.1 to 0.2 seconds, so a normal run starts
+ * only one task of each kind.
  */
 const TRIED = isThorough
   ? TASKS

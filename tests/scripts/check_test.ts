@@ -1,4 +1,4 @@
-/** Verifies that the project's own checks detect faults, using known cases. */
+/** Verifies on known cases that the project's own checks detect faults. */
 import { describe, expect, test } from "bun:test";
 import { hitsIn, isHeadless, sentencesIn } from "../../scripts/check/language.ts";
 import {
@@ -221,8 +221,8 @@ test.each([
 });
 
 /**
- * Returns a file with one untidy line. In this file, a `|` splits each such line, so that this
- * file itself stays tidy.
+ * Returns the source of a file with one untidy line. A `|` in this test's source splits each such
+ * line, so that the test file itself stays tidy.
  */
 function sourceWith(line: string): string {
   return `/** Why. */\n${line.replace("|", "")}\n`;

@@ -1,6 +1,6 @@
 /**
- * Verifies that each group receives exactly those parts of a batch that spans several ticks that
- * it has not received yet, and each of them once.
+ * Verifies that a batch of changes may span several ticks: each group of followers then receives
+ * exactly the parts that it has not received yet, each of them once.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -54,7 +54,10 @@ test("BatchReach.passed forgets groups that are not ahead of their feed", () => 
   expect(reach.of("b")).toBeUndefined();
 });
 
-/** Returns the given rows as rows of which only the new version satisfies a condition. */
+/**
+ * Returns the given rows as changes in which only the new version of the row satisfies a
+ * condition.
+ */
 function due(batch: ChangeBatch, rows: readonly number[]): DueRows {
   const found = new DueRows(batch);
   for (const row of rows) found.add(row, 1);

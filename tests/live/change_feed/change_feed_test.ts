@@ -26,7 +26,10 @@ const QUERIES = [
   "SELECT * FROM chat.messages WHERE room = 'lobby'",
 ];
 
-/** Returns a pace that evaluates two rows at a time and measures the given duration for them. */
+/**
+ * Returns a pace that evaluates two rows at a time, and that reports the given duration for each
+ * evaluation.
+ */
 function paceOf(tookMs: () => number): LivePace {
   let nowMs = 0;
   return {
@@ -248,7 +251,7 @@ test("Feed releases a group that is slow three times in a row to a feed of its o
   while (!own.advance(tickOf(100)));
   expect(late.ids).toEqual(ids);
   expect(own.positionOf(group)).toBe(store.visibleSeq);
-  // The group loses its last follower, so the feed becomes empty.
+  // The group loses its last follower, so the feed has no groups left.
   group.unfollow(late);
   group.leave(late);
   expect(own.isEmpty).toBe(true);
@@ -257,7 +260,7 @@ test("Feed releases a group that is slow three times in a row to a feed of its o
 test.each([
   { what: "alone", open: 1, slowRows: [9] },
   { what: "slow now and then", open: 2, slowRows: [4, 1, 4, 1, 4] },
-  // A message costs a quarter of a unit.
+  // Sending a message costs a quarter of a work unit.
   { what: "quick, and has many followers", open: 2, slowRows: [1, 1, 1, 1], others: 5000 },
 ])("Feed keeps a group that is $what", ({ open: count, others = 0, slowRows }) => {
   const { feed, insert, open, slow, sql } = fixture();

@@ -1,6 +1,6 @@
 /**
- * Verifies that a feed reads the columns that its groups read, and that a column keeps its
- * position until all groups have to look it up again.
+ * Verifies that a feed reads the columns that its groups need. A column keeps its position in the
+ * feed until all groups have to look up their positions again.
  */
 import { expect, test } from "bun:test";
 import { FeedColumns } from "../../../src/live/change_feed/followed_groups.ts";

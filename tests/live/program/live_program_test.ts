@@ -1,7 +1,7 @@
 /**
- * Verifies that rows that may each take a long time are read and evaluated one group at a time,
- * that their time is charged, and that a tick may end after any group. The test controls the pace
- * and the clock.
+ * Verifies how a live query handles rows that may each take a long time: it reads and evaluates
+ * them one group at a time, charges their time, and may end the tick after any group. The test
+ * controls the pace and the clock.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";
@@ -13,7 +13,7 @@ import { snapshotReader, tickOf } from "../../support/live_parts.ts";
 const COMPUTED = "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5";
 
 interface Costs {
-  /** The number of rows in each group evaluated so far. */
+  /** The number of rows in each group that has been evaluated so far. */
   readonly groups: number[];
   readonly pace: LivePace;
 }

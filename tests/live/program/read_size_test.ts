@@ -52,7 +52,7 @@ test("ReadSize never exceeds what one frame may hold", () => {
 
 interface Counted {
   readonly fixture: LiveFixture;
-  /** Returns the number of versions that have been read since the last call. */
+  /** Returns the number of versions read since the last call of this function. */
   readonly readCount: () => number;
 }
 
@@ -154,8 +154,8 @@ test("Feed reads large rows a few at a time, and charges their bytes", () => {
   const counts: number[] = [];
   while (!feed.advance(tickOf(1000))) counts.push(readCount());
   expect(taker.count).toBe(ROWS);
-  // A tick has a thousand units, which correspond to about a megabyte, or 52 rows. The first read
-  // is excluded, because no size is known at that point.
+  // A tick has a thousand work units, which correspond to about a megabyte, or 52 rows. The first
+  // read is excluded, because the size of a row is not known at that point.
   expect(Math.max(...counts.slice(1)) * LARGE.length).toBeLessThan(1.2e6);
   expect(Math.min(...counts) * LARGE.length).toBeGreaterThan(0.5e6);
 });

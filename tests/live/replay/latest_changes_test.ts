@@ -41,7 +41,7 @@ test("LatestChanges abandons a walk if its version is gone when the next batch i
 
   expect(read((newest - 1) as Seq, 40)).toBe(0);
   expect(latest.isWalking).toBe(true);
-  // The version at which the walk began has expired in the meantime.
+  // The version at which the search began has expired in the meantime.
   expect(read(newest, 40)).toBe(1);
   expect(latest.isWalking).toBe(false);
 });

@@ -1,6 +1,6 @@
 /**
- * Verifies that the messages to a client that resumes do not depend on earlier resumes, although
- * replays share their first batch.
+ * Verifies that a client that resumes gets the same messages whether or not other clients resumed
+ * before it, although replays share their first batch.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -24,7 +24,7 @@ import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 
 const LOBBY = "SELECT * FROM chat.messages WHERE room = 'lobby'";
 
-/** Longer than a batch is kept. */
+/** A period, in milliseconds, longer than the time for which a batch is cached. */
 const LATER_MS = 1000;
 
 function write(
@@ -36,7 +36,7 @@ function write(
   store.write({ tableId: MESSAGES, owner: 1, operation, rows });
 }
 
-/** Returns a table, and a position at which a client has missed five rows. */
+/** Returns a fixture with one table, and a resume position after which five rows have changed. */
 function behind(): { fixture: LiveFixture; position: number } {
   const fixture = liveFixture();
   write(fixture, "insert", 1);
@@ -60,7 +60,7 @@ async function replayed(
   return sink;
 }
 
-/** Sends the same request to an engine that has not served any client yet. */
+/** Sends the same request to a new engine that has not served any other client. */
 async function replayedAlone(
   { clock, store }: LiveFixture,
   options: SubscribeOptions,
@@ -68,7 +68,7 @@ async function replayedAlone(
   return await replayed(fixtureOver(store, clock), options);
 }
 
-/** Returns the first batch sent to a sink, as the very object that was sent. */
+/** Returns the first batch that a sink received, as the same object that the engine sent. */
 function firstBatch({ shared }: RecordingSink): unknown {
   return shared.find(({ message: sent }) => sent.type === "initial_data_batch");
 }
@@ -147,7 +147,7 @@ test("the messages equal those of an engine that has served no other client", as
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   const fixture = liveFixture();
-  // As long as a client follows it, the query's group stays the same.
+  // The query's group exists for as long as a client follows it.
   fixture.open(LOBBY, null);
   const positions = [fixture.store.visibleSeq];
   const held = new Set<number>();

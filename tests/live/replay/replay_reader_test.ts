@@ -36,7 +36,7 @@ function write(
   return { seq: commit.lastSeq };
 }
 
-/** Returns a reader of the net effect of all changes above a position. */
+/** Returns a replay reader that delivers only the net effect of all changes above a position. */
 function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): ReplayReader {
   const program = programFor(plan);
   return new ReplayReader({
@@ -52,7 +52,10 @@ function latestReader({ store }: LiveFixture, position: Seq, plan: LivePlan): Re
   });
 }
 
-/** Returns each message as a single word with the ids of its rows. */
+/**
+ * Returns a short form of each message that a sink received: a single word with the ids of its
+ * rows.
+ */
 function shape(sink: RecordingSink): string[] {
   return sink.messages.map((sent) => {
     switch (sent.type) {
@@ -278,8 +281,8 @@ test("replay latest: versions are evaluated once, however many ticks a preceding
     isOver = step?.kind === "batch";
   }
   expect(turnCount).toBeGreaterThan(50);
-  // The bound allows for the steps of the walk (200), the rows (200), and the walk's first
-  // version, which is evaluated again in each tick.
+  // The bound is the sum of the steps of the backward search (200), the rows (200), and one
+  // evaluation of the search's first version in each tick.
   expect(evaluatedCount).toBeLessThan(200 + 200 + turnCount);
 });
 

@@ -60,12 +60,12 @@ function follow(sql: string, from?: number): ResultFollower {
   return follower;
 }
 
-/** Runs all pending work. */
+/** Runs all pending tasks. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await clock.yield();
 }
 
-/** Restores the initial state of the tables at ten o'clock, for the next test. */
+/** Resets the tables to their initial state, and the clock to ten o'clock, for the next test. */
 async function begin(): Promise<void> {
   const nextMs = START_MS + 24 * HOUR * Math.ceil((clock.nowMs() + HOUR - START_MS) / (24 * HOUR));
   clock.advance(nextMs - clock.nowMs());
@@ -133,13 +133,16 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
 ];
 
 /**
- * The duration of the test in minutes, and then in hours. A thorough run covers two hours, and
- * then three days.
+ * The number of minutes that a test lets pass minute by minute, before it continues hour by hour.
+ * A thorough run covers two hours and then three days.
  */
 const MINUTES = amountOf({ usual: 6, thorough: 120 });
 const HOURS = amountOf({ usual: 25, thorough: 72 });
 
-/** The offsets around each minute, and then around each hour, in milliseconds. */
+/**
+ * The steps by which a test advances the clock, in milliseconds: just before and just after each
+ * full minute, then each full hour.
+ */
 const STEPS_MS: readonly number[] = [
   ...Array.from({ length: MINUTES }, () => [1, MINUTE - 2, 1]).flat(),
   ...Array.from({ length: HOURS }, () => [1, HOUR - 2, 1]).flat(),
@@ -169,7 +172,7 @@ describe("rows change as time passes", () => {
   }
 });
 
-/** Returns a follower's rows, sorted, with only those cells that the SELECT returns as well. */
+/** Returns a follower's rows, sorted, with only the columns that the SELECT returns. */
 function cellsOf(follower: ResultFollower, rows: readonly (readonly unknown[])[]): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.slice(0, rows[0]?.length);

@@ -39,7 +39,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** A different box with the same area counts as equal. */
+/** Two different boxes with the same area count as equal. */
 const QUERIES: readonly string[] = [
   "SELECT a.id, b.id AS other, a.at, b.area FROM geo.places a JOIN geo.places b ON b.id = a.id WHERE a.at <@ circle '<(0,0),5>'",
   "SELECT a.id, b.id AS other FROM geo.places a JOIN geo.places b ON a.area = b.area AND a.id < b.id",

@@ -1,6 +1,6 @@
 /**
- * Verifies that queries joined and grouped by keys of each type are maintained, and have the same
- * rows as the SELECT after each commit.
+ * Verifies that queries that join or group by a key are maintained for every type of key, and have
+ * the same rows as the SELECT after each commit.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -47,7 +47,7 @@ function cellsOf({ ack, rows }: ResultFollower, width: number): string[] {
   return rows.map((row) => JSON.stringify(names.map((name) => row[name] ?? null))).toSorted();
 }
 
-/** Types, each with two values and another spelling of the first value. */
+/** Types of keys, each with two values and a second spelling of the first value. */
 const TYPES: readonly (readonly [type: string, one: string, two: string, same: string])[] = [
   ["INET", "'10.0.0.1'", "'10.0.0.0/8'", "'10.0.0.1/32'"],
   ["CIDR", "'10.0.0.0/8'", "'10.1.0.0/16'", "'10/8'"],

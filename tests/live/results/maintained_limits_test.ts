@@ -1,6 +1,6 @@
 /**
- * Tests the limits of maintained queries. A query is evaluated again where that takes less work,
- * or where its state does not fit into the memory for live queries.
+ * Tests when a maintained query is evaluated again instead: if that takes less work, or if the
+ * state of the query does not fit into the memory for live queries.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { rowsByKey, Shop } from "./shop.ts";
@@ -107,7 +107,7 @@ test("a change that repeatedly leads to many rows is evaluated instead", async (
     "SELECT u.id, o.id AS o FROM shop.users u JOIN shop.orders o ON o.total = u.id AND o.user_id < u.boss";
   const maintained = await shop.current(shop.follow(sql, undefined));
   const [evaluationsBefore = 0] = await shop.stepsOf(sql);
-  // The old row and the new row each match all 12,000 orders.
+  // The old version of the row and its new version each match all 12,000 orders.
   await shop.run("UPDATE shop.users SET boss = 4 WHERE id = 1");
   await shop.run("UPDATE shop.users SET boss = 3 WHERE id = 1");
   await shop.current(maintained);

@@ -1,7 +1,6 @@
 /**
- * Tests maintained queries with the same SQL and different parameters. Each subscriber has the
- * rows for its own parameters, and a change is processed only for the subscribers that it
- * concerns.
+ * Tests maintained queries with the same SQL and different parameters. Each subscriber gets the
+ * rows for its own parameters, and a change is processed only for the subscribers that it affects.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { testThoroughly } from "../../support/requirements.ts";
@@ -18,7 +17,7 @@ beforeEach(() => shop.renew());
 
 afterAll(() => shop.close());
 
-/** The items that a place has in stock. Each subscriber follows one place. */
+/** Returns the items that a place has in stock. Each subscriber follows one place. */
 const IN_STOCK = `SELECT i.id, i.n FROM shop.items i WHERE EXISTS (SELECT 1 FROM shop.stock s
   WHERE s.product_id = i.product_id AND s.place = CASE $1 WHEN 1 THEN 'rome' ELSE 'oslo' END)`;
 
@@ -196,7 +195,7 @@ test.each([
     await shop.run(`INSERT INTO shop.orders SELECT 1000 + n, CASE WHEN n < 10 THEN 20 ELSE 21 END, n FROM generate_series(0, 199) AS g(n);
     INSERT INTO shop.items SELECT 1000 + n, 1000 + n % 200, 1, n, 0 FROM generate_series(0, 799) AS g(n)`);
     const [[gone] = [], [kept] = []] = await shop.followEach(sql, [20, 21]);
-    // The statement changes a row of each partition.
+    // The statement changes items of both users.
     const change = "UPDATE shop.items SET n = n + 1 WHERE id BETWEEN 1000 AND 1199";
     const changesBefore = kept?.changes.length ?? 0;
     await shop.run(change);

@@ -1,6 +1,6 @@
 /**
- * Tests the `_seq` of the rows of maintained queries: the seq of the commit that last changed a
- * row, whenever the subscription began.
+ * Tests that `_seq` of a row of a maintained query is the seq of the commit that last changed the
+ * row, regardless of when the subscription began.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { rowsByKey, Shop, seqsOf } from "./shop.ts";
@@ -59,7 +59,8 @@ test.each([
     expect([added, removed, other]).toEqual([added, removed, other].toSorted((a, b) => a - b));
     const seqs = seqsOf(follower);
     expect(seqs).toMatchObject({ 1: added, 3: other });
-    // A group without any rows left is absent, so the seq of the removal is used for it.
+    // A group whose rows are all gone does not appear in the result. The test expects the seq of
+    // the commit that removed the last row.
     expect(seqs["2"] ?? removed).toBe(removed);
     for (const { commit_seq: seq } of follower.changes)
       expect([added, removed, other]).toContain(Number(seq));

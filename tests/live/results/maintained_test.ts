@@ -1,6 +1,6 @@
 /**
- * Tests that a query is maintained from the changes to its tables, also where equal values differ
- * in their digits or signs, and that a query that cannot be maintained names the reason.
+ * Tests that a query is maintained from the changes to its tables, even where equal values differ
+ * in their digits or signs. The plan of a query that cannot be maintained gives the reason.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { SubscriptionError } from "../../../src/live/mod.ts";
@@ -29,7 +29,7 @@ test("changes are applied without an evaluation", async () => {
   }
   const [after = 0, followed = 0] = await shop.stepsOf(sql);
   expect([before, after]).toEqual([1, 1]);
-  // Two of the ten orders have no customer.
+  // Only eight of the ten orders have a customer.
   expect(followed - followedBefore).toBe(8);
 });
 
@@ -123,10 +123,7 @@ test("rows whose floats differ only within an array or by the sign of zero diffe
   await shop.run("DROP TABLE shop.floats");
 });
 
-/**
- * Returns cells as a client sees them: JSON has a single zero, and writes special floats as
- * strings.
- */
+/** Returns cells as JSON clients see them: zero has no sign, and special floats are strings. */
 function cellsText(cells: readonly unknown[]): string {
   return JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "number" && !Number.isFinite(cell) ? String(cell) : cell,
@@ -159,7 +156,7 @@ test("a zero that changes its sign is sent where the SELECT shows it, and condit
         expect([way, value, sql, shown.toSorted()]).toEqual([way, value, sql, selected.toSorted()]);
       }
     }
-    // JSON has a single zero, so only the changes to and from NaN are sent.
+    // JSON does not distinguish between 0 and -0, so only the changes to and from NaN are sent.
     expect(followers[0]?.follower.changes.length).toBe(2);
     expect(followers[1]?.follower.changes.length).toBe(4);
     for (const { follower } of followers) follower.subscription?.close();

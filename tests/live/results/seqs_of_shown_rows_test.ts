@@ -1,7 +1,7 @@
 /**
- * Tests the `_seq` of rows that a materialised query begins to show because of a policy or a
- * window, although they have not changed themselves. Each must have a seq after the previous
- * state, so that a client that drops old rows does not lose any.
+ * Tests the `_seq` of unchanged rows that a materialised query begins to show because of a policy
+ * or a window. It must be above the previous state, so that a client that discards older rows does
+ * not lose them.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -113,7 +113,7 @@ describe.each([
 
 test("rows have the seq of the membership, even if they changed just before", async () => {
   const follower = await current(follow("SELECT id, body FROM notes", "maintained"));
-  // The feed processes these commits together, because they become visible before its next turn.
+  // The feed processes these commits together, because they become visible before it runs again.
   const seqs = await Promise.all([
     run("UPDATE notes SET body = 'zwei' WHERE id = 2"),
     run("INSERT INTO members VALUES (2, 'bob')"),

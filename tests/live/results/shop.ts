@@ -1,6 +1,6 @@
 /**
- * A database with the tables of a shop. Tests follow its queries in both ways: maintained from the
- * changes to their tables, and evaluated again after each commit.
+ * A database with the tables of a shop. Tests follow each query in both ways: maintained from the
+ * changes to its tables, and evaluated again after each commit.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -91,7 +91,7 @@ export class Shop {
     return follower;
   }
 
-  /** Follows a query with each set of parameters, both maintained and evaluated. */
+  /** Follows a query with each set of parameters, both maintained and evaluated again. */
   async followEach(
     sql: string,
     values: readonly unknown[],
@@ -110,7 +110,9 @@ export class Shop {
     return follower;
   }
 
-  /** Returns the numbers of evaluations and of incremental steps shown by EXPLAIN SUBSCRIBE TO. */
+  /**
+   * Returns the numbers of evaluations and of incremental steps that EXPLAIN SUBSCRIBE TO shows.
+   */
   async stepsOf(sql: string, params: readonly SqlParameter[] = []): Promise<number[]> {
     const lines = await this.run(`EXPLAIN SUBSCRIBE TO ${sql}`, params);
     const line = lines.map(([text]) => String(text)).find((text) => text.includes("so far"));
@@ -167,7 +169,7 @@ export function rowsByKey({ rows }: ResultFollower): WireRow[] {
     .toSorted((left, right) => (String(left["_key"]) < String(right["_key"]) ? -1 : 1));
 }
 
-/** Returns the seqs of a follower's rows, by their first column. */
+/** Returns the seqs of a follower's rows, keyed by the value of the first column. */
 export function seqsOf({ ack, rows }: ResultFollower): Record<string, unknown> {
   const [first] = ack?.schema ?? [];
   return Object.fromEntries(rows.map((row) => [String(row[first?.name ?? ""]), row["_seq"]]));

@@ -1,6 +1,6 @@
 /**
- * Verifies that equal row shapes are shared, and different ones are not. A single row must be
- * encoded like one among many.
+ * Verifies that rows of the same shape share one row encoder and others do not, and that a single
+ * row is encoded exactly like one among many.
  */
 import { expect, test } from "bun:test";
 import { rowShapeOf } from "../../../src/live/mod.ts";
@@ -16,7 +16,10 @@ import {
 interface FieldOf {
   readonly name: string;
   readonly type: DataType;
-  /** The index of a batch column, or a function of the value in the first column. */
+  /**
+   * The index of a column in the batch, or a function that computes the value from the first
+   * column.
+   */
   readonly from: number | ((value: Value) => Value);
 }
 

@@ -26,7 +26,7 @@ function pumpWithTurns(): {
   scheduler: Scheduler;
   /** Runs the work due before the next socket check. */
   giveSoon: () => void;
-  /** Checks the sockets, and runs the remaining work. Returns how many tasks ran. */
+  /** Checks the sockets, and runs the remaining tasks. Returns how many tasks ran. */
   giveLater: () => number;
 } {
   let soon: (() => void)[] = [];
@@ -68,7 +68,7 @@ test("requests between two checks of the sockets share a tick, and all of them a
   const tasks = Array.from({ length: 100 }, () => new BatchTask());
   for (const task of tasks) {
     scheduler.run(task);
-    // Each frame is a separate event, after which the most urgent ticks run.
+    // Each frame is a separate event, after which the ticks of the highest priority run.
     giveSoon();
   }
   expect(doneCount(tasks)).toBe(2);
@@ -117,7 +117,7 @@ interface CountingOptions {
   readonly readUnits?: number;
 }
 
-/** A feed that counts how often it is asked to read. */
+/** A feed that counts how often the scheduler asks it to read. */
 class CountingFeed implements ScheduledFeed {
   readCount = 0;
   failCount = 0;
@@ -164,7 +164,7 @@ test("a feed with changes is read alongside any number of reviews", () => {
   const reviewed = Array.from({ length: 1000 }, () => new CountingFeed({ reviews: 3 }));
   for (const feed of reviewed) scheduler.review(feed);
   giveSoon();
-  // Feeds under review receive changes, too, and keep their place in the order.
+  // Feeds under review also receive changes, and keep their place in the queue.
   for (const feed of reviewed) scheduler.mark(feed);
   const quick = new CountingFeed({});
   for (let tick = 1; tick <= 5; tick += 1) {

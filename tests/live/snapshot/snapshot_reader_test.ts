@@ -1,6 +1,7 @@
 /**
- * Verifies that a snapshot is the result at its boundary, with each row exactly once, in the
- * requested batches. The engine runs on the model store, and rows are written between the batches.
+ * Verifies that a snapshot equals the result at its boundary seq, contains each row exactly once,
+ * and arrives in batches of the requested size. The engine runs on the model store, and the test
+ * writes rows between the batches.
  */
 import { expect, test } from "bun:test";
 import type { Row } from "../../../src/types/mod.ts";

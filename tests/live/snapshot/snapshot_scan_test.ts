@@ -1,5 +1,5 @@
 /**
- * Verifies that a snapshot of a table in which nearly all versions have been replaced yields to
+ * Verifies the snapshot of a table in which nearly all versions have been replaced: it yields to
  * other work repeatedly, examines each version once, and is correct. The tests use a store in
  * which each batch takes time, whether or not it contains visible rows.
  */
@@ -25,11 +25,11 @@ const BATCH_MS = 1;
 
 interface Slow {
   readonly fixture: LiveFixture;
-  /** The number of batches read, and of the scans that read them. */
+  /** The number of batches read so far, and of the scans that read them. */
   readonly counts: { batches: number; scans: number };
 }
 
-/** Returns rows 1 to 3, the second of which has been changed very often. */
+/** Returns a fixture with the rows 1 to 3, of which row 2 has been changed very often. */
 function slowFixture(): Slow {
   const fixture = liveFixture();
   const { clock, store } = fixture;
@@ -79,7 +79,9 @@ function readerOf(
   return { reader, replan };
 }
 
-/** Reads to the end. Returns the values of `n`, and the number of ticks it took. */
+/**
+ * Reads a snapshot to its end. Returns the values of column `n`, and the number of ticks taken.
+ */
 function readAll(reader: SnapshotReader, onTurn: () => void = () => undefined) {
   for (let ticks = 1; ; ticks += 1) {
     const step = reader.next(tickOf(2 * 1000 * BATCH_MS));

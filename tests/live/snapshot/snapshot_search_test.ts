@@ -1,7 +1,7 @@
 /**
- * Verifies that a snapshot whose rows another thread finds equals one that this thread reads,
- * whatever happens while rows are in transit. The searches return rows only when the test lets
- * them.
+ * Verifies that a snapshot is the same whether another thread or the main thread finds its rows,
+ * whatever happens while rows are in transit between them. A search returns rows only when the
+ * test permits it.
  */
 import { expect, test } from "bun:test";
 import type { SearchRange } from "../../../src/sql/mod.ts";
@@ -22,7 +22,7 @@ const COMPUTED = "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5";
 interface Searched {
   readonly fixture: LiveFixture;
   readonly searches: PromptedSearch[];
-  /** Delivers the requested pieces until none are left. */
+  /** Delivers the pieces that have been requested, until none are left. */
   readonly arrive: () => Promise<void>;
   readonly ranges: () => SearchRange[];
   readonly openCount: () => number;
@@ -33,7 +33,7 @@ interface Choices {
   readonly nextPiece?: () => number | "refused";
 }
 
-/** Returns an engine that lets another thread find the rows of its plans. */
+/** Returns an engine that lets another thread search for the rows of its plans. */
 function searched({ nextPiece = () => 2, takesAll = true }: Choices = {}): Searched {
   const fixture = liveFixture();
   const searches: PromptedSearch[] = [];
@@ -156,7 +156,7 @@ test("a snapshot is read on this thread until a batch spends a long time on rows
   await arrive();
   expect(ids(sink)).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]);
   expect(ranges()).toHaveLength(1);
-  // The search excludes the rows that this thread has already read.
+  // The search skips the rows that the main thread has already read.
   expect(ranges()[0]?.after).toBeGreaterThan(0);
 });
 
@@ -240,7 +240,7 @@ test("a full socket releases the search, and the rows follow once the socket has
   subscription.nextBatch();
   await settle();
   expect(openCount()).toBe(1);
-  // A live query of the same connection fills the socket.
+  // Another live query on the same connection fills the socket's buffer.
   sink.room = 1;
   fixture.open("SELECT id, body FROM chat.messages", null, { id: "other", sink });
   await arrive();

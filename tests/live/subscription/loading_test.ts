@@ -1,7 +1,7 @@
 /**
  * Verifies that each client request is served once, and that batches are numbered. A client that
- * stops requesting batches is disconnected in time, but never while it is being served, nor after
- * all of its rows have been sent.
+ * stops requesting batches is disconnected after a time limit, but never while it is being served
+ * or after all of its rows have been sent.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const TIMEOUT_MS = 30_000;
 
-/** A reader that returns nothing. The rows do not matter in these tests. */
+/** A reader that returns no rows, because the rows do not matter in these tests. */
 const NOTHING: LoadReader = {
   next: () => undefined,
   release: () => undefined,
