@@ -1,4 +1,7 @@
-/** Verifies that the coverage figure counts each line of the runner's report only once. */
+/**
+ * Verifies that the coverage figure counts a line only once, even if the test runner reports it
+ * several times.
+ */
 import { expect, test } from "bun:test";
 import { coverageFrom, spansOf, sumOf } from "../../scripts/support/coverage.ts";
 

@@ -1,4 +1,4 @@
-/** Verifies that DuckDB tables are read in the form that the benchmark needs. */
+/** Verifies that the reader of DuckDB tables returns them in the form that the benchmark needs. */
 import { expect, test } from "bun:test";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { openDatabaseFile } from "../../scripts/bench/peers/database_file.ts";

@@ -29,7 +29,7 @@ const PROGRAM = `
 `;
 
 /**
- * A package manager that creates the files for which the launcher checks. It fails if another
+ * A package manager that creates the files whose presence the launcher checks. It fails if another
  * installation is in progress.
  */
 const INSTALLER = `
@@ -91,7 +91,7 @@ async function outcome(
   return { code, stdout, stderr };
 }
 
-/** Returns the recorded calls to the package manager. */
+/** Returns the calls to the package manager that were recorded. */
 function calls(): string[] {
   const path = join(root, "calls");
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];

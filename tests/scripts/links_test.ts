@@ -1,4 +1,4 @@
-/** Verifies that broken links are found, using documents in a separate directory. */
+/** Verifies that the check of links finds broken ones, using documents in a separate directory. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * Verifies that each profiler sample is attributed to the project's function that was at the
- * sampled address at the time, and that exits from optimised code are counted by cause.
+ * Verifies that the profiler attributes each sample to the function of the project that was at the
+ * sampled address at the time, and that it counts exits from optimised code by cause.
  */
 import { expect, test } from "bun:test";
 import { exitsIn } from "../../scripts/bench/profile/exits.ts";

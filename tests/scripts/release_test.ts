@@ -29,8 +29,8 @@ const FILES = [
 ];
 
 /**
- * The part of the CycloneDX library that validates documents. The library's own types cover far
- * more than the tests use.
+ * The part of the CycloneDX library that validates documents. The library's own type definitions
+ * cover far more than the tests need.
  */
 interface CycloneDx {
   readonly Spec: { readonly Version: { readonly v1dot6: string } };
@@ -38,7 +38,7 @@ interface CycloneDx {
     readonly JsonStrictValidator: new (
       version: string,
     ) => {
-      /** Returns null for a valid document. */
+      /** Validates a document. Resolves to null if the document is valid. */
       validate(document: string): Promise<object | null>;
     };
   };
@@ -125,7 +125,7 @@ test("billOfMaterials is valid CycloneDX 1.6, and identical for the same release
   const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
   expect(await validator.validate(JSON.stringify(bill))).toBeNull();
   expect(billOfMaterials(packagesOf(lock), release)).toEqual(bill);
-  // The validator refuses a damaged document, so its approval means something.
+  // The validator refuses a damaged document, which shows that it really validates.
   const damaged = { ...bill, components: [{ type: "nonsense", name: "a" }] };
   expect(await validator.validate(JSON.stringify(damaged))).not.toBeNull();
 });

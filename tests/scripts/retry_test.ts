@@ -13,7 +13,7 @@ const HEAD =
 const PASSES = `${HEAD} test("passes", () => {}); test("too", () => {});`;
 const FAILS = `${HEAD} test("fails", () => { throw new Error("no"); }); test("passes", () => {});`;
 
-/** A test file that fails when it is first run and passes the second time. */
+/** A test file that fails the first time it runs, and passes the second time. */
 const PASSES_LATER = `${HEAD} test("passes later", () => {
   const mark = import.meta.path + ".ran";
   const hasRun = existsSync(mark);

@@ -36,6 +36,6 @@ test("task passes a signal on, and the task stops its server before it exits", a
   await reader.read();
   child.kill("SIGTERM");
   expect(await child.exited).toBe(143);
-  // The pipe closes when the last process that holds it open exits.
+  // The pipe closes once every process that holds it open has exited.
   for (;;) if ((await reader.read()).done) break;
 });

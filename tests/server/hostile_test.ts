@@ -27,8 +27,8 @@ function runningCount(): number {
 }
 
 /**
- * Sends bytes, and returns what arrived before either side disconnected. With `hangUp`,
- * disconnects as soon as the server has begun to process the request.
+ * Sends bytes to the server. Returns the bytes received before either side disconnected. With
+ * `hangUp`, the client disconnects as soon as the server has begun to process the request.
  */
 async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<string> {
   const answered = Promise.withResolvers<void>();

@@ -46,7 +46,7 @@ test("CORS: an origin may be listed with any spelling of its host and port", asy
   });
 });
 
-/** Returns a script with a statement that runs until it is released. */
+/** Returns a script with a statement that runs until the test releases it. */
 function heldScript(): { script: SqlScript; started: Promise<void>; release: () => void } {
   const started = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
@@ -61,7 +61,7 @@ function heldScript(): { script: SqlScript; started: Promise<void>; release: () 
   };
 }
 
-/** Returns whether a page from an origin can open a WebSocket. */
+/** Returns whether a web page from the given origin can open a WebSocket. */
 async function openSocket(url: string, origin: string): Promise<boolean> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/v1/ws`, {
     headers: { Origin: origin },

@@ -19,7 +19,10 @@ afterAll(async () => {
   await server.close();
 });
 
-/** Returns the status, code and message from either form of error body. */
+/**
+ * Returns the status, code and message of an error response, whichever of the two forms its body
+ * has.
+ */
 async function refused(path: string, init: RequestInit): Promise<[number, string, string]> {
   const answer = await server.fetch(path, init);
   const { error, message } = (await answer.json()) as {

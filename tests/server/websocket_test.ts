@@ -261,8 +261,8 @@ test("messages after a single row above the frame size are not dropped", async (
     await client.expect("subscription_ack");
   }
   await settle();
-  // The row exceeds what the network accepts before the client reads, which shares this event
-  // loop.
+  // The row is larger than the network accepts before the client reads, and the client runs on the
+  // same event loop as the server.
   const rows = [message(1, "lobby", 0, "z".repeat(12_000_000))];
   slow.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
   for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();

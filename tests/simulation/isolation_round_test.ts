@@ -1,6 +1,6 @@
 /**
- * Verifies that a seed of the isolation campaign determines its statements, so that a leak it
- * reports can be reproduced.
+ * Verifies that the seed of an isolation campaign determines its statements, so that a reported
+ * leak can be reproduced.
  */
 import { expect } from "bun:test";
 import { Round } from "../campaigns/isolation/round.ts";

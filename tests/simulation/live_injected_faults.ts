@@ -1,7 +1,6 @@
 /**
- * Defines faults to inject into the results of the store below the live engine, or into the
- * messages of a socket above it. That the simulation finds each of them shows that it can be
- * trusted.
+ * Defines faults that a test injects into the results of the store below the live engine, or into
+ * the messages of a socket above it. The simulation can be trusted because it finds each of them.
  */
 import { AssertionError } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
@@ -14,17 +13,17 @@ import { simulateResults } from "./result_simulation.ts";
 import { StreamViolation } from "./simulated_client.ts";
 
 export const INJECTED_FAULTS = [
-  /** After a commit, the newest version is not read. */
+  /** A read after a commit misses the newest version. */
   "unread",
-  /** A snapshot includes versions above its boundary. */
+  /** A snapshot includes versions above its boundary seq. */
   "boundless",
-  /** A notification about a commit is lost. */
+  /** The engine is not notified of a commit. */
   "silent",
-  /** Changes contain the new values in place of the old ones. */
+  /** Changes carry the new values as their old values. */
   "old_is_new",
-  /** The previous version is not found. */
+  /** The store does not find the previous version of a row. */
   "no_before",
-  /** A tombstone is mistaken for a row. */
+  /** A tombstone is treated as a row. */
   "undeleted",
   /** The seq of the previous version is lost. */
   "prev_lost",
@@ -32,15 +31,15 @@ export const INJECTED_FAULTS = [
   "lost",
   /** A message arrives twice. */
   "doubled",
-  /** Two messages are exchanged. */
+  /** Two messages arrive in the wrong order. */
   "swapped",
-  /** The rows in a change to a materialised result are lost. */
+  /** A change to a materialised result arrives without its rows. */
   "result_lost",
-  /** A cell is altered. */
+  /** A cell of a materialised result is altered. */
   "result_altered",
-  /** A commit appears to end before all of its rows have arrived. */
+  /** The end of a commit is announced before all of its rows have arrived. */
   "result_early",
-  /** Deleted rows remain in the result. */
+  /** Deleted rows remain in a materialised result. */
   "result_undead",
 ] as const;
 
@@ -54,7 +53,10 @@ async function runWith(injected: Injected, seed: number, steps: number): Promise
   } else await simulateOverModel(seed, { steps, ...injected });
 }
 
-/** No fault is visible in every world, so this many worlds are searched at most. */
+/**
+ * The maximum number of simulated worlds to search for a fault. No fault is visible in every
+ * world.
+ */
 const WORLDS_MAX = 100;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * The oracle for the simulation of live queries: it keeps every version ever written, and knows
+ * The oracle for the simulation of live queries. It keeps every version ever written, so it knows
  * the rows at each seq.
  */
 import { seqFromUnixMs } from "../../src/base/seq.ts";
@@ -15,7 +15,7 @@ export interface Version {
   readonly before: Version | undefined;
 }
 
-/** Every version of every owner, in order. */
+/** Every version of the rows of every owner, in order of seq. */
 export class Ledger {
   readonly #byOwner = new Map<number, Version[]>();
   readonly #newest = new Map<string, Version>();
@@ -56,7 +56,7 @@ export class Ledger {
     return versions;
   }
 
-  /** Returns the newest version of a key; undefined if it has expired. */
+  /** Returns the newest version of the row with a key; undefined if it has expired. */
   newest(owner: number, id: number): Version | undefined {
     const newest = this.#newest.get(`${owner}/${id}`);
     return newest === undefined || this.hasExpired(newest) ? undefined : newest;
@@ -73,7 +73,7 @@ export class Ledger {
     return this.of(owner).slice(this.#countBelow(owner, after + 1), end);
   }
 
-  /** Returns the live rows at a seq, by id. */
+  /** Returns the live rows at a seq, keyed by id. */
   rowsAt(owner: number, seq: number): Map<number, Version> {
     const rows = new Map<number, Version>();
     for (const version of this.of(owner)) {

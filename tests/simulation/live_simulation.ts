@@ -37,12 +37,12 @@ import type { SeededRandom } from "../support/seeded_random.ts";
 import { Ledger } from "./live_ledger.ts";
 import { Client, type Message, violation } from "./simulated_client.ts";
 
-/** The operations that the simulated world needs of the store below the engine. */
+/** The store operations that the simulated world performs itself, below the engine. */
 export interface SimulatedStore {
   readonly store: Store;
   /** Makes all applied commits visible. */
   sync(): Promise<void>;
-  /** Does something that must not change any result: a flush or a merge. */
+  /** Flushes or merges, which must not change any result. */
   disturb(random: SeededRandom): Promise<void>;
   /** Discards an owner's history up to the given seq or a later one. */
   discard(owner: number, upTo: Seq): Promise<void>;
@@ -58,7 +58,7 @@ export interface Simulation {
    * inserted and deleted; absent for other tables.
    */
   readonly ttlMs?: number | undefined;
-  /** Damages the messages of a socket, to show that the oracle notices it. */
+  /** Damages the messages of a socket, to show that the oracle notices the damage. */
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
@@ -80,7 +80,7 @@ const ROOMS = ["lobby", "hall", "attic", null];
 /**
  * Runs one simulation.
  *
- * @throws {StreamViolation} if the stream is wrong
+ * @throws {StreamViolation} if a message violates the rules of the stream
  * @throws {AssertionError} if the engine has reached an impossible state
  */
 export async function simulateLive(simulation: Simulation): Promise<SimulationReport> {
@@ -137,7 +137,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** A bug that the engine contained, or an error that one of its ticks threw. */
+  /** A bug that the engine has caught, or an error that one of its ticks threw. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -178,7 +178,7 @@ class World {
       },
       limits: {
         ...LIMITS,
-        // No client here counts as too slow, whatever the clock shows after a jump.
+        // In this simulation, no client counts as too slow, whatever the clock shows after a jump.
         loadingTimeoutMs: Infinity,
         replayChangesMax: random.pick([0, 3, 10_000]),
         frameBytesMax: random.pick([2200, 8 << 20]),
@@ -240,7 +240,7 @@ class World {
     };
   }
 
-  /** Records a bug that the engine contained, which makes this run fail. */
+  /** Records a bug that the engine has caught, which makes this run fail. */
   #noteBug(error: unknown): void {
     this.#uncaught ??= { error: error instanceof StateInDoubtError ? error.cause : error };
   }
@@ -309,7 +309,7 @@ class World {
     const taken = this.#clients.filter(({ sink }) => sink === client.sink).length;
     client.id = `s${taken < 2 ? this.#random.below(3) : taken}`;
     for (const other of this.#clients) {
-      // The id is still in use, so the old subscription ends first.
+      // The new subscription reuses an id of the same socket, so the old subscription ends first.
       if (other !== client && other.sink === client.sink && other.id === client.id) {
         this.#close(other);
       }
@@ -346,7 +346,7 @@ class World {
   #breakOff(): void {
     const client = this.#pick();
     if (client === undefined) return;
-    // Messages in flight may be lost with the connection.
+    // Messages in flight may be lost when the connection breaks.
     if (this.#random.chance(0.5)) this.#receive();
     this.#close(client);
   }

@@ -1,8 +1,8 @@
 /**
  * Verifies that, whatever writers, sockets and connections do, a subscriber sees every change to
  * its result exactly once and in order, and has the right rows. The tests run seeded simulations
- * on the model store, and on the real store with a simulated disk, judged by an oracle that shares
- * no code with the engine. They also inject faults, which the oracle must find. To repeat a
+ * on the model store, and on the real store with a simulated disk. An oracle that shares no code
+ * with the engine judges them, and must find the faults that the tests inject. To repeat a
  * failure: SEED=<n> bun test tests/simulation
  */
 import { expect, test } from "bun:test";
@@ -92,7 +92,7 @@ test("a run ends while a merge of its store waits for the disk", async () => {
     world.store.apply({ writes: [{ tableId: MESSAGES, owner: 1, operation: "insert", rows }] });
     await world.flush();
   }
-  // After this many ticks, the merge has reached its sync, which the disk delays.
+  // After this many ticks, the merge waits for its sync, which the simulated disk delays.
   for (let count = 0; count < 100; count += 1) await nextTurn();
   expect(world.store.segments().length).toBe(SMALL_MERGES.fanIn);
   await world.close();

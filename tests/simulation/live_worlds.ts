@@ -1,7 +1,7 @@
 /**
- * Provides stores for simulations of the live engine: the model store, which implements its
- * definition literally, and the real store on a simulated disk, which flushes, merges and
- * discards.
+ * Provides stores for simulations of the live engine: the model store, which is a literal
+ * implementation of the store's definition, and the real store on a simulated disk, which flushes,
+ * merges and discards.
  */
 import { silentLog } from "../../src/base/log.ts";
 import { LocalStore } from "../../src/storage/mod.ts";
@@ -130,7 +130,10 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("a flush", this.store.flush(MESSAGES));
   }
 
-  /** Ages all versions replaced before the last call enough to be discarded, for all owners. */
+  /**
+   * Makes all versions that were replaced before the last call old enough to be discarded, for all
+   * owners.
+   */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);
     return this.#free("a merge", this.store.compact(MESSAGES));
@@ -147,7 +150,7 @@ export class LocalWorld implements SimulatedStore {
     const settled = work.finally(() => {
       progress.isSettled = true;
     });
-    // The result is examined below. Until then, a rejection must not count as unhandled.
+    // The result is examined later. Until then, a rejection must not count as unhandled.
     settled.catch(() => undefined);
     this.#disk.holdsSyncs = false;
     this.#disk.releaseSyncs();

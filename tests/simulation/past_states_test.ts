@@ -17,14 +17,14 @@ const STEPS = 60;
 const KEYS = 30;
 const HOUR_MS = 3_600_000;
 
-/** A user's rows in a table: the value for each key. */
+/** A user's rows in a table: each key with its value. */
 type Rows = ReadonlyMap<number, number>;
 
 /** The rows of the SHARED table, and each user's rows in the USER table. */
 type State = Readonly<Record<"shared" | "root" | "alice", Rows>>;
 
 interface KnownState {
-  /** The last seq of the commit that produced the state. */
+  /** The last seq of the commit after which the tables had this state. */
   readonly seq: number;
   readonly ms: number;
   readonly state: State;
@@ -44,7 +44,7 @@ class PastSimulation {
   readonly #engine: TestEngine;
   readonly #states: KnownState[] = [];
   #state: State = { shared: new Map(), root: new Map(), alice: new Map() };
-  /** The number of reads, and of those for which the history had already been discarded. */
+  /** The number of reads in all, and of reads whose history had already been discarded. */
   readonly counts = { read: 0, gone: 0 };
 
   private constructor(seed: number, engine: TestEngine, clock: ManualClock) {
@@ -91,7 +91,7 @@ class PastSimulation {
     this.#states.push({ seq, ms: store.commitMs(seq), state: this.#state });
   }
 
-  /** Makes one commit from several statements of the same user. */
+  /** Commits several statements of the same user together. */
   async #change(statementCount: number): Promise<void> {
     const user = this.#random.pick(["root", "alice"] as const);
     const texts: string[] = [];
@@ -169,7 +169,7 @@ class PastSimulation {
     this.counts[mayBeGone ? "gone" : "read"] += 1;
   }
 
-  /** Returns a random time as a string, with the state at that time. */
+  /** Returns a random time as a string, together with the state of the tables at that time. */
   #moment(): KnownState & { readonly text: string } {
     const known = this.#random.pick(this.#states);
     if (this.#random.chance(0.2)) {

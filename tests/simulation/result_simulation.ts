@@ -63,7 +63,7 @@ const STREAM_QUERIES: readonly string[] = [
   "SELECT id, at, rank() OVER (ORDER BY kind) FROM brief AS a",
 ];
 
-/** The number of steps between comparisons of the clients with the SELECT. */
+/** The number of simulation steps between two comparisons of the clients with the SELECT. */
 const STEPS_PER_LOOK = 40;
 
 /**
@@ -74,7 +74,7 @@ const TURNS_MAX = 20_000;
 
 export interface ResultSimulationOptions {
   readonly steps: number;
-  /** Damages what a client receives, to show that the oracle notices the damage. */
+  /** Damages the messages that a client receives, to show that the oracle notices the damage. */
   readonly fault?: PlantedFault | undefined;
 }
 
@@ -88,11 +88,14 @@ export interface ResultSimulationReport {
 
 interface Client {
   readonly sql: string;
-  /** The query of the user who follows it, if that user is not root. */
+  /** The client's query and user, if that user is not root. */
   readonly ruled: RuledQuery | undefined;
   readonly params: readonly (string | number | null)[];
   readonly readsClock: boolean;
-  /** Whether rows may disappear while the clients are being compared with the SELECT. */
+  /**
+   * Whether the query reads a STREAM table, so that rows may expire while the clients are being
+   * compared with the SELECT.
+   */
   readonly readsStream: boolean;
   readonly states: FollowedState[];
   follower: ResultFollower;
@@ -109,10 +112,7 @@ export async function simulateResults(
   return await world.live(steps);
 }
 
-/**
- * SQLite writes the catalog directly to the real disk, so the simulated disk has to be told about
- * that file.
- */
+/** A disk that also knows the catalog's file, which SQLite writes directly to the real disk. */
 class DiskWithCatalog extends ForwardingDisk {
   constructor() {
     super(new SimulatedDisk());
@@ -322,8 +322,8 @@ class ResultWorld {
   }
 
   /**
-   * Returns the plan that gives the rows a client should have, with the policies written out if
-   * any apply.
+   * Returns the plan of a SELECT that yields the rows a client should have. Its conditions include
+   * the policies that apply to the client's user.
    */
   #judgingPlanOf(client: Client): ResultPlan | undefined {
     const { params, ruled } = client;
@@ -343,7 +343,7 @@ class ResultWorld {
       ) {
         return;
       }
-      // A query pauses after each evaluation, and only the passage of time ends that pause.
+      // A query pauses after each evaluation until the clock has advanced.
       this.#clock.advance(1);
     }
     const late = this.#clients.find(({ follower }) => !isAt(follower, visibleSeq));
@@ -356,7 +356,7 @@ class ResultWorld {
   ): Promise<void> {
     for (const state of states.splice(0)) {
       this.#states += 1;
-      // It is not known at which time a time-dependent state was computed.
+      // The exact time for which the server computed a time-dependent state is unknown.
       if (readsClock) continue;
       const wanted = await selected(plan, state.seq as Seq);
       if (wanted === undefined || wanted === rowsText(plan, state.rows)) continue;
@@ -365,8 +365,7 @@ class ResultWorld {
       );
     }
     let wanted = await selected(plan, undefined);
-    // A row that has just changed or been deleted because of the time arrives after its query's
-    // pause.
+    // A row that changes or expires as time passes arrives only after its query's pause.
     const turnsMax = readsClock || readsStream ? TURNS_MAX : 0;
     for (let turn = 0; turn < turnsMax; turn += 1) {
       if (follower.failure !== undefined || wanted === rowsText(plan, follower.rows)) break;
@@ -378,7 +377,8 @@ class ResultWorld {
       if (wanted === rowsText(plan, follower.rows) || wanted === undefined) return;
       throw new StreamViolation(`the final state differs: ${sql} with ${JSON.stringify(params)}`);
     }
-    // A query ends if it fails on a row, just as the SELECT failed at that time or would fail now.
+    // A query ends if evaluating it fails on a row. The SELECT must also have failed at that time,
+    // or fail now.
     const isOfRow = follower.failure.code === "CONVERSION_ERROR";
     if (wanted !== undefined && !isOfRow) {
       throw new StreamViolation(`ended with ${follower.failure.message}: ${sql}`);
@@ -420,7 +420,7 @@ function isAt(follower: ResultFollower, seq: number): boolean {
 async function selected(plan: ResultPlan, at: Seq | undefined): Promise<string | undefined> {
   try {
     const { rows } = await plan.evaluate(at).result;
-    // A row may have the seq of its last change after its fields.
+    // The seq of a row's last change may come after the row's fields.
     return sortedText(rows.map((row) => row.slice(0, plan.fields.length)));
   } catch (error) {
     if (error instanceof DatabaseError) return undefined;

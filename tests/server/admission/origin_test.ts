@@ -20,7 +20,7 @@ const TRUSTED = rangesFrom("security.trusted_proxies", ["10.0.0.0/8", "fd00::/8"
 type Row = [peer: string, headers: Record<string, string>, address: string, isLocal: boolean];
 
 test.each<Row>([
-  // In these cases, there is no proxy.
+  // Requests without a proxy.
   ["127.0.0.1", {}, "127.0.0.1", true],
   ["127.5.6.7", {}, "127.5.6.7", true],
   ["::1", {}, "0:0:0:0:0:0:0:1", true],
@@ -31,7 +31,8 @@ test.each<Row>([
   ["0.0.0.0", {}, "0.0.0.0", false],
   ["::", {}, "0:0:0:0:0:0:0:0", false],
   ["unknown", {}, "unknown", false],
-  // A header from an untrusted peer is ignored, but the caller no longer counts as local.
+  // A header from an untrusted peer is ignored, but its presence means that the caller does not
+  // count as local.
   ["127.0.0.1", { "x-forwarded-for": "127.0.0.1" }, "127.0.0.1", false],
   ["127.0.0.1", { forwarded: "for=127.0.0.1" }, "127.0.0.1", false],
   ["127.0.0.1", { "x-real-ip": "127.0.0.1" }, "127.0.0.1", false],
@@ -47,7 +48,7 @@ test.each<Row>([
   ["127.0.0.1", { "x-forwarded-proto": "https" }, "127.0.0.1", false],
   ["127.0.0.1", { "x-forwarded-host": "localhost" }, "127.0.0.1", false],
   ["10.1.2.3", { via: "1.1 proxy" }, "10.1.2.3", false],
-  // Headers from a trusted proxy are believed.
+  // The server believes the headers of a trusted proxy.
   ["10.1.2.3", {}, "10.1.2.3", false],
   ["127.0.0.9", {}, "127.0.0.9", true],
   ["10.1.2.3", { "x-forwarded-for": "192.0.2.4" }, "192.0.2.4", false],
@@ -62,8 +63,8 @@ test.each<Row>([
   ["fd00::1", { forwarded: 'for=192.0.2.4;proto=https, for="[fd00::2]:80"' }, "192.0.2.4", false],
   ["10.1.2.3", { forwarded: "for=192.0.2.4", "x-forwarded-for": "192.0.2.5" }, "192.0.2.4", false],
   ["10.1.2.3", { forwarded: 'proto=http; FOR = "192.0.2.4:80" ;by=x' }, "192.0.2.4", false],
-  // Since the client may have written one of the headers, the caller is local only if all of them
-  // say so.
+  // The client may have written one of the headers itself, so the caller counts as local only if
+  // all headers name a local address.
   ["10.1.2.3", { forwarded: "for=127.0.0.1", "x-forwarded-for": "::1" }, "127.0.0.1", true],
   ["10.1.2.3", { forwarded: "for=127.0.0.1", "x-forwarded-for": "192.0.2.5" }, "127.0.0.1", false],
   ["10.1.2.3", { "x-forwarded-for": "127.0.0.1", "x-real-ip": "192.0.2.5" }, "127.0.0.1", false],
@@ -82,7 +83,7 @@ test.each<Row>([
 test("originOf rejects a header of only blanks and quotes quickly", () => {
   const blanks = " ".repeat(1_000_000);
   for (const forwarded of [`for=a${blanks}"x`, `for="${blanks}"${blanks}x`, `${blanks}for`]) {
-    // An algorithm that backtracks at each space would take hours, and so fail this test.
+    // An algorithm that backtracks at each space would take hours, so this test would time out.
     expect(
       originOf("10.1.2.3", { get: () => forwarded, keys: () => ["forwarded"] }, TRUSTED).address,
     ).toBe("10.1.2.3");

@@ -44,9 +44,9 @@ class SimulatedSocket implements OutboxSocket {
   isTerminated = false;
   pingCount = 0;
   corkCount = 0;
-  /** The number of bytes that the network accepts at once. */
+  /** The number of bytes that the network accepts before the client reads. */
   capacity: number = Infinity;
-  /** If true, drops all frames, as the runtime does beyond its own limit. */
+  /** Whether the socket drops all frames, as the runtime does beyond its own limit. */
   isDropping = false;
   #buffered = 0;
 
@@ -92,7 +92,7 @@ class SimulatedSocket implements OutboxSocket {
       .map((frame) => JSON.parse(frame) as ServerMessage);
   }
 
-  /** Returns the messages since the last call. */
+  /** Returns the messages that the socket has received since the last call of this function. */
   drain(): ServerMessage[] {
     const messages = this.messages();
     this.frames.length = 0;
@@ -124,8 +124,8 @@ export interface Opened {
 }
 
 /**
- * All tests share one identity component with its own clock, because password hashing is slow on
- * purpose.
+ * An identity component with its own clock. All tests share it, because password hashing is slow
+ * on purpose.
  */
 export class Identity {
   readonly auth: Auth;
@@ -150,8 +150,8 @@ export class Identity {
   }
 
   /**
-   * Returns an Auth with the same users and a different clock. By default, addresses may make any
-   * number of attempts.
+   * Returns an Auth with the same users and a different clock. By default, the number of attempts
+   * per address is unlimited.
    */
   at(clock: ManualClock, attemptsPerSecond = 0): Auth {
     const random = new SeededRandom(1);
@@ -242,7 +242,10 @@ export class ConnectionFixture {
     return opened;
   }
 
-  /** Writes messages of ada with the ids `from`, `from` + 1 and so on, in one commit each. */
+  /**
+   * Writes `count` messages of ada with consecutive ids, beginning with `from`, in one commit
+   * each.
+   */
   async insert(from: number, count: number, body = ""): Promise<void> {
     const { owner } = this.#identity;
     for (let id = from; id < from + count; id += 1) {

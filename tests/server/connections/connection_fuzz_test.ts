@@ -49,7 +49,7 @@ function randomFrame(random: SeededRandom, token: string): string | Uint8Array {
   return JSON.stringify(message);
 }
 
-/** Replaces or removes a member, at any depth. */
+/** Replaces or removes a random property of an object, at any depth. */
 function spoil(target: Record<string, unknown>, random: SeededRandom): void {
   const key = random.pick(Object.keys(target));
   const value = target[key];
@@ -91,7 +91,7 @@ test("any sequence of frames leaves the connection either open or closed", async
     connection.closed();
     expect(fixture.live.countOfUser("ada")).toBe(0);
   }
-  // The generator must reach all of these. Otherwise, this test proves nothing.
+  // The random frames must produce all of these messages. Otherwise, the test proves nothing.
   for (const word of [
     "auth_success",
     "auth_error",

@@ -46,7 +46,7 @@ test("a connection authenticates by message, and again with a newer token of the
   const protocol = { serialization: "json", compression: "none" };
   say({ type: "authenticate", method: "jwt", token, protocol });
   expect(connection.state).toBe("authenticated");
-  // The new token does not change the connection's protocol.
+  // A new token does not change the protocol of the connection.
   const newer = await identity.logIn();
   say({ type: "authenticate", token: newer, protocol: { serialization: "msgpack" } });
   const success = { type: "auth_success", user: "ada", role: "dba", protocol } as const;
@@ -148,7 +148,7 @@ test.each<[string, object]>([
     const [answer] = socket.messages();
     return answer?.type === "auth_error" ? answer.code : answer?.type;
   });
-  // The bucket initially holds five times the rate.
+  // The token bucket initially holds five times the rate.
   const expected = Array.from({ length: 10 }, () => "INVALID_CREDENTIALS");
   expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });
@@ -319,7 +319,7 @@ test("messages wait while the server is busy, in order and without loss", async 
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { limits: { messages_per_sec: 0 } },
   });
-  // A different connection has used up its user's message allowance.
+  // Another connection of the same user has used up the user's message allowance.
   const busy = {
     serveNow: () => fixture.clock.advance(10),
     serveWaiting: () => false,
@@ -330,7 +330,7 @@ test("messages wait while the server is busy, in order and without loss", async 
   expect(socket.messages()).toEqual([]);
   await settle();
   expect(socket.drain()).toMatchObject([{ id: "p0" }, { id: "p1" }, { id: "p2" }]);
-  // The queue is full: the next message is refused, but the connection stays open.
+  // The queue is full, so the server refuses the next message, but keeps the connection open.
   fixture.clock.advance(20);
   fixture.slices.serve(busy, "");
   for (let id = 0; id < 1025; id += 1) say({ type: "ping", id: `q${id}` });
@@ -430,7 +430,7 @@ test("subscriptions are limited for each connection and each user", () => {
     subscription_id: "c",
     ended: true,
   });
-  // Reusing an id makes room for the new subscription.
+  // A subscription that reuses an id replaces the earlier one, so the limit is not exceeded.
   first.socket.drain();
   first.say(subscribe("b"));
   expect(first.socket.messages()[0]).toMatchObject({ type: "subscription_ack" });

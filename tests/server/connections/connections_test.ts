@@ -10,10 +10,13 @@ import type { OpenConnection } from "../../../src/server/connections/open_connec
 import { ManualClock } from "../../support/manual_clock.ts";
 import { noBugs } from "../../support/no_bugs.ts";
 
-/** A number of connections that takes several ticks. */
+/** A number of connections so large that checking them takes several ticks. */
 const MANY = 300;
 
-/** How long a check takes unless a test sets another duration: 64 checks fit into a tick. */
+/**
+ * The duration of a check, in milliseconds, unless a test sets another one. 64 checks fit into a
+ * tick.
+ */
 const VISIT_MS = 1 / 16;
 
 const BOB: Principal = {
@@ -26,7 +29,7 @@ const BOB: Principal = {
   sessionId: "s1",
 };
 
-/** A clock that also advances while work is being done. */
+/** A clock that also advances while the tested code works. */
 class WorkClock extends ManualClock {
   workMs = 0;
 
@@ -92,7 +95,7 @@ function ticked(all: readonly Counted[], count: number): number {
   return all.filter(({ tickCount }) => tickCount === count).length;
 }
 
-/** Waits, several times over, until everything queued on the event loop has run. */
+/** Waits repeatedly until everything queued on the event loop has run. */
 async function ticks(): Promise<void> {
   for (let tick = 0; tick < 10; tick += 1) await new Promise((resolve) => setImmediate(resolve));
 }

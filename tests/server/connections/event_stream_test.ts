@@ -16,7 +16,7 @@ import { noBugs } from "../../support/no_bugs.ts";
 interface Opened {
   readonly clock: ManualClock;
   readonly stream: EventStream;
-  /** The stream's calls to its server and its subscription, in order. */
+  /** The calls that the stream has made to its server and its subscription, in order. */
   readonly told: string[];
 }
 
@@ -47,7 +47,8 @@ test.each(["revoke", "kill"] as const)("%s ends an unread stream within a second
   const body = stream.body();
   stream[end]();
   expect(told).toEqual(["unsubscribed", "ending"]);
-  // The stream counts as a connection as long as it exists, and is listed along with the others.
+  // An event stream counts as a connection as long as it exists, and is listed along with the
+  // WebSocket connections.
   expect(stream.row()?.subscriptions).toBe(0);
   clock.advance(999);
   expect(told).toEqual(["unsubscribed", "ending", "closed"]);

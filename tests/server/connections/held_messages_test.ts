@@ -9,7 +9,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-/** The size of the largest request header. */
+/** The maximum size of a request's headers, in bytes. */
 const HEAD_BYTES = 16 * 1024;
 
 /**
@@ -56,7 +56,7 @@ class FakeSocket implements WatchedSocket {
     system.receive(port, HEAD_BYTES);
   }
 
-  /** Receives a part of a message. */
+  /** Receives part of a message. */
   arrive(bytes: number): void {
     this.#system.receive(this.#port, bytes);
   }
@@ -191,7 +191,7 @@ test("the overhead of fragments and TLS no longer counts after the message ends"
     socket?.arrive(10);
     socket?.finish(5);
     lookAtAll();
-    // At most the bytes that have arrived since the previous check may remain.
+    // The count may include no bytes other than those that have arrived since the previous check.
     expect(held.heldBytes).toBeLessThanOrEqual(10);
   }
 });

@@ -1,6 +1,6 @@
 /**
- * Tests how the messages of many connections share the event loop: they are served immediately
- * while there is time, and in rotation when there is none.
+ * Tests how the messages of many connections share the event loop. They are served immediately
+ * while there is time, and otherwise in rotation.
  */
 import { expect, test } from "bun:test";
 import {
@@ -9,7 +9,9 @@ import {
 } from "../../../src/server/connections/message_time_slices.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
-/** Serves messages that each take a while, and records when. */
+/**
+ * A connection whose messages each take a while to serve, and that records when it serves them.
+ */
 class SlowConnection implements MessageServer {
   readonly waiting: string[] = [];
   readonly #name: string;
@@ -87,7 +89,7 @@ test("waiting connections are served one message each, a few per tick", async ()
     slices.enqueue(connection);
   }
   expect(served).toEqual([]);
-  // A new connection does not overtake the waiting ones, whatever the clock shows.
+  // A new connection does not overtake the connections that are waiting, whatever the clock shows.
   clock.advance(100);
   expect(slices.hasTime).toBe(false);
   await clock.yield();

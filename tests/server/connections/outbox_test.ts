@@ -14,13 +14,13 @@ const BUDGET_BYTES = 100;
 class NarrowSocket implements OutboxSocket {
   readonly frames: (string | Uint8Array)[] = [];
   backlog = 0;
-  /** The number of bytes that the network accepts at once. */
+  /** The number of bytes that the network accepts before the client reads. */
   capacity = Infinity;
   askedCount = 0;
   #corked = 0;
   #isCorked = false;
 
-  /** Like in the runtime, corked bytes count as sent until the socket is uncorked. */
+  /** As in the runtime, corked bytes count as sent until the socket is uncorked. */
   send(frame: string | Uint8Array): number {
     this.frames.push(frame);
     if (this.#isCorked) {

@@ -1,6 +1,6 @@
 /**
- * Verifies that all queues together stay within their memory limit, and that each may have its
- * configured size until they reach it.
+ * Verifies that all send queues together stay within their memory limit, and that each queue may
+ * reach its configured size as long as the total is below the limit.
  */
 import { expect, test } from "bun:test";
 import { SendBudget } from "../../../src/server/connections/send_budget.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that a change for many sockets is written in slices, and that later changes are
- * appended in order for sockets that are still waiting. The test controls the ticks of the clock.
+ * Verifies that the server writes a change for many sockets in slices, and appends later changes
+ * in order for sockets that are still waiting. The test controls the ticks of the clock.
  */
 import { expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/clock.ts";
@@ -78,8 +78,8 @@ test("frames of later changes share the write to sockets that are still waiting"
   sendAll("a");
   await Promise.resolve();
   const early = sockets.filter(({ frames }) => frames.length > 0).length;
-  // Only a few sockets are written to at first, because the response to the author of the change
-  // comes next.
+  // At first, the change goes to only a few sockets, because the response to its author comes
+  // next.
   expect(early).toBe(32);
 
   sendAll("b");

@@ -34,7 +34,8 @@ const CHANGE: DataMessage = {
 };
 
 /**
- * Reads the names in a map exactly as written, because the server's decoder renames one of them.
+ * Decodes a map with its keys exactly as written, because the server's decoder renames one of
+ * them.
  */
 function decodeMap(bytes: Uint8Array): Map<string, unknown> | undefined {
   return new Unpackr({ useRecords: false, mapsAsObjects: false }).unpack(bytes);

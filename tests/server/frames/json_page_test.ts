@@ -1,9 +1,10 @@
 /**
- * Tests batches that are written to JSON directly from their columns.
+ * Tests the code that writes batches as JSON directly from their columns.
  *
  * The output must equal JSON.stringify of the rows as objects, whatever the vectors contain. The
- * test uses random vectors of every kind and type, with every character that is escaped, in pages
- * of several parts. To repeat a failure: SEED=<n> bun test tests/server/frames/json_page_test.ts
+ * test uses random vectors of every kind and type, with every character that JSON escapes, in
+ * pages of several parts. To repeat a failure: SEED=<n> bun test
+ * tests/server/frames/json_page_test.ts
  */
 import { expect, test } from "bun:test";
 import type { PagedBatch, ShapedRows } from "../../../src/live/mod.ts";

@@ -128,7 +128,9 @@ test("an INVALID_PARAMETER error counts positions from 1", () => {
 const nested = (levels: number, inside = ""): string =>
   `${"[".repeat(levels)}${inside}${"]".repeat(levels)}`;
 
-/** Returns an object with `count` members, which has one part more than that. */
+/**
+ * Returns a JSON object with `count` members. The parser counts one part more, the object itself.
+ */
 const members = (count: number): string =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])));
 

@@ -1,7 +1,7 @@
 /**
- * Verifies that bodies in progress are counted per user, per address and in total, whatever their
- * size. A body beyond a limit is refused with a code that identifies the limit. A sender without
- * bodies takes no memory.
+ * Verifies that request bodies in progress are counted per user, per address and in total,
+ * whatever their size. A body beyond a limit is refused with a code that identifies the limit. A
+ * sender without a body in progress takes no memory.
  */
 import { expect, test } from "bun:test";
 import {
@@ -23,7 +23,7 @@ function sender(userId: string | undefined, address: string): BodySender {
   return { userId, address: () => address };
 }
 
-/** Returns the error code if a body is refused, or "taken" if it is accepted. */
+/** Returns the error code if the ledger refuses a body, or "taken" if it accepts the body. */
 function refusal(enter: () => unknown): string {
   try {
     enter();

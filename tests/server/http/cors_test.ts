@@ -1,5 +1,6 @@
 /**
- * Verifies that, when a page is refused, the log shows the configuration line that would admit it.
+ * Verifies that, when the server refuses requests of a web page, the log shows the configuration
+ * line that would admit the page.
  */
 import { expect, test } from "bun:test";
 import type { LogFields } from "../../../src/base/log.ts";

@@ -8,7 +8,9 @@ import { gzipStream } from "../../../src/server/http/gzip_stream.ts";
 
 const encoder = new TextEncoder();
 
-/** One piece of each kind: short, repetitive, empty, and too long to be compressed in place. */
+/**
+ * One piece of each kind: short, repetitive, empty, and too long to be compressed synchronously.
+ */
 const PIECES: readonly string[] = ["retry: 2000\n\n", "a".repeat(5000), "", "xyz".repeat(100_000)];
 
 function bodyOf(pieces: readonly string[]): ReadableStream<Uint8Array<ArrayBuffer>> {

@@ -1,14 +1,17 @@
 /**
- * Verifies that the memory for large bodies is limited per user and in total. Requests wait in
- * order. They wait for other users only if the bodies of all users together are too large, and
- * never for a request that has ended.
+ * Verifies that the memory for large request bodies is limited per user and in total. Requests
+ * wait in order. They wait for those of other users only if the bodies of all users together are
+ * too large, and never for a request that has ended.
  */
 import { expect, test } from "bun:test";
 import { type BodyAdmission, LargeBodies } from "../../../src/server/http/large_bodies.ts";
 
 const BYTES_MAX = 100;
 
-/** Returns functions that start named bodies, and the list of bodies started so far. */
+/**
+ * Returns functions that start bodies with a given name, and the names of the bodies started so
+ * far.
+ */
 function setUp(): {
   bodies: LargeBodies;
   begun: string[];

@@ -1,5 +1,5 @@
 /**
- * Tests how requests that arrive together are served together, and how long they may occupy the
+ * Tests how the server handles requests that arrive together, and how long they may occupy the
  * event loop.
  */
 import { expect, test } from "bun:test";
@@ -27,7 +27,7 @@ function setUp(serveMs: number): { clock: ManualClock; batches: RequestBatches; 
   return { clock, batches, served };
 }
 
-/** Sends enough requests that those of the next tick have to wait. */
+/** Sends so many requests that the requests of the next tick have to wait. */
 async function crowd(batches: RequestBatches, clock: ManualClock): Promise<void> {
   for (let index = 0; index < 8; index += 1) await batches.serve(requestOf("crowd"));
   await clock.yield();

@@ -1,6 +1,6 @@
 /**
- * Verifies that long SQL is read from a body exactly as JSON.parse would read it. The test
- * compares the two on bodies of every shape around long SQL.
+ * Verifies that the server reads long SQL from a body exactly as JSON.parse would read it. The
+ * test compares the two on bodies of every shape around long SQL.
  */
 import { expect, test } from "bun:test";
 import { parseJson } from "../../../src/server/http/request_body.ts";
@@ -12,7 +12,7 @@ function parsed(text: string): ReturnType<typeof parseSqlBody> {
   return parseSqlBody(text, new TextEncoder().encode(text));
 }
 
-/** Bodies that have the SQL at different positions. */
+/** Bodies with the SQL at different positions, each marked by `%`. */
 const SHAPES: readonly string[] = [
   '{"sql":"%"}',
   ' \t\r\n{ "sql" \n: "%" \r} \t',
@@ -45,7 +45,7 @@ const SHAPES: readonly string[] = [
   '{,"sql":"%"}',
 ];
 
-/** Texts that parsing changes, or that make the body malformed. */
+/** SQL texts with and without escape sequences; some of them make the body malformed. */
 const TEXTS: readonly string[] = [
   LONG,
   `${LONG}é`,

@@ -27,7 +27,9 @@ beforeAll(async () => {
   server = await startTestServer({ parts: { topics: TOPICS } });
 });
 
-/** A topic with one message, whose acknowledgement always succeeds. */
+/**
+ * A stand-in for the topics: one topic with one message, whose acknowledgement always succeeds.
+ */
 const TOPICS: TopicConsumers = {
   ...NO_TOPICS,
   topicIdOf: () => 1,
@@ -120,7 +122,7 @@ test("openapi.json describes the messages of a socket, including refusals", asyn
   for (const message of sent) {
     check(message);
     client.send(message);
-    // There is no table of rows here, so the snapshot consists of one empty batch.
+    // The test's store has no table with rows, so the snapshot consists of one empty batch.
     if (message.type === "subscribe" && message.subscription.id === "m") {
       for (const type of ["auth_success", "subscription_ack", "initial_data_batch"]) {
         const came = await client.next();

@@ -1,6 +1,6 @@
 /**
- * Verifies the description of the endpoints. The tests compare it with the server's route table,
- * check its structure by the rules of OpenAPI 3.1, and validate real responses against its
+ * Verifies the OpenAPI description of the endpoints. The tests compare it with the server's route
+ * table, check its structure by the rules of OpenAPI 3.1, and validate real responses against its
  * schemas.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -142,7 +142,7 @@ test("openapi.json refers only to parts that it contains", () => {
   }
 });
 
-/** Checks a response against the description of its path and status. */
+/** Checks that a response matches the description of its path and status. */
 async function expectDescribed(path: string, method: string, init: RequestInit): Promise<number> {
   const answer = await server.fetch(path, { method, ...init });
   const { responses } = operation(path, method.toLowerCase());

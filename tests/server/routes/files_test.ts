@@ -1,4 +1,7 @@
-/** Tests `GET /v1/files/…`: which files a caller may read, ranges, tags, headers and damage. */
+/**
+ * Tests `GET /v1/files/…`: the files that a caller may read, ranges, entity tags, headers and
+ * damaged files.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +25,7 @@ let server: TestServer;
 let directory: string;
 let blobs: LocalBlobStore;
 let adaOwner: number;
-/** Rows in this store refer to the files. */
+/** The store with the rows that refer to the files. */
 let store: ModelStore;
 
 beforeAll(async () => {
