@@ -1,8 +1,8 @@
 /**
- * Queries by users who see only some rows of a table because of policies, for the simulation of
- * followed results. Contains the table and its policy, a view that runs with its owner's rights,
- * commits that change memberships, and the same queries with the conditions written out, as root
- * would send them.
+ * Queries for the simulation of materialised results, sent by users who see only some rows of a
+ * table because of policies. Defines the table and its policy, a view that runs with its owner's
+ * rights, commits that change memberships, and the same queries with the policy's conditions
+ * written out, as root would send them.
  */
 import type { Chance } from "../../scripts/support/chance.ts";
 
@@ -28,7 +28,7 @@ export const RULED_SCHEMA: readonly string[] = [
   "INSERT INTO members VALUES (0, 'ann'), (1, 'ann'), (1, 'ben')",
 ];
 
-/** Queries on `{posts}`, which is the table, or `{shown}`, which is the view. */
+/** Queries in which `{posts}` stands for the table, and `{shown}` for the view. */
 const QUERIES: readonly string[] = [
   "SELECT id, room, n FROM {posts} AS a",
   "SELECT id, n FROM {posts} AS a WHERE n > 2 ORDER BY id DESC LIMIT 4",
@@ -39,7 +39,7 @@ const QUERIES: readonly string[] = [
   "SELECT a.id, b.n FROM {shown} AS a LEFT JOIN {posts} AS b ON b.id = a.id",
 ];
 
-/** A query as its user sends it, and as root would send it. */
+/** A query in two forms: as its user sends it, and as root would send it for the same rows. */
 export interface RuledQuery {
   readonly userId: string;
   readonly sql: string;

@@ -1,6 +1,6 @@
 /**
  * A client in the simulation of live queries. It checks each message on arrival against the
- * ledger: its order, its cells, and the rows that the client then has.
+ * ledger: the order, the cells, and the rows that the client has afterwards.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { LiveSubscription } from "../../src/live/mod.ts";
@@ -45,7 +45,7 @@ function whole([id, room, n, body]: Row): WireRow {
   };
 }
 
-/** A violation found by the oracle. */
+/** The error for a message that violates the rules of the stream. */
 export class StreamViolation extends Error {
   constructor(what: string) {
     super(`the stream is wrong: ${what}`);
@@ -73,15 +73,17 @@ export class Client {
   #kind: "snapshot" | "partial" | "all" | "latest" | "live" = "snapshot";
   /** The highest seq received so far. */
   #highSeq = 0;
-  /** Every version up to this seq has been accounted for. */
+  /** The seq up to which the client has accounted for every version. */
   #checkedSeq = 0;
   /**
-   * The seq of the loaded rows, or the highest seq that they may have. If loading is interrupted
-   * and resumed, the rows come from different seqs until the client has reached this seq.
+   * The seq of the loaded rows, or an upper bound of their seqs. If loading is interrupted and
+   * resumed, the rows reflect different seqs until the client has reached this seq.
    */
   #aheadSeq = 0;
   #isReady = false;
-  /** True if the client began with only some of the rows. Resuming does not change that. */
+  /**
+   * Whether the client began with only some of the rows. It remains true if the client resumes.
+   */
   #isPartial = false;
   /**
    * How many of the newest rows the client requested; undefined for all rows, or without a
@@ -138,7 +140,7 @@ export class Client {
     }
   }
 
-  /** Checks that the client's rows are the result at a seq. */
+  /** Checks that the client's rows equal the result at a seq. */
   checkHeld(seq: number): void {
     if (seq < this.#aheadSeq) return;
     const expected = new Map<number, WireRow>();
@@ -257,7 +259,7 @@ export class Client {
     }
   }
 
-  /** Checks the client once the engine has nothing left to send. */
+  /** Checks the client's final state, once the engine has nothing left to send. */
   checkComplete(seq: number): void {
     this.#passOver(seq + 1);
     this.checkHeld(seq);

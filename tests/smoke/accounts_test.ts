@@ -1,7 +1,8 @@
 /**
- * Tests accounts on the real process: sign-up, invitations, guests, users' own passwords and
- * accounts, and links sent by a signed webhook. Each feature is off until it is configured,
- * responses do not reveal which accounts exist, and a guest keeps their rows.
+ * Tests accounts on the real process: sign-up, invitations, guests, password changes and account
+ * changes by users, and links that a signed webhook sends. Each feature is off until it is
+ * configured, responses do not reveal which accounts exist, and a guest who signs up keeps their
+ * rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
@@ -28,7 +29,7 @@ interface Notice {
   readonly link?: string;
 }
 
-/** The messages received by the operator's program, which sends emails. */
+/** The messages received by the operator's webhook, which sends emails. */
 const notices: Notice[] = [];
 const signatures: boolean[] = [];
 const mailer = Bun.serve({
@@ -91,7 +92,7 @@ async function logIn(user: string, password = PASSWORD): Promise<Answer> {
   return await post("login", { user, password });
 }
 
-/** Waits for the most recent message to an address. */
+/** Waits for a message to an email address, and returns the most recent one. */
 async function noticeTo(email: string, type: string): Promise<Notice> {
   const found = (): Notice | undefined =>
     notices.findLast((each) => each.email === email && each.type === type);
@@ -202,7 +203,7 @@ describe("creating an account by sign-up", () => {
     expect(await signUp("ann")).toEqual(refusal);
     expect(await signUp("ann", gone[1])).toEqual(refusal);
     expect(await signUp("ann", code.slice(0, -1))).toEqual(refusal);
-    // A failed sign-up, because the name is taken, does not use up the code.
+    // A sign-up that fails because the name is taken does not use up the invitation code.
     for (const user of ["ada", "ann", "ben"])
       expect(await signUp(user, code)).toEqual([202, undefined]);
     expect(await signUp("cat", code)).toEqual(refusal);
@@ -338,7 +339,7 @@ describe("users delete their own accounts", () => {
     expect((await post("delete", { password: PASSWORD }, token))[0]).toBe(200);
     expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
     expect((await logIn(user))[0]).toBe(401);
-    // An administrator may reuse the name. The new account is empty.
+    // An administrator may reuse the name of a deleted account. The new account is empty.
     const again = await server.createUser(user);
     expect(await server.rows("SELECT * FROM app.notes", { token: again })).toEqual([]);
   });
@@ -412,7 +413,7 @@ describe("a server sends links by email", () => {
     expect(await post("reset_link", { user: "nobody at all" })).toEqual(known);
     expect(await post("reset_link", { user: "root" })).toEqual(known);
     expect(await post("reset_link", { user: email.toUpperCase() })).toEqual(known);
-    // An account is sent at most three messages in an hour.
+    // The server sends at most three messages per hour to an account.
     for (let each = 0; each < 5; each += 1)
       expect(await post("reset_link", { user })).toEqual(known);
     await noticeTo(email, "reset_password");
@@ -453,7 +454,8 @@ describe("users change their email addresses", () => {
     expect((await post("verify", { token }))[0]).toBe(200);
     const [, login] = await logIn(email.toUpperCase());
     expect(login["user"]).toMatchObject({ id, email });
-    // The next sign-up gets the same response, but the owner of the address gets a message.
+    // Another sign-up with the address gets the same response, but the owner of the address gets a
+    // message.
     expect(await post("signup", { email, password: OTHER })).toEqual(first);
     expect(await noticeTo(email, "email_taken")).toEqual({
       type: "email_taken",
@@ -493,7 +495,7 @@ describe("users change their email addresses", () => {
       const [status, { error }] = await post("verify", { token: tokens[0] });
       expect([status, error]).toEqual([403, "invalid_link"]);
       expect((await logIn(email))[1]["user"]).toMatchObject({ id: two });
-      // A different address remains unverified.
+      // The new email address is unverified, so it cannot be used to log in.
       await server.rows(`ALTER USER ${two} SET EMAIL 'other@example.com'`);
       expect((await logIn(email))[0]).toBe(401);
       expect((await logIn("other@example.com"))[0]).toBe(401);
@@ -539,8 +541,8 @@ describe("users change their email addresses", () => {
     expect(asked[0]).toBe(202);
     await post("email", { password: PASSWORD, email: other }, token);
     const links = [await noticeTo(next, "verify_email"), await noticeTo(other, "verify_email")];
-    // The old address remains valid until the new one is confirmed, and the link serves no other
-    // purpose.
+    // The old address remains valid until the new one is confirmed, and the link works only for
+    // this purpose.
     expect((await logIn(email))[0]).toBe(200);
     expect((await logIn(next))[0]).toBe(401);
     expect((await server.sql("SELECT 1", { token: links[0]?.token ?? "" })).status).toBe(401);
@@ -630,7 +632,8 @@ describe("users change their email addresses", () => {
       const { access_token: token } = await server.login(user);
       socket.send({ type: "authenticate", method: "jwt", token });
       await socket.expect("auth_success");
-      // The earlier renewal had the same claims, and did not end the query. This one does.
+      // The earlier token renewal had the same claims, so the query continued. This renewal ends
+      // it.
       expect(await socket.expect("error")).toMatchObject({
         subscription_id: "s",
         code: "SCHEMA_CHANGED",

@@ -51,7 +51,9 @@ async function opened(token: string = server.token): Promise<string> {
   return answer.transaction_id;
 }
 
-/** Returns the first cell of the last statement's result, or the code of the failure. */
+/**
+ * Returns the first cell of the last statement's result, or the error code if the request failed.
+ */
 async function cell(sql: string, options: PostOptions = {}): Promise<unknown> {
   const { error, results } = (await (await post("sql", { sql }, options)).json()) as {
     error?: { code: string };

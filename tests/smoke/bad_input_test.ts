@@ -1,6 +1,7 @@
 /**
- * Verifies that input that is malformed, too large, nested too deeply, out of order or forged is
- * refused with a code, and never causes a crash, a hang, a stack trace or a partial effect.
+ * Verifies that the server refuses, with an error code, input that is malformed, too large, nested
+ * too deeply, out of order or forged. Such input never causes a crash, a hang, a stack trace or a
+ * partial effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signToken } from "../../scripts/bench/systems/bearer.ts";
@@ -17,7 +18,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // The server is still running and nothing was written, whatever was sent.
+  // Whatever the tests sent, the server is still running and nothing was written.
   expect(await server.rows("SELECT COUNT(*) FROM default.t")).toEqual([[0]]);
   expect(server.output).not.toMatch(/panic|assertion|\n\s+at /i);
   await server.stop();
@@ -47,7 +48,7 @@ async function send(body: string | undefined, options: RawOptions = {}): Promise
   return [answer.status, code ?? ""];
 }
 
-/** Returns a request with one statement. */
+/** Returns the body of a request with one statement. */
 function statement(sql: string, fields: Record<string, unknown> = {}): string {
   return JSON.stringify({ sql, ...fields });
 }

@@ -1,6 +1,6 @@
 /**
- * Tests a server below a sub-path of a proxy, configured by `server.base_path` or by
- * `X-Forwarded-Prefix`: which paths it accepts, and which paths appear in responses.
+ * Tests a server under a sub-path of a proxy, configured by `server.base_path` or by
+ * `X-Forwarded-Prefix`: the paths that it accepts, and the paths that appear in its responses.
  * `tests/docs/proxies_test.ts` runs real proxies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -19,7 +19,7 @@ import { readZip } from "../support/zip_reader.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX } from "../ui/browser.ts";
 
 let server: ServerProcess;
-/** A server without a base path that trusts its proxy. */
+/** A server without a base path that trusts the headers of its proxy. */
 let trusting: ServerProcess;
 let base: string;
 
@@ -52,7 +52,10 @@ afterAll(async () => {
   await Promise.all([server.stop(), trusting.stop()]);
 });
 
-/** Returns the responses of the trusting server behind a proxy that sends a prefix. */
+/**
+ * Sends requests to the trusting server as a proxy that adds a prefix would, and returns the
+ * responses.
+ */
 function through(
   prefix: string,
   path: string,

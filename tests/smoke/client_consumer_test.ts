@@ -1,6 +1,6 @@
 /**
- * Verifies that a consumer in the client library handles each message once and loses none, despite
- * handler failures, and restarts and SIGKILL of the server, and that it stops cleanly.
+ * Verifies that a consumer in the client library handles each message once and loses none, even if
+ * handlers fail and the server is restarted or killed, and that it stops cleanly.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -38,7 +38,7 @@ async function insert(server: ServerProcess, ids: readonly number[]): Promise<vo
   expect(body.status).toBe("success");
 }
 
-/** Returns the number of messages that the group has not acknowledged. */
+/** Returns the number of messages that the consumer group has not acknowledged. */
 async function lag(server: ServerProcess): Promise<unknown> {
   const [row] = await server.rows("SELECT sum(lag_messages) FROM system.topic_consumers");
   return row?.[0];

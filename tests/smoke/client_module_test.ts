@@ -76,9 +76,10 @@ test("an allowed origin with credentials also receives the module", async () => 
 test("the module has no imports and is small", async () => {
   const text = await Bun.file(join(folder, "client.js")).text();
   expect(text).not.toMatch(/\bimport\b/);
-  // About 270 bytes order live rows by collations and sort keys, as the server does.
+  // About 270 of these bytes order live rows by collations and sort keys, as the server does.
   expect(Bun.gzipSync(text).length).toBeLessThan(25_500);
-  // Node prints the entire line in which an uncaught error was thrown.
+  // When an error is not caught, Node prints the entire line that threw it, so lines must be
+  // short.
   expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThan(1000);
 });
 

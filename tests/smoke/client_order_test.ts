@@ -1,6 +1,6 @@
 /**
- * Verifies that the rows of a live query in the client have the order of the SELECT, even for
- * types whose cells do not sort in the form in which the client receives them.
+ * Verifies that a live query in the client keeps its rows in the order of the SELECT, even for
+ * types whose cells, as the client receives them, do not sort in that order.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -1,7 +1,7 @@
 /**
  * Tests the client library on the real process with more live queries than the message rate limit
- * allows per second. All of them start at the allowed rate (§9.11), over one connection, and again
- * after the connection is lost.
+ * allows per second. All queries start at the allowed rate (§9.11) over one connection, and again
+ * after the connection has been lost.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient, type LiveEvent, type LiveQuery } from "../../src/client/mod.ts";

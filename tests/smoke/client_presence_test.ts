@@ -17,7 +17,7 @@ import { until } from "../support/until.ts";
 const PASSWORD = "correct horse battery 9";
 const TABLE = "chat.presence";
 
-/** Several times the TTL of two seconds. */
+/** The time limit of a test in milliseconds: several times the TTL of two seconds. */
 const TEST_MS_MAX = 60_000;
 
 let server: ServerProcess;
@@ -37,11 +37,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A browser tab of a user who is in a room. */
+/** A browser tab in which a user has entered a room. */
 interface Tab extends Disposable {
   readonly db: Client;
   readonly presence: Presence<string>;
-  /** How often the list of people has changed. */
+  /** The number of times that the list of people has changed. */
   readonly counts: { changes: number };
   readonly errors: ServerError[];
 }

@@ -1,7 +1,7 @@
 /**
  * Verifies on the real process that JavaScript values sent as parameters come back unchanged, that
- * lists are sent in the form that the statement requires, and that live queries resume at their
- * position.
+ * the client sends lists in the form that the statement requires, and that live queries resume at
+ * their position.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -40,7 +40,7 @@ const VALUES: [string, Parameter, Cell][] = [
   ["TIMESTAMP", NOON, NOON],
   ["TIMESTAMPTZ", NOON, NOON],
   ["DATETIME", new Date("1969-12-31T23:59:59.999Z"), new Date("1969-12-31T23:59:59.999Z")],
-  // This time has more microseconds than a number can represent exactly.
+  // In microseconds, this time is too large for a number to represent exactly.
   ["TIMESTAMP", new Date("9999-12-31T23:59:59.999Z"), new Date("9999-12-31T23:59:59.999Z")],
   ["TIMESTAMP", new Date("0001-01-01T00:00:00.001Z"), new Date("0001-01-01T00:00:00.001Z")],
   ["TIMESTAMP", "1969-12-31 23:59:59.999999", new Date(-1)],
@@ -233,7 +233,7 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
   const row = { n: ms, x: ms, t: String(ms), d: `${ms}.0` };
   expect(await db.query("SELECT n, x, t, d FROM v.t")).toEqual([row]);
   await db.execute("UPDATE v.t SET n = $1, x = $1 WHERE n = $1", { params: [ms] });
-  // Inside a larger expression, the parameter remains a number.
+  // As part of a larger expression, the parameter remains a number.
   const sum = "INSERT INTO v.t (id, n, t) VALUES (2, $1 + 1, pg_typeof($1)), (3, abs($1), '')";
   await db.execute(sum, { params: [ms] });
   expect(await db.query("SELECT n, t FROM v.t WHERE id > 1 ORDER BY id")).toEqual([
@@ -253,7 +253,7 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
       expect((failure as Error).message, sql).toMatch(/1795000000000.* as a timestamp/);
     }
   }
-  // Microseconds are accepted, as on the wire.
+  // The client also accepts a time in microseconds, the form that the wire uses.
   await db.execute("UPDATE v.t SET at = $1 WHERE id = 1", { params: [ms * 1000] });
   expect(await db.query("SELECT at FROM v.t WHERE id = 1")).toEqual([{ at: new Date(ms) }]);
 });

@@ -1,7 +1,6 @@
 /**
- * Verifies what happens when a server whose clock was an hour ahead is killed and restarted with a
- * correct clock: rows live as long as their table specifies, and changes are dated by the correct
- * clock.
+ * Tests a server whose clock was an hour ahead, and that is killed and restarted with a correct
+ * clock. Rows live as long as their table specifies, and changes are dated by the correct clock.
  */
 import { expect, test } from "bun:test";
 import { EventClient } from "../support/event_client.ts";

@@ -1,4 +1,7 @@
-/** Tests indexes on expressions in a real server, whose threads write and read index files. */
+/**
+ * Tests indexes on expressions in a real server process, whose threads write and read the index
+ * files.
+ */
 import { expect } from "bun:test";
 import { testThoroughly } from "../support/requirements.ts";
 import { startReadyServer } from "../support/server_process.ts";

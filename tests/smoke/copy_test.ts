@@ -1,5 +1,5 @@
 /**
- * Tests COPY over HTTP. Data stream in both directions at the speed of the slower end, and
+ * Tests COPY over HTTP. The data flow in either direction at the speed of the slower side, and
  * requests that end early leave nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -38,7 +38,7 @@ async function bodyOf(response: Response): Promise<SqlBody> {
 }
 
 /**
- * Returns the running copies: their ids, and how many rows and bytes they have processed so far.
+ * Returns the running COPY statements: their ids, and how many rows and bytes they have processed.
  */
 function running(): Promise<readonly (readonly unknown[])[]> {
   return server.rows(
@@ -46,7 +46,10 @@ function running(): Promise<readonly (readonly unknown[])[]> {
   );
 }
 
-/** A body that sends some rows, and then nothing until it is closed or fails. */
+/**
+ * Returns a request body that sends some rows, and then nothing until the test closes it or makes
+ * it fail.
+ */
 function heldBody(rows: string): {
   readonly body: ReadableStream<Uint8Array>;
   readonly send: (more: string) => void;
@@ -286,7 +289,7 @@ describe("COPY writes to a table whose policies contain queries", () => {
     await server.rows(`BEGIN; ${data}COMMIT`, { token: writer });
     const written = "SELECT id FROM x.tree WHERE id < 1000 ORDER BY id";
     expect(await server.rows(written)).toEqual([[1], [2]]);
-    // Another statement deletes the parent of a row before the data end.
+    // Another statement deletes the parent of a row before the body has ended.
     const { body, close, send } = heldBody("3,1,c,2\n");
     const answer = copy("COPY x.tree FROM STDIN (FORMAT csv)", { token: writer, body });
     await until(async () => Number((await running())[0]?.[2] ?? 0) > 0);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // The server is still running, whichever requests raced.
+  // Whatever the order of the racing requests, the server is still running.
   expect(await server.rows("SELECT 1")).toEqual([[1]]);
   await server.stop();
 });
@@ -47,8 +47,8 @@ test("concurrent INSERT and ALTER TABLE statements leave each value in its colum
 test("a transaction over tables that are altered meanwhile commits as a whole, or reports a conflict", async () => {
   await server.rows("CREATE TABLE default.account (id INT PRIMARY KEY, v TEXT, a INT)");
   const answers: Promise<SqlAnswer>[] = [];
-  // Concurrent requests have no order, but a column must not be added again before it is dropped,
-  // so these are sent one after another.
+  // Concurrent requests run in any order, but a column must be dropped before it is added again,
+  // so these requests are sent one after another.
   let altered: Promise<unknown> = Promise.resolve();
   const alter = (action: string): void => {
     const answer = altered.then(() => server.sql(`ALTER TABLE account ${action}`));

@@ -9,7 +9,7 @@ import { SocketClient } from "../support/client.ts";
 import { startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-/** Limits the process as a shell would. */
+/** A command that limits the file descriptors of the process, as a shell would. */
 const WRAPPER = ["bash", "-c", 'ulimit -n 64; exec "$@"', "bash"];
 
 test.skipIf(!existsSync("/proc/self/fd"))(

@@ -1,7 +1,7 @@
 /**
  * Tests a real process with a failing disk: system calls return errors, the file system is full,
- * or kernel limits are reached. After a restart, acknowledged rows are present and refused rows
- * are not. Nothing hangs, and a log error ends the process.
+ * or the process reaches kernel limits. After a restart, acknowledged rows are present and refused
+ * rows are not. Nothing hangs, and an error of the log ends the process.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -19,10 +19,10 @@ const CONFIG = {
   limits: { max_row_bytes: 262_144 },
 };
 
-/** The longest that a request may wait for its response, in milliseconds. */
+/** The maximum time that a request may wait for its response, in milliseconds. */
 const ANSWER_MS_MAX = 60_000;
 
-/** How long strace may take to detach before it is killed, in milliseconds. */
+/** The maximum time that strace may take to detach before the test kills it, in milliseconds. */
 const DETACH_MS_MAX = 3000;
 
 const EXIT_FATAL = 70;
@@ -30,11 +30,11 @@ const EXIT_FATAL = 70;
 interface Trouble {
   readonly call: "pwrite64" | "fdatasync" | "fsync" | "openat" | "rename";
   readonly error: "EIO" | "ENOSPC" | "EMFILE";
-  /** Which calls in each thread fail, counted from 1; `1+` means every call. */
+  /** The calls of each thread that fail, as numbers counted from 1; `1+` means every call. */
   readonly when: string;
   /**
-   * Set if only threads that write the log get the error. The event loop can then erase the bytes
-   * that they began to write.
+   * Set if only the threads that write the log get the error. The event loop can then erase the
+   * bytes of their incomplete writes.
    */
   readonly isBehind?: true;
 }
@@ -59,14 +59,14 @@ const CASES: readonly Trouble[] = [
 ];
 
 /**
- * One case of each kind. With DISK_TROUBLE=all, all cases run, which takes minutes on a busy
- * machine.
+ * The cases of a usual run, one of each kind. With DISK_TROUBLE=all, all cases run, which takes
+ * minutes on a busy machine.
  */
 const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 4, 5, 8, 12].includes(index));
 
 const chosen: readonly Trouble[] = process.env["DISK_TROUBLE"] === "all" ? CASES : QUICK;
 
-/** The fate of rows: acknowledged, refused, or unknown. */
+/** Records for each row whether the server acknowledged it, refused it, or gave no response. */
 class Ledger {
   readonly acknowledged = new Set<number>();
   readonly refused = new Set<number>();
@@ -93,7 +93,7 @@ class Ledger {
   }
 }
 
-/** Returns the response, or undefined if the connection broke because the process ended. */
+/** Awaits a response. Returns undefined if the process ended and so broke the connection. */
 async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefined> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("no answer: it hangs")), ANSWER_MS_MAX);
@@ -107,7 +107,9 @@ async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefine
   }
 }
 
-/** Does work that uses the disk: commits, a flush, and a definition. */
+/**
+ * Makes the server use its disk: runs commits, a flush, and a statement that changes a definition.
+ */
 async function work(server: ServerProcess, ledger: Ledger, round: number): Promise<void> {
   for (let count = 0; count < 3; count += 1) await ledger.insert(server);
   await answered(server.sql("STORAGE FLUSH TABLE t"));
@@ -144,14 +146,14 @@ async function inject(
         tracer.exited.then(() => true),
         Bun.sleep(DETACH_MS_MAX).then(() => false),
       ]);
-      // The traced process keeps running, unless it has ended.
+      // Killing strace does not end the traced process.
       if (!isGone) tracer.kill("SIGKILL");
       await tracer.exited;
     },
   };
 }
 
-/** Returns the process's threads other than the event loop, as strace arguments. */
+/** Returns all threads of the process except the event loop, as strace arguments. */
 function poolThreads(pid: number): string[] {
   const threads = readdirSync(`/proc/${pid}/task`).filter((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").startsWith("Bun Pool"),
@@ -188,7 +190,8 @@ testUnless(onlyThorough ?? noStrace)(
       await ledger.insert(server);
       expect([...ledger.acknowledged], name).toContain(ledger.nextId);
     }
-    // A log error is fatal, because the log is written and synced in one step. A full disk is not.
+    // A log error is fatal, because writing and syncing the log is a single step. A full disk is
+    // not fatal.
     expect(endings).toContain("pwrite64 ENOSPC 1 behind: goes on");
     expect(endings).toContain("pwrite64 EIO 1: ended");
     server.kill("SIGTERM");
@@ -214,7 +217,7 @@ testUnless(noStrace)(
     const tracer = await inject(server, { call: "fsync", error: "EIO", when: "1+" });
     const ledger = new Ledger();
     expect(await answered(server.sql("DROP TABLE t"))).toBeUndefined();
-    // The server refuses a row that a restart would lose, too.
+    // The server must refuse any row that would be lost by a restart.
     await ledger.insert(server);
     expect(ledger.acknowledged.size).toBe(0);
     expect(await server.exited()).toBe(EXIT_FATAL);

@@ -1,6 +1,6 @@
 /**
- * Tests queries that the real process divides among its reader threads. They are correct while
- * their table changes, and everything that ends a statement ends them as a whole.
+ * Tests queries that the real process divides among its reader threads. They return correct
+ * results while their table changes. Whatever ends a statement ends all of its parts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { testThoroughly } from "../support/requirements.ts";
@@ -19,8 +19,8 @@ const ROW_COUNT = 300_000;
 const SUMS = "SELECT k, sum(a), sum(b), count(*), max(id::TEXT) FROM d.t GROUP BY k ORDER BY k";
 
 /**
- * Returns a query that compares each row with `otherCount` others. With many, that is 6 billion
- * pairs, more than the readers can process during a test.
+ * Returns a query that compares each row with `otherCount` other rows. With a large `otherCount`,
+ * it compares 6 billion pairs, more than the readers can process during a test.
  */
 function pairs(otherCount: number): string {
   return `SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1 AND y.id <= ${otherCount}`;
@@ -29,7 +29,7 @@ function pairs(otherCount: number): string {
 const STEPS = amountOf({ usual: 2, thorough: 20 });
 
 let server: ServerProcess;
-/** How often the short form of the endless query has run. */
+/** The number of times that the short form of the endless query has run. */
 let pairRuns = 0;
 
 beforeAll(async () => {
@@ -52,13 +52,14 @@ afterAll(async () => {
 const busyCount = (): Promise<number> => server.metric("tidemark_readers_busy");
 
 /**
- * Returns the error of the endless query when `end` ends it while both readers are working on it.
+ * Runs the endless query, and calls `end` while both readers are working on it. Returns the
+ * query's error.
  */
 async function endedBy(
   fields: Readonly<Record<string, unknown>>,
   end?: () => Promise<void>,
 ): Promise<readonly unknown[]> {
-  // A plan is divided only once it has run often and takes long enough.
+  // The server divides a plan only after it has run several times and taken long enough.
   for (; pairRuns < 5; pairRuns += 1) await server.rows(pairs(200));
   const running = server.sql(pairs(20_000), { fields });
   await until(async () => (await busyCount()) === 2);

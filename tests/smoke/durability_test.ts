@@ -1,7 +1,7 @@
 /**
- * Verifies that every commit acknowledged by the real process was in the log and durable before
- * its response was sent, as observed in the kernel. The test is skipped if strace is not installed
- * or not permitted.
+ * Verifies, by watching system calls, that the real process writes every commit to the log and
+ * makes it durable before it sends the response. The test is skipped if strace is not installed or
+ * not permitted.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,7 +19,7 @@ const CLIENTS = 8;
 testUnless(straceMissing())("a commit is written, made durable, then answered", async () => {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
   const file = join(directory, "trace");
-  // With -D, the traced process keeps the process id that it was started with.
+  // With -D, the traced process keeps its own process id.
   const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
   const markers: string[] = [];
   {

@@ -1,7 +1,7 @@
 /**
- * Tests columns of enum types throughout the system: parameters, live queries that continue while
- * labels are added and renamed, COPY, topics, a restart with rows in segments and in the log, and
- * a backup.
+ * Tests columns of enum types throughout the system: as parameters, in live queries that continue
+ * while labels are added and renamed, in COPY and topics, after a restart with rows in segments
+ * and in the log, and in a backup.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";

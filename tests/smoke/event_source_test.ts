@@ -1,7 +1,7 @@
 /**
  * Verifies that `GET /v1/api/live` always responds to a browser's EventSource with a stream, even
- * to refuse a request or while the server is stopping, and that nginx with default settings
- * forwards the stream without delay.
+ * when it refuses the request or the server is stopping. Also verifies that nginx forwards the
+ * stream without delay if it has its default settings.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -82,8 +82,8 @@ describe("a refusal is the only event of a stream", () => {
       status,
       message: expect.stringMatching(/./),
     });
-    // The client must forget the refused position. Otherwise, it would send it again with every
-    // later attempt.
+    // The client must forget the refused position. Otherwise, it would send the position again
+    // with every later attempt.
     const isPosition = code === "INVALID_RESUME";
     expect(client.lastId).toBe(isPosition ? "" : "7");
     expect(client.others).toEqual([`retry: ${isPosition ? 2000 : 30_000}`]);
@@ -134,7 +134,7 @@ test("a stream that is left open does not continue from the position of another 
   const second = await asBrowser(other, first.lastId);
   second.lastId = first.lastId;
   expect(await second.expect("subscription_error")).toMatchObject({ code: "RESUME_EXPIRED" });
-  // The EventSource starts again.
+  // The EventSource starts again, without a position.
   expect(second.lastId).toBe("");
   const again = await asBrowser(server.token, first.lastId);
   expect(await again.expect("subscription_ack")).toMatchObject({ total_rows: 0 });

@@ -70,7 +70,7 @@ async function liveCount(): Promise<number> {
   return Number(row?.[0]);
 }
 
-/** Waits until `count` subscriptions are open. */
+/** Waits until the server has `count` open subscriptions. */
 async function liveCountIs(count: number): Promise<void> {
   await until(async () => (await liveCount()) === count);
 }
@@ -115,7 +115,7 @@ test("a stream contains the ack, all batches, and then changes, each with a posi
       commit_seq: SEQ,
     },
   });
-  // A stream is not counted as a socket.
+  // An event stream is not counted as a WebSocket.
   expect([
     await server.metric("tidemark_event_streams"),
     await server.metric("tidemark_websocket_connections"),
@@ -212,7 +212,8 @@ test("a client that does not read fills its queue, and later gets everything in 
     "SELECT transport, subscriptions, queued_bytes FROM system.connections WHERE transport = 'sse'",
   );
   expect(row?.slice(0, 2)).toEqual(["sse", 1]);
-  // The queue, even with the message that filled it, is far smaller than the 20 MB written.
+  // The queue, including the message that filled it, is far smaller than the 20 MB that were
+  // written.
   expect(Number(row?.[2])).toBeGreaterThan(0);
   expect(Number(row?.[2])).toBeLessThan(2_000_000);
   const [live] = await server.rows("SELECT status, queued > 0 FROM system.live");
@@ -325,7 +326,7 @@ test.each(shareOf(ENDS, { oneOf: 3 }))(
     });
     await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
 
-    // The gauge of event streams, which count towards the connection limit, goes back to zero.
+    // The gauge of open event streams, which count towards the connection limit, returns to zero.
     await until(async () => (await server.metric("tidemark_event_streams")) === 0);
     expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
     socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * Verifies that the server works when compiled to a single file, without the files that it
- * otherwise needs next to it: it serves the admin page and starts its threads.
+ * Verifies that the server works when compiled to a single file, without the separate files that
+ * it otherwise needs: it serves the admin page and starts its threads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

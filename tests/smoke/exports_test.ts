@@ -190,7 +190,8 @@ describe("an export can be downloaded", () => {
         "The URL is not valid, or its session has ended; FILE_URL and SHOW EXPORT return new URLs",
       ]);
     }
-    // An archive's signature gives no access to files, and is valid only for its user.
+    // The signature of an archive's URL gives no access to other files, and is valid only for its
+    // user.
     const other = await fetch(url.replace("/exports/ann/", "/exports/bob/"));
     expect((await refusal(other)).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
     await server.post("/v1/api/auth/logout", {}, bearer(session));
@@ -272,8 +273,8 @@ test("a back end that may act for a user exports the data of the user", async ()
   const show = "EXECUTE AS USER 'ann' (SHOW EXPORT)";
   const [[jobId, status, , , url] = []] = await server.rows(show, { token: backEnd });
   expect([jobId, status]).toEqual([row[0], "completed"]);
-  // A back end downloads with its own token. A signed URL would depend on a session that it may
-  // not have.
+  // A back end downloads the archive with its own token. A signed URL would belong to a session,
+  // which a back end may not have.
   expect(String(url)).toEndWith(`/v1/exports/ann/${String(jobId)}`);
   const archive = await (await server.get(new URL(String(url)).pathname, bearer(backEnd))).bytes();
   expect(textOf(readZip(archive), "app/loose.ndjson")).toBe('{"v":"one"}\n{"v":"one"}\n');

@@ -1,7 +1,8 @@
 /**
- * Verifies that bearer tokens of a trusted issuer are accepted wherever Bearer is, and which
- * account each gives access to. The tests use the real process, and an issuer that signs whatever
- * a test requests. Forged tokens are tested in `forged_tokens_test.ts`.
+ * Verifies that bearer tokens of a trusted issuer are accepted wherever the server accepts bearer
+ * tokens, and that each token gives access to the right account. The tests use the real process,
+ * and an issuer that signs any token a test requests. Forged tokens are tested in
+ * `forged_tokens_test.ts`.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -28,7 +29,9 @@ afterAll(async () => {
   issuer[Symbol.dispose]();
 });
 
-/** Returns the HTTP status of a statement, and its first cell or its error code. */
+/**
+ * Runs a statement with a token. Returns the HTTP status, and the first cell or the error code.
+ */
 async function answer(token: string, sql = "SELECT CURRENT_USER"): Promise<[number, unknown]> {
   const { body, status } = await server.sql(sql, { token });
   return [status, body.error?.code ?? body.results[0]?.rows?.[0]?.[0]];
@@ -52,7 +55,7 @@ test("a token of a trusted issuer gives its user an account, on HTTP and on sock
   expect(await byHeader.expect("auth_success")).toMatchObject({ user: "oidc:idp:anna" });
   const other = await issuer.token({ sub: "berta" });
   const byMessage = await SocketClient.connect(server.url, { query: "?compress=false" });
-  // Any message after the token waits until the token has been verified.
+  // A message that follows the token waits until the server has verified the token.
   byMessage.send({ type: "authenticate", method: "jwt", token: other });
   byMessage.send({ type: "ping", id: "p" });
   expect(await byMessage.expect("auth_success")).toMatchObject({ user: "oidc:idp:berta" });
@@ -60,7 +63,7 @@ test("a token of a trusted issuer gives its user an account, on HTTP and on sock
   byHeader.close();
   byMessage.close();
   const audit = "SELECT action FROM system.audit_log WHERE target = 'oidc:idp:berta'";
-  // The audit entry is written only after the response.
+  // The server writes the audit entry only after it has sent the response.
   await until(async () => (await server.rows(audit)).length > 0);
   expect(await server.rows(audit)).toEqual([["create user"]]);
 });
@@ -77,7 +80,7 @@ test("an account is found by its link, and an account without a subject once by 
   expect(await answer(await issuer.token({ sub: "8" }))).toEqual([200, "8"]);
   const links = "SELECT auth_data FROM system.users WHERE user_id = '8'";
   expect(await server.rows(links)).toEqual([['{"provider":"idp","subject":"8"}']]);
-  // The id of an account at a different provider, or at none, gives no access.
+  // A token gives no access to an account of a different provider, or of none.
   expect(await answer(await issuer.token({ sub: "9" }))).toEqual([200, "oidc:idp:9"]);
   expect(await answer(await issuer.token({ sub: "ten" }))).toEqual([200, "oidc:idp:ten"]);
 });
@@ -117,7 +120,7 @@ test("FILE_URL opens a file that policies permit by the claims of the token", as
   const [status, url] = await answer(token, "SELECT FILE_URL(picture) FROM media.pictures");
   expect(status).toBe(200);
   expect(await (await server.get(String(url))).text()).toBe("of the blue team");
-  // The claims in a URL cannot be replaced by others that were not signed.
+  // The claims in a signed URL cannot be replaced by claims that were not signed.
   const [, path = "", access = ""] = /^(.*[?]access=)(.*)$/.exec(String(url)) ?? [];
   const [session = "", ...signed] = access.split(".");
   const parts = JSON.parse(Buffer.from(session, "base64url").toString()) as unknown[];

@@ -1,7 +1,7 @@
 /**
- * Verifies that no forged token is accepted anywhere: in a header of a request, an upgrade, a
- * download or a stream, in a cookie, or in a message. The tests use the real process, which knows
- * the secret with which some of the tokens are signed, and trusts the issuer that signs others.
+ * Verifies that the server never accepts a forged token: in a header of a request, an upgrade, a
+ * download or a stream, in a cookie, or in a message. The tests use the real process. It knows the
+ * secret with which some of the forged tokens are signed, and trusts the issuer that signs others.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -12,7 +12,9 @@ import { type ServerProcess, startReadyServer } from "../support/server_process.
 
 const SECRET = "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj";
 
-/** The runtime refuses longer headers before anything reads a token. */
+/**
+ * The maximum length of a header. The runtime refuses longer ones before the server reads a token.
+ */
 const HEADER_LENGTH_MAX = 8000;
 
 let issuer: SigningIssuer;
@@ -93,7 +95,7 @@ async function requireRefused(forged: readonly ForgedToken[]): Promise<void> {
   for (const { attack, token } of forged) {
     const isHeader = token.length <= HEADER_LENGTH_MAX && /^[\x21-\x7e]+$/.test(token);
     const doors = isHeader ? { ...HEADER_DOORS, message: byMessage } : { message: byMessage };
-    // The server decodes cookie values, so an encoded token is not a forgery there.
+    // The server decodes cookie values, so an encoded token in a cookie is not a forgery.
     const usable = Object.entries(doors).filter(
       ([door]) => !(door.startsWith("cookie") && token.includes("%")),
     );
@@ -119,7 +121,7 @@ test("every door accepts a token of this server, so that the forged ones are ref
 
 test("no door accepts a forged token of this server", async () => {
   const { token } = server;
-  // A time so far in the future that this test ends before it.
+  // A time in seconds that lies beyond the end of this test.
   const nowSeconds = Math.floor(Date.now() / 1000) + 3600;
   await requireRefused(forgedTokens({ token, secret: SECRET, nowSeconds }));
 });
@@ -129,7 +131,7 @@ test("a refresh accepts no forged refresh token", async () => {
   const nowSeconds = Math.floor(Date.now() / 1000) + 3600;
   const accepted: string[] = [];
   for (const forged of forgedTokens({ token, secret: SECRET, nowSeconds })) {
-    // Changing a claim to the value it already has gives the same token.
+    // A forgery that sets a claim to its present value yields the original token.
     if (forged.token === token) continue;
     const body = { refresh_token: forged.token };
     const { status } = await server.post("/v1/api/auth/refresh", body);

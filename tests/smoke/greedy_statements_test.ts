@@ -1,6 +1,6 @@
 /**
- * Tests short statements that demand huge resources. Each is refused within its time and memory
- * limits, and other statements are served again immediately afterwards.
+ * Tests short statements that demand huge resources. The server refuses each one within its time
+ * and memory limits, and serves other statements immediately afterwards.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -55,7 +55,8 @@ const MUCH: readonly (readonly [of: string, sql: string, reason: string])[] = [
 ];
 
 test.each(shareOf(MUCH, { oneOf: 2 }))("too much of %s", async (_name, sql, reason) => {
-  // The timeout is long enough for a slow machine to hit the intended limit first.
+  // The timeout is so long that the statement reaches the limit under test first, even on a slow
+  // machine.
   const { status, body } = await server.sql(sql, { fields: { timeout_ms: 20_000 } });
   expect([status, body.error?.code, body.error?.reason]).toEqual([
     400,
@@ -92,8 +93,8 @@ test.each(shareOf(LONG, { oneOf: 3 }))("too much time for %s", async (_name, sql
 
 test("too many rows of a response are sent as they are produced until the time limit", async () => {
   let answer: SqlAnswer | undefined;
-  // A busy machine takes longer to produce the first rows. If the timeout comes before them, the
-  // statement fails as a whole.
+  // A busy machine takes longer to produce the first rows. If the timeout comes earlier, the whole
+  // statement fails.
   for (let ms = 300; ms < 60_000 && answer?.status !== 200; ms *= 2) {
     answer = await server.sql(`SELECT a.v, b.v FROM ${PAIRS}`, { fields: { timeout_ms: ms } });
   }

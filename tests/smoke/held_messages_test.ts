@@ -1,6 +1,6 @@
 /**
  * Verifies that unfinished WebSocket messages never use more memory of the real process than their
- * sender is allowed, and that the sender gets an error.
+ * sender is allowed, and that a sender who exceeds this limit gets an error.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ interface Sender {
   answer: string;
 }
 
-/** Connects without a token, and sends an unfinished message. */
+/** Connects without a token, and sends part of a message. */
 function sendUnfinished(url: string): Sender {
   const { host, hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -51,7 +51,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     const senders = Array.from({ length: 12 }, () => sendUnfinished(server.url));
     const refused = (): Sender[] =>
       senders.filter(({ answer }) => answer.includes("Too many unfinished or waiting messages"));
-    // Four of the messages fit within the limit.
+    // The limit has room for four of the messages.
     await until(() => refused().length === 8);
     expect(refused()[0]?.answer).toContain(
       "on the connections of this address, they take more than 16777216 bytes; finish sending a message",

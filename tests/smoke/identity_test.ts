@@ -358,8 +358,8 @@ describe("a user has a session from the login to the logout", () => {
     await server.post(LOGIN, body, { "X-Request-ID": "mine-7" });
     const named =
       "SELECT action, outcome FROM system.audit_log WHERE details ->> 'request_id' = 'mine-7'";
-    // The response to a login does not wait for its audit entry. A new user's entry is written
-    // later, so once that exists, the entry for the login exists, too.
+    // The response to a login does not wait for its audit entry. The server writes entries in
+    // order, so once the entry of the new user exists, the entry of the login exists, too.
     await server.createUser("una");
     expect(await server.rows(named)).toEqual([["login", "failed"]]);
   });

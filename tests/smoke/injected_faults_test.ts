@@ -1,7 +1,8 @@
 /**
  * Verifies that a fault injected at any stage of a request, a subscription, a connection or a job
- * of the real process ends only that one. A bug in a commit, or in the publication of a segment,
- * stops the process; recovery from the log makes this safe.
+ * of the real process ends only the request, subscription, connection or job itself. A bug in a
+ * commit, or in the publication of a segment, stops the process; recovery from the log makes this
+ * safe.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -60,15 +61,15 @@ function expectBug({ body, status }: SqlAnswer): void {
   expect([status, body.error?.code]).toEqual([500, "INTERNAL_ERROR"]);
 }
 
-/** The files below a folder of the data directory. */
+/** Returns the names of the files below a folder of the data directory. */
 function namesIn(folder: string): readonly string[] {
   const path = join(server.dataPath, folder);
   return existsSync(path) ? readdirSync(path, { recursive: true }).map(String) : [];
 }
 
 /**
- * Checks that the injected fault occurred and was reported, that other requests are served, and
- * that it left nothing behind: no request entry, no file, no closed gate, no row.
+ * Checks that the injected fault occurred and was reported, that the server serves other requests,
+ * and that the fault left nothing behind: no request entry, no file, no closed gate, no row.
  */
 async function expectUnharmed(): Promise<void> {
   expect(existsSync(control)).toBe(false);
@@ -101,7 +102,7 @@ beforeAll(async () => {
     rowCount += 1;
     await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
   }
-  // Makes a scan keep a file open.
+  // The rows must be in a segment file, so that a scan keeps a file open.
   await server.rows("STORAGE FLUSH TABLE default.kept");
   follower = await SocketClient.connect(server.url, { token: server.token });
   await follower.expect("auth_success");
@@ -172,7 +173,8 @@ describe("a bug in a statement ends its request", () => {
       const kept = "SELECT count(*) FROM default.kept WHERE v <> 'kept'";
       expect(await server.rows(kept)).toEqual([[0]]);
       expect(await server.rows("SELECT count(*) FROM default.other")).toEqual([[0]]);
-      // Without the fault, the statement succeeds. Statements that change rows are not run again.
+      // Without the fault, the statement succeeds. The test does not repeat statements that change
+      // rows.
       if (!sql.includes("lost") && sql !== MANY && !sql.includes(MANY)) await server.rows(sql);
     },
     MS_MAX,
@@ -277,7 +279,7 @@ describe("a bug in a response ends its request", () => {
       inject("pieces", 3);
       const answer = await asked(STREAM, "application/json");
       const text = await answer.text().catch(() => "broken");
-      // A reader fails before its rows are part of the response. The end of the response then
+      // A reader fails before its rows become part of the response. The end of the response then
       // reports the failure.
       if (text !== "broken") expect(text).toEndWith(',"statement":0}}');
       if (text !== "broken") expect(text).toContain('"code":"INTERNAL_ERROR"');
@@ -543,7 +545,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
         expect(await server.rows(read)).toEqual(rows);
         return (await server.metric("tidemark_queries_in_readers_total")) > before + 1;
       });
-      // No reader has a plan for this query yet.
+      // The query is new to all readers, so none of them has a plan for it.
       const sql = stage === "reader, plan" ? read.replace("AS stage", "AS planned") : read;
       inject(stage);
       expectBug(await server.sql(sql));

@@ -1,7 +1,7 @@
 /**
- * Tries to reach another user's rows. All attempts must fail. Every row, file and name that
- * belongs to alice contains a canary. Nothing sent to bob, such as rows, errors, plans, frames or
- * files, may contain it.
+ * Tries to reach another user's rows, and verifies that all attempts fail. Every row, file and
+ * name that belongs to alice contains a canary. Nothing sent to bob, such as rows, errors, plans,
+ * frames or files, may contain it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -77,7 +77,7 @@ async function upload(): Promise<void> {
   aliceFile = `/v1/files/app/notes/${sub}/${id}`;
 }
 
-/** Returns everything in a response, including the names and values of its headers. */
+/** Returns the whole text of a response, including the names and values of its headers. */
 async function everythingIn(answer: Response): Promise<string> {
   return JSON.stringify([...answer.headers]) + (await answer.text());
 }
@@ -100,9 +100,7 @@ test("alice can see the canary in all places that the tests below search", async
   expect(hasCanary(await everythingIn(file))).toBe(true);
 });
 
-/**
- * The statements that bob sends. The second element, if present, lists all rows that he may see.
- */
+/** The statements that bob sends. A second element lists all rows that he may see. */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[] = [
   ["SELECT * FROM app.notes WHERE id > 1", []],
   ["SELECT title FROM app.notes", [["of bob"]]],
@@ -391,7 +389,7 @@ describe("a request that is repeated with its idempotency key", () => {
     token = (await server.login("eve")).access_token;
     for (const [index, sql] of asked.entries()) {
       const [status, text] = await repeat(sql, token, `eve-${index}`);
-      // The response to a request that changed no rows is not stored.
+      // The server does not store the response to a request that changed no rows.
       expect([status, hasCanary(text)], sql).toEqual([index === 1 ? 400 : 403, false]);
     }
     // A user who regains the right gets the stored response again.
@@ -424,7 +422,7 @@ describe("streamed results of bob contain nothing of alice", () => {
       return;
     }
     await server.rows(`UPDATE app.notes SET title = '${CANARY}?' WHERE id = 2`, { token: alice });
-    // Bob's change comes after alice's, so alice's would have arrived by now.
+    // Bob's change comes after alice's, so a message about her change would have arrived by now.
     await server.rows("UPDATE app.notes SET stars = 31 WHERE id = 1", { token: bob });
     await server.rows("UPDATE app.notes SET title = 'of bob, last' WHERE id = 1", { token: bob });
     let text = JSON.stringify([...answer.headers]);
@@ -481,7 +479,7 @@ describe("subscriptions of bob do not reach the rows of alice", () => {
     await server.rows(`UPDATE app.notes SET stars = stars + 1, title = '${CANARY}!' WHERE id = 2`, {
       token: alice,
     });
-    // Bob's change comes after alice's, so alice's would have arrived by now.
+    // Bob's change comes after alice's, so a message about her change would have arrived by now.
     await server.rows("UPDATE app.notes SET stars = stars + 1 WHERE id = 1", { token: bob });
     socket.send({ type: "ping", id: "last" });
     while ((await socket.next()).type !== "pong") continue;

@@ -1,6 +1,6 @@
 /**
- * Tests tables without a primary key on the real process: live rows and topic messages are
- * identified by `_key`, even after a crash, after a resume, and once a primary key has been added.
+ * Tests tables without a primary key on the real process: `_key` identifies live rows and topic
+ * messages, even after a crash, after a resume, and once a primary key has been added.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Returns the next change, as its type, key and value, with its position. */
+/** Returns the type, key and value of the next change, together with its position. */
 async function nextChange(socket: SocketClient): Promise<{ told: unknown[]; seq: unknown }> {
   let message: ServerMessage = await socket.next();
   while (message.type !== "change") message = await socket.next();

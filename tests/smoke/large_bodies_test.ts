@@ -1,7 +1,7 @@
 /**
  * Verifies that a user who does not finish a large body delays only their own large bodies, and
- * only as long as the connection lasts. The tests send requests byte by byte to a server that
- * gives each user room for one and a half large bodies.
+ * only as long as the connection lasts. The tests send requests byte by byte to a server that has
+ * room for one and a half large bodies per user.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
@@ -11,8 +11,8 @@ const BODY_BYTES = 2 << 20;
 const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
 
 /**
- * The number of requests by other users. By the time they are done, a request that did not have to
- * wait would have been answered.
+ * The number of requests by other users. While the server answers them, it would also have
+ * answered a request that did not have to wait.
  */
 const OTHERS = 5;
 
@@ -64,8 +64,8 @@ class Sent {
   }
 
   /**
-   * Resolves once the operating system has taken the bytes. If nobody reads the body, that may
-   * never happen.
+   * Resolves once the operating system has accepted the bytes. This may never happen if the server
+   * does not read the body.
    */
   send(text: string): Promise<void> {
     return new Promise((resolve) => this.#socket.write(text, () => resolve()));
@@ -80,7 +80,7 @@ const declared = `Content-Length: ${BODY_BYTES}`;
 const chunked = "Transfer-Encoding: chunked";
 const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-/** Starts a large body from ann, and sends more than half of it. */
+/** Starts a request by ann with a large body, and sends more than half of the body. */
 async function heldBack(): Promise<Sent> {
   const request = new Sent(ann, declared);
   await request.send(BODY.slice(0, BODY_BYTES - 10));
@@ -127,7 +127,7 @@ test("a large body that waits continues when the client of the preceding one has
 });
 
 /**
- * Returns requests whose bodies never arrive. Their declared size still counts towards the limit.
+ * Returns requests whose bodies never arrive. Their declared sizes still count towards the limit.
  */
 function heads(count: number, path: string, headers: string): Sent[] {
   return Array.from({ length: count }, () => new Sent(ann, headers, path));

@@ -1,7 +1,7 @@
 /**
  * Verifies that statements with thousands of values may share memory, but never values. The tests
- * run such statements concurrently, in succession, with failures and with repeats, and compare the
- * rows of the table with the values sent.
+ * run such statements concurrently and in succession, let some fail and repeat others, and compare
+ * the rows of the table with the values that were sent.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -36,7 +36,7 @@ function insertOf(from: number, last = ""): string {
   return `INSERT INTO items (id, body) VALUES ${rows.join(", ")}${last}`;
 }
 
-/** Returns the result of COUNTED for rows numbered from `first`. */
+/** Returns the expected result of COUNTED for `count` rows numbered from `first`. */
 function countsOf(first: number, count: number): unknown[][] {
   return [[count, count, bodyOf(first), bodyOf(first + count - 1)]];
 }

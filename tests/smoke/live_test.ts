@@ -1,6 +1,6 @@
 /**
- * Tests subscriptions on the real process, as JSON and as MessagePack, in all cases that end,
- * interrupt or resume them: KILL, revoked tokens, changed definitions, impossible resumes, and a
+ * Tests subscriptions on the real process, as JSON and as MessagePack, and everything that ends,
+ * interrupts or resumes them: KILL, revoked tokens, changed definitions, impossible resumes, and a
  * server that stops.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -82,14 +82,16 @@ class Client {
     this.say({ type: "subscribe", subscription });
   }
 
-  /** Subscribes and reads the snapshot. */
+  /** Subscribes to a query and reads its snapshot. */
   async follow(id: string, sql: string, options?: SubscribeOptions | null): Promise<string[]> {
     this.subscribe(id, sql, options);
     await this.#socket.expect("subscription_ack");
     return options === null ? [] : await told(this);
   }
 
-  /** Returns everything sent before this call, excluding the pong. */
+  /**
+   * Returns everything that the server sent before this call, except the pong that marks the end.
+   */
   async rest(): Promise<ServerMessage[]> {
     this.say({ type: "ping", id: "rest" });
     const messages: ServerMessage[] = [];
@@ -259,7 +261,7 @@ describe.each(shareOf(["json", "msgpack"], { oneOf: 2 }))(
       await client.follow("a", `SELECT * FROM ${table}`);
       await revoke(user, token);
       await server.rows(`INSERT INTO ${table} VALUES (1, 1)`);
-      // The later change is not sent any more.
+      // The client no longer receives the later change.
       expect(await client.next()).toMatchObject({
         type: "error",
         code: "TOKEN_REVOKED",
@@ -350,8 +352,8 @@ describe.each(shareOf(["json", "msgpack"], { oneOf: 2 }))(
         "delete 4=40",
       ]);
       const net = await client.follow("a", sql, { from_seq_id, replay: "latest" });
-      // Row 4 was inserted and deleted. A client that never had the row may still be sent its
-      // deletion.
+      // Row 4 was inserted and deleted. The server may send its deletion even to a client that
+      // never had the row.
       expect(net.filter((word) => !word.startsWith("delete 4"))).toEqual([
         "row 1=12",
         "row 2=22",
@@ -423,7 +425,7 @@ testThoroughly("a position older than history is refused with RESUME_EXPIRED", a
       ended: true,
       earliest_seq: Number(second?.[0]),
     });
-    // Resuming from the beginning of history includes every change. Position 0 stands for a client
+    // Resuming from the beginning of history delivers every change. Position 0 stands for a client
     // without rows.
     expect(await client.follow("a", sql, { from_seq_id: Number(second?.[0]) })).toEqual([
       "row 3=3",

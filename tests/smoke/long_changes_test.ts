@@ -30,7 +30,7 @@ test("a subscriber receives exactly the committed changes, once and in order", a
   client.send({ type: "subscribe", subscription: { id: "s", sql, options } });
   await untilReady(client);
   const running = server.sql("UPDATE app.t SET v = v + 1 RETURNING id, _seq");
-  // Another commit happens during the change, and a third change never completes.
+  // Another statement commits during the change. The next change fails, so it never commits.
   await server.rows("INSERT INTO app.t VALUES (0 - 1, 5)");
   const { body } = await running;
   await server.sql(`UPDATE app.t SET v = 1 / (${ROWS} - id)`);

@@ -73,7 +73,7 @@ testThoroughly("system.memory lists the heaps of threads after they have worked"
     return rows.map(([bytes]) => Number(bytes));
   };
   expect((await heaps())[1]).toBe(0);
-  // The query takes too long for the event loop.
+  // The query takes too long for the event loop, so a reader thread runs it.
   await server.rows("SELECT count(*) FROM generate_series(1, 3000000) AS g(x) WHERE x % 3 = 1");
   expect((await heaps())[0]).toBeGreaterThan(1_000_000);
   await server.sql("CREATE NAMESPACE flushed; CREATE SHARED TABLE flushed.t (id INT PRIMARY KEY)");
@@ -92,7 +92,7 @@ test("system.settings shows the values of computed defaults", async () => {
   ]);
 });
 
-/** Statements that need more memory than is available, with their errors. */
+/** Statements that need more memory than is available, with the errors that they should get. */
 const TOO_LARGE: readonly (readonly [what: string, sql: string, expected: object])[] = [
   [
     "row",
@@ -189,7 +189,7 @@ testUnless(onlyThorough ?? linuxMissing)(
   180_000,
 );
 
-/** Runs the program with a configuration until it exits. */
+/** Runs the server with a configuration until it exits. */
 async function runWith(toml: string, wrapper: readonly string[] = []): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-memory-"));
   try {

@@ -1,6 +1,6 @@
 /**
- * Tests a missing storage as clients see it: statements on its tables fail with a code, and only
- * administrators learn in which directory it should be.
+ * Tests a missing storage directory as clients see it: statements on its tables fail with an error
+ * code, and only administrators learn where the directory should be.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";

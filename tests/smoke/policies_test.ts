@@ -1,8 +1,8 @@
 /**
- * Tests row policies on the real process: all kinds of statements combined with all kinds of
- * rules, and a canary in a room that the caller does not belong to. Nothing sent to a caller may
- * contain rows that policies hide, and subscribers lose and gain rows in the very commit that
- * changes their membership.
+ * Tests row policies on the real process: every kind of statement with every kind of rule. A
+ * canary is in a room to which the caller does not belong. Nothing sent to a caller may contain
+ * rows that policies hide, and subscribers lose and gain rows in the very commit that changes
+ * their membership.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -18,7 +18,7 @@ let sam: string;
 let danFile = "";
 let evaFile = "";
 
-/** Rules that all hide the same rows from dan: those in room 2. */
+/** Several policy rules that all hide the same rows from dan: the rows of room 2. */
 const RULES: Readonly<Record<string, string>> = {
   plain: "author = CURRENT_USER() OR room = 1",
   exists:
@@ -80,8 +80,8 @@ async function uploaded(token: string, room: number): Promise<string> {
 }
 
 /**
- * The statements that dan sends, each with the rows he may see. If there are none, only the canary
- * is checked.
+ * The statements that dan sends, each with the rows that he may see. For a statement without rows,
+ * the test checks only that the canary is absent.
  */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly (readonly unknown[])[]])[] = [
   [
@@ -164,7 +164,7 @@ describe.each(Object.keys(RULES).map((name, number) => [name, number] as const))
         const contents = "SELECT id, room, author, body FROM {t} WHERE room = 2 ORDER BY id";
         const before = await server.rows(contents.replace("{t}", table));
         const text = form.replaceAll("{t}", table);
-        // Any change that dan makes to his own rows is undone.
+        // The test undoes any change that dan makes to his own rows.
         const isChange = /^(?:UPDATE|DELETE|MERGE|INSERT)/.test(text);
         const answer = await server.sql(isChange ? `BEGIN; ${text}; ROLLBACK` : text, {
           token: dan,
@@ -270,8 +270,8 @@ const QUERIES: readonly (readonly [name: string, sql: string])[] = [
 ];
 
 /**
- * Returns short descriptions of a subscription's messages until it is ready or, if given, until
- * `changes` changes have arrived.
+ * Returns short descriptions of a subscription's messages until it is ready or, with `changes`,
+ * until that many changes have arrived.
  */
 async function told(client: SocketClient, changes?: number): Promise<string[]> {
   const words: string[] = [];

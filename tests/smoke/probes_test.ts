@@ -1,6 +1,4 @@
-/**
- * Tests probes, the admin page, and what all responses have in common.
- */
+/** Tests the health probes, the admin page, and the headers that all responses share. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 

@@ -1,8 +1,8 @@
 /**
- * Verifies that users can log in through a provider in their browser, that each gets only their
- * own account, and that nobody else can complete or steal the login. The tests use the real server
- * process, a certified OpenID provider in a separate process, and a browser that follows redirects
- * and keeps cookies.
+ * Verifies that users can log in through a provider in their browser, that each user gets only
+ * their own account, and that nobody else can complete or steal the login. The tests use the real
+ * server process, a certified OpenID provider in a separate process, and a browser that follows
+ * redirects and keeps cookies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { JWK } from "jose";
@@ -35,13 +35,13 @@ const ACCOUNTS = {
 
 let key: JWK;
 let provider: RealProvider;
-/** A second provider, which is malicious. */
+/** A second identity provider, which is malicious. */
 let evil: SigningIssuer;
 let server: ServerProcess;
 
 /**
- * The provider has to know the server's address before the server starts, so the port is chosen
- * here.
+ * The port of the server. The test chooses it, because the provider has to know the server's
+ * address before the server starts.
  */
 const PORT = freePort();
 
@@ -212,7 +212,7 @@ describe("a login fails and opens no session", () => {
     const url = await callbackOf("ann", new Browser());
     const other = new Browser();
     expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
-    // That the other browser has started a login of its own makes no difference.
+    // The callback is refused even if the other browser has started a login of its own.
     await callbackOf("bob", other);
     expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
     expect((await refreshed(other)).status).toBe(401);
@@ -270,7 +270,7 @@ describe("a login fails and opens no session", () => {
   });
 
   test("a login fails if a hostile provider answers in place of the chosen one (mix-up)", async () => {
-    // The browser tries to log in at "evil", which forwards it to the honest provider.
+    // The browser starts a login at the provider "evil", which forwards it to the honest provider.
     const browser = new Browser();
     evil.discovery = {
       authorization_endpoint: `${evil.url}/auth`,
@@ -302,7 +302,7 @@ describe("a login fails and opens no session", () => {
     const { url } = await browser.go(begun.url.href, /\/callback\?/);
     expect(url.pathname).toBe("/v1/api/auth/oidc/idp/callback");
     expect(errorOf(await browser.go(url.href))).toBe("state_mismatch");
-    // The malicious provider's own callback does not get the honest provider's code, either.
+    // Nor does the callback of the malicious provider get the honest provider's code.
     const own = new URL(`${server.url}/v1/api/auth/oidc/evil/callback${url.search}`);
     expect(errorOf(await browser.go(own.href))).toBe("state_mismatch");
     expect(stolen).toEqual([]);
@@ -501,7 +501,7 @@ describe("a login that begins on a page of an application", () => {
       "invalid_request",
     ]);
     expect((await call("unlink", { provider: "idp", subject: "lou" }, token))[0]).toBe(200);
-    // The sessions of this link end; those of the other link continue.
+    // The sessions that began through the removed link end. Sessions of the other link continue.
     expect((await server.sql("SELECT 1", { token: second.access_token })).status).toBe(401);
     expect((await server.sql("SELECT 1", { token })).status).toBe(200);
     expect(await call("unlink", { provider: "idp", subject: "kim" }, token)).toEqual([
@@ -521,7 +521,7 @@ describe("a login that begins on a page of an application", () => {
     const { access_token: first, user } = await loginOf("max");
     expect(await remove(first)).toEqual([200, undefined]);
     expect((await server.sql("SELECT 1", { token: first })).status).toBe(401);
-    // Logging in at the provider does not bring the account back.
+    // A new login at the provider does not bring the deleted account back.
     const back = await exchanged(await codeFor("max"));
     expect(await back.json()).toMatchObject({ error: "unknown_user" });
     await server.rows(`CREATE USER "${user.id}" OAUTH '{"provider": "idp", "subject": "max"}'`);
