@@ -23,10 +23,7 @@ interface WalChecksum {
   readonly second: number;
 }
 
-/**
- * Finds the first damage to a committed transaction. Returns undefined if no transaction is
- * damaged.
- */
+/** Returns the first damage to a committed transaction in the log; undefined if there is none. */
 export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionError | undefined {
   if (bytes.length === 0) return undefined;
   if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
@@ -59,10 +56,10 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 }
 
 /**
- * Decides whether an invalid frame is damage. A transaction is synced before the next one begins,
- * so frames after its end prove that the transaction was durable. If there are no such frames, the
- * last write may simply be incomplete. A transaction without a frame that ends it was never
- * committed.
+ * Decides whether an invalid frame means that committed data is damaged. A transaction is synced
+ * before the next one begins, so if more frames follow the end of the transaction, it was durable.
+ * If none follow, its last write may simply be incomplete. A transaction without a final frame was
+ * never committed.
  */
 function damageAt(
   view: DataView,

@@ -57,8 +57,8 @@ export class StorageEntries implements CatalogStorages {
   }
 
   /**
-   * After a restore, detaches the storages that did not exist in the replaced state, because
-   * another database may be using their directories by now.
+   * After a restore, detaches the storages that the restored catalog contains but the catalog
+   * before the restore did not, because another database may be using their directories by now.
    */
   continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));

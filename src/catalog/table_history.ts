@@ -36,24 +36,24 @@ export class TableHistory {
   readonly #records: Map<number, DefinitionRecord> = new Map();
   /** The ids of all definitions of each table, in ascending order. */
   readonly #definitionIds: Map<number, number[]> = new Map();
-  /** The tables by namespace and name. */
+  /** The current table entries, keyed by namespace and then by name. */
   readonly #byName: Map<string, Map<string, TableEntry>> = new Map();
   /** The schema versions of each existing table, in ascending order. */
   readonly #versions: Map<number, readonly TableVersion[]> = new Map();
   /**
-   * For each name, the last definition of the table dropped most recently under that name, by
-   * {@linkcode pathOf}.
+   * The last definition of the most recently dropped table of each name, keyed by {@linkcode
+   * pathOf}.
    */
   readonly #dropped: Map<string, DefinitionRecord> = new Map();
   /** For each existing table, the last definition under each of its former names. */
   #formerNames: readonly DefinitionRecord[] = [];
-  /** The positions returned by {@linkcode accessSeq}, by table id. */
+  /** The seqs returned by {@linkcode accessSeq}, keyed by table id. */
   readonly #accessSeqs: Map<number, number> = new Map();
-  /** The ages returned by {@linkcode deletionAgeMs}, by table id and in ascending order of seq. */
+  /** The ages returned by {@linkcode deletionAgeMs}, keyed by table id, in ascending seq order. */
   readonly #deletionAges: Map<number, readonly DeletionAge[]> = new Map();
   #sorted: readonly TableEntry[] | undefined;
 
-  /** @param copied The history to copy; undefined if this history starts without tables. */
+  /** @param copied The history to copy; omitted to start without tables. */
   constructor(types: DefinedTypes, copied?: TableHistory) {
     this.#types = types;
     if (copied === undefined) return;

@@ -16,7 +16,7 @@ import {
 } from "./option_settings.ts";
 
 /**
- * Determines when a table's buffered row versions are written to a segment. If a part is absent,
+ * Determines when a table's buffered row versions are written to a segment. For each absent field,
  * the server's default applies.
  */
 export interface FlushPolicyOption {
@@ -59,12 +59,12 @@ export function tableOptionsFrom(
 }
 
 /**
- * A STREAM table with an ACCESS_LEVEL has the options of both kinds. The catalog stores such a
+ * The kinds whose options a STREAM table with an ACCESS_LEVEL accepts. The catalog stores such a
  * table as a SHARED table whose rows expire.
  */
 const SHARED_STREAM: readonly TableKind[] = ["shared", "stream"];
 
-/** Returns the kinds of table whose options a table has. */
+/** Returns the table kinds whose options apply to a table. */
 function kindsOf(table: KindAndOptions): readonly TableKind[] {
   return deletedAfterMs(table) === undefined ? [table.kind] : SHARED_STREAM;
 }
@@ -183,7 +183,7 @@ const RETENTION_HOURS_MAX = 8760;
 interface OptionRule {
   readonly key: keyof TableOptions;
   readonly kinds: readonly TableKind[];
-  /** Converts a setting to the table options that it stands for. */
+  /** Converts a setting to the table options that it sets. */
   readonly read: (setting: OptionSetting) => TableOptions;
 }
 
@@ -258,8 +258,8 @@ export function hasSameAccess(before: TableEntry, after: TableEntry): boolean {
 }
 
 /**
- * Contents are compared, not identities, because every definition read from disk consists of new
- * objects.
+ * Compares policies by content rather than by object identity, because every definition read from
+ * disk consists of new objects.
  */
 function haveSamePolicies(
   { policies: before }: TableEntry,

@@ -32,17 +32,17 @@ export interface TopicSource {
 /** Delivers the messages of a topic to a server over HTTP. */
 export interface WebhookEntry {
   /**
-   * The seq of the webhook's definition, which is never reused. The webhook's position in the
-   * topic is stored under this key.
+   * The seq of the webhook's definition, which is never reused. It is the key under which the
+   * webhook's position in the topic is stored.
    */
   readonly webhookId: number;
   /** The name, unique among the webhooks of all topics. */
   readonly name: string;
   readonly url: string;
   /**
-   * The key with which requests are signed; absent if they are not signed. Outside the catalog,
-   * only the component that signs requests sees the key; all other components see only whether
-   * there is one.
+   * The key that signs requests; absent if they are not signed. Outside the catalog, only the
+   * component that signs requests sees the key; all other components see only whether there is
+   * one.
    */
   readonly secret?: string;
   /** Whether a message waits until all earlier messages with the same key have been delivered. */

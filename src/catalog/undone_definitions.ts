@@ -61,12 +61,15 @@ export class UndoneDefinitions {
     this.forget(seq);
   }
 
-  /** Removes a seq within the current transaction. */
+  /** Removes a seq from the list on disk, within the current transaction. */
   storeWithout(seq: number): void {
     if (this.#seqs.has(seq)) this.#store(this.#without(seq));
   }
 
-  /** Updates the list in memory. Must be called once the transaction is durable. */
+  /**
+   * Removes a seq from the list in memory. Must be called once the transaction of {@linkcode
+   * storeWithout} is durable.
+   */
   forget(seq: number): void {
     this.#seqs = this.#without(seq);
   }

@@ -39,7 +39,8 @@ export function viewRightsFrom(
     const name = optionNamed(setting);
     if (name === "SECURITY_INVOKER") isOfReader = isOn(setting);
     else if (name === "ACCESS_LEVEL") level = setting;
-    // Every view is a security barrier, so the option has no effect, but its value is checked.
+    // The `security_barrier` option has no effect, because every view is a security barrier, but
+    // its value is checked.
     else isOn(setting);
   }
   if (!isOfReader) {

@@ -14,7 +14,7 @@ export interface SignUpFields {
   readonly user?: string;
   readonly password: string;
   readonly email?: string;
-  /** The code of the invitation with which a user signs up. */
+  /** The invitation code that permits the sign-up. */
   readonly invitation?: string;
 }
 
@@ -117,7 +117,10 @@ export function accountsBy(
   };
 }
 
-/** The server does not reveal whether the name was free. Only the login that follows shows it. */
+/**
+ * The response to a sign-up does not reveal whether the name was free. Only the subsequent login
+ * shows it.
+ */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
   // A guest sends its token with the request in order to keep its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);

@@ -37,11 +37,11 @@ export class AnswerScanner {
   #isBehindResults = false;
   #isOver = false;
   /**
-   * The start of the current part: an entry, the rest of an entry after its rows, a row, or the
-   * end.
+   * The offset at which the current part begins. A part is an entry, the remainder of an entry
+   * after its rows, a row, or the end of the response.
    */
   #start = 0;
-  /** The range of complete rows that have not been returned yet. */
+  /** The range of text that contains complete rows not yet returned. */
   #rowsStart = -1;
   #rowsEnd = -1;
   /** The part of a result entry before its rows. */
@@ -132,7 +132,7 @@ export class AnswerScanner {
     const text = this.#text.slice(this.#rowsStart, this.#rowsEnd);
     const rows = JSON.parse(`[${text}]`) as readonly (readonly unknown[])[];
     this.#parts.push({ kind: "rows", schema: this.#schema, rows });
-    // A row that has not arrived completely stays in the text until the rest arrives.
+    // A partially received row stays in the text buffer until the rest of it arrives.
     const isInRow = this.#depth > ROWS_DEPTH;
     this.#rowsStart = isInRow ? this.#rowStartBehind(this.#rowsEnd) : -1;
     this.#rowsEnd = -1;

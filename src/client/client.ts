@@ -86,7 +86,7 @@ const CREATE: Call = {
 };
 
 const CLIENT_RULES: FieldRules = {
-  // These options are checked in other modules, which have their own error messages.
+  // Options checked by the modules that use them, which have their own error messages.
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,

@@ -53,13 +53,13 @@ const HEARTBEAT_MS = 20_000;
  */
 const PONG_MS_MAX = 10_000;
 
-/** The close code with which the server rejects the client's token. */
+/** The close code that the server sends to reject the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
 /** How long to wait after a refusal that does not say how long to wait, in milliseconds. */
 const REFUSED_MS = 1000;
 
-/** The errors after which a connection needs a new token. */
+/** The error codes after which a connection needs a new token. */
 const TOKEN_ENDS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "TOKEN_REVOKED"]);
 
 export class LiveConnection {
@@ -73,19 +73,19 @@ export class LiveConnection {
   #nextId = 1;
   #failures = 0;
   /**
-   * The number of sockets abandoned so far. Work started for an earlier socket must have no
-   * effect.
+   * The number of sockets abandoned so far. Asynchronous work compares it to detect that its
+   * socket has been replaced, and then has no effect.
    */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
   /** The functions that cancel the retry timers of queries refused because a limit was reached. */
   readonly #cancelWaits = new Set<() => void>();
   #cancelBack: (() => void) | undefined;
-  /** Cancels the timer that detects a dead connection. */
+  /** The function that cancels the timer for detecting a dead connection. */
   #cancelWatch: (() => void) | undefined;
   /** The function that cancels the timer that renews the connection's token. */
   #cancelRenewal: (() => void) | undefined;
-  /** The token with which the WebSocket was authenticated. */
+  /** The token that authenticated the WebSocket. */
   #token: string | undefined;
   /** The number of consecutive renewals that did not produce a newer token. */
   #renewalFailures = 0;
@@ -249,7 +249,8 @@ export class LiveConnection {
       onText: (text) => {
         if (this.#socket !== socket) return;
         const message = messageFrom(text);
-        // The other end is not a Tidemark server, or an intermediary alters its messages.
+        // If the text is not a valid message, the peer is not a Tidemark server, or an
+        // intermediary alters its messages.
         if (message === undefined) return this.#lost(false);
         this.#hasHeard = true;
         this.#receive(message);
@@ -341,8 +342,8 @@ export class LiveConnection {
       } catch (error) {
         if (epoch !== this.#epoch) return;
         if (isRefusal(error) && session.accessToken === undefined) return this.signedOut(error);
-        // The server could not be reached. A later attempt will follow, and will report a refusal
-        // if there is one.
+        // The server could not be reached. If it would refuse the renewal, a later attempt will
+        // show this.
       }
     }
     if (epoch !== this.#epoch) return;
@@ -367,8 +368,8 @@ export class LiveConnection {
 
   #failed(message: ErrorMessage): void {
     const { code, retry_after_ms: retryAfterMs = REFUSED_MS, subscription_id: id } = message;
-    // The refusal does not say which message was refused, so any query may still be waiting for
-    // its response.
+    // A rate limit error does not identify the message that was refused, so any query may still be
+    // waiting for its response.
     if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
     const subscription = this.#subscriptions.get(id);
     const action = subscription?.error(message);

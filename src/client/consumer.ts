@@ -53,7 +53,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
 
 export interface ConsumeOptions {
   readonly group: string;
-  /** The number of messages handled concurrently, *1*. */
+  /** The maximum number of messages handled concurrently; defaults to 1. */
   readonly concurrency?: number;
   /**
    * Where a new group starts: after the latest message, at the earliest one, at an offset or at a
@@ -293,8 +293,8 @@ export class TopicConsumer {
   }
 
   /**
-   * Asks the server to deliver a message again after a pause. If there is no connection, the
-   * server does so anyway.
+   * Asks the server to deliver a message again after a pause. Without a connection, no request is
+   * needed, because the server then delivers the message again anyway.
    */
   #refuse({ offset, partition }: Place, deliveries: number): void {
     if (!this.#isOpen) return;

@@ -91,7 +91,7 @@ export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
 
-/** The global functions for page events, which not every runtime has. */
+/** The global functions for subscribing to page events, which some runtimes lack. */
 interface Listening {
   addEventListener?(type: string, listener: () => void): void;
   removeEventListener?(type: string, listener: () => void): void;

@@ -17,7 +17,7 @@ export interface RefusalDetails {
   /** The form field that the server refused. */
   readonly field?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** The entries of the earlier statements, whose effects remain. */
+  /** The result entries of the statements before the one that failed. Their effects remain. */
   readonly results?: readonly StatementEntry[];
 }
 
@@ -89,7 +89,7 @@ export function errorFromBody(
 ): ServerError {
   const fields = isObject(body) ? body : {};
   const { error } = fields;
-  // Shape B: the error is an object next to the results.
+  // In one of the two response shapes, the error is an object next to the results.
   const inner = isObject(error) ? error : fields;
   const code = textIn(isObject(error) ? error["code"] : error);
   const message = textIn(inner["message"]);
@@ -110,7 +110,7 @@ export function errorFromBody(
   });
 }
 
-/** Returns a copy of an error with different results. */
+/** Returns a copy of an error with its results replaced. */
 export function withResults(error: ServerError, results: readonly StatementEntry[]): ServerError {
   const { code, field, hint, message, position, reason, retryAfterSeconds, statement, status } =
     error;

@@ -7,7 +7,7 @@ import { ServerError } from "./errors.ts";
 import { pause } from "./repeats.ts";
 import type { RowObject, Statements } from "./statements.ts";
 
-/** The interval at which the client checks on an export that takes longer than its statement. */
+/** How often the client checks whether an export has finished, in milliseconds. */
 const LOOK_MS = 1000;
 
 /** The states of an export that is still in progress. */
@@ -29,7 +29,7 @@ export async function exportData(
   { query }: Pick<Statements, "query">,
   environment: WholeEnvironment,
 ): Promise<string> {
-  // If an export is already in progress, the returned row contains its id.
+  // If an export is already in progress, the statement returns the id of that export.
   const [begun] = await query<ExportRow>("EXPORT USER DATA");
   for (;;) {
     const rows = await query<ExportRow>("SHOW EXPORT");

@@ -106,7 +106,7 @@ export class FollowedQuery implements LiveQuery {
   #read: RowReader | undefined;
   #status: LiveStatus = "connecting";
   #position: number | undefined;
-  /** The claims to send back on a resume, if the query reads the token's claims. */
+  /** The token's claims, sent back on a resume if the query reads them. */
   #claims: string | undefined;
   #resumedFrom: number | undefined;
   #doubled = 0;
@@ -252,8 +252,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
-   * Called when the server has sent everything up to a position. A query on a table without
-   * changes can therefore also resume from that position.
+   * Records that the server has sent every change up to a position. Even a query whose table has
+   * not changed can then resume from that position.
    */
   reached(position: number): void {
     if (this.#status !== "ready") return;

@@ -76,7 +76,7 @@ const CALL: Call = {
 };
 
 const RULES: FieldRules = {
-  // These options are checked elsewhere and have their own error messages.
+  // Options checked by the modules that use them, which have their own error messages.
   params: ANYTHING,
   namespace: TEXT,
   lastRows: COUNT,

@@ -28,7 +28,7 @@ function termOf({ collation, column, direction, nulls }: SortTerm): OrderTerm {
 }
 
 interface Held<Row> {
-  /** The row as it arrived. Rows are compared and identified by these cells. */
+  /** The row as the server sent it. Rows are compared and identified by the cells in this form. */
   readonly sent: WireRow;
   readonly row: Row;
 }
@@ -50,7 +50,7 @@ export class LiveQueryRows<Row extends object> {
     return this.#list;
   }
 
-  /** Sets the columns of the rows that arrive from now on. */
+  /** Sets the columns of the rows received after this call. */
   start(schema: readonly SchemaField[], { isAnew, sort = [] }: RowsStart): void {
     const names = schema.map(({ name }) => name);
     this.#keyColumns = names.filter((_, index) => schema[index]?.flags?.includes("pk") === true);

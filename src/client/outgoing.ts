@@ -40,8 +40,8 @@ export class Outgoing {
   /** The requests to send, by key, so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
   /**
-   * The messages that have been sent but not answered, in the order in which they were sent.
-   * Messages sent before an answered one are not included.
+   * The messages that have been sent but not answered, in the order in which they were sent. An
+   * `unsubscribe`, which has no response, is removed once a later message has been answered.
    */
   readonly #sent = new Map<string, SentRequest>();
   #isPaused = false;

@@ -53,8 +53,8 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
-    // The number is sent as a string of digits: the server refuses such a string as a date, but
-    // accepts it for every numeric type.
+    // A number that looks like a timestamp in milliseconds is sent as a string of digits: the
+    // server refuses such a string as a date, but accepts it for every numeric type.
     if (isLikeMoment(each) && places.isStored(number)) return String(each);
     return sentParameter(each, `parameter ${number}`);
   });
@@ -168,7 +168,7 @@ function noList(number: number): TypeError {
 /** Matches SQL strings, quoted identifiers and comments, in which `$1` is not a parameter. */
 const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
-/** Matches the beginning of a cast: `$1::` or `CAST($1 AS`. */
+/** Matches the beginning of a cast of a parameter: `$1::` or `CAST($1 AS`. */
 const CAST = String.raw`(?:\$(\d+) ?::|\bcast ?\( ?\$(\d+) as\b) ?`;
 
 const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\\b`, "gi");
@@ -176,7 +176,8 @@ const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\
 const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
 
 /**
- * Matches `$1` between commas and parentheses, and the tokens that determine its nesting depth.
+ * Matches a parameter between commas and parentheses, and the tokens that determine its nesting
+ * depth.
  */
 const ROW_PART = /\bvalues\b|[()]|(?<=[(,] ?)\$(\d+)(?= ?[,)])/gi;
 
@@ -221,7 +222,7 @@ class ParameterPlaces {
     return this.#times.get(number);
   }
 
-  /** Returns the parameters that are entire items of VALUES rows. */
+  /** Returns the matches of the parameters that are entire items of VALUES rows. */
   #items(): RegExpMatchArray[] {
     const found: RegExpMatchArray[] = [];
     let depth = 0;
@@ -240,7 +241,7 @@ class ParameterPlaces {
   }
 }
 
-/** Returns the parameter number that a pattern matched. */
+/** Returns the parameter number captured by either group of a pattern. */
 function numberOf([, first, second]: RegExpMatchArray): number {
   return Number(first ?? second);
 }

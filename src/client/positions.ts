@@ -48,8 +48,8 @@ export interface PositionOptions {
 }
 
 /**
- * A stored position, and the claims to send back on a resume if the query reads the token's
- * claims.
+ * A stored position. It includes the token's claims if the query reads them, because a resume
+ * sends them back.
  */
 export interface KeptPlace {
   readonly seq: number;
@@ -90,8 +90,8 @@ export class KeptPosition {
 }
 
 /**
- * Returns two FNV-1a-style hashes as a single string. Hashes are stored because the original
- * strings may be long, not to keep the strings secret.
+ * Returns two FNV-1a-style hashes of a text, as a single string. The hash is stored in place of
+ * the text because the text may be long, not because it is secret.
  */
 function hashOf(text: string): string {
   let [low, high] = [0x811c9dc5, 0x01000193];

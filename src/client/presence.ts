@@ -96,7 +96,7 @@ const RULES: FieldRules = {
   state: ANYTHING,
   onChange: HANDLER,
   onError: HANDLER,
-  // The duration is checked elsewhere and has its own error message.
+  // The duration is checked where it is parsed, with an error message of its own.
   beat: ANYTHING,
 };
 
@@ -267,7 +267,7 @@ class RoomPresence implements Presence {
   async #send(): Promise<void> {
     const { options, room } = this.#given;
     const { session, statements } = this.#parts;
-    // A new user needs a new row, because nobody may change the row of the previous user.
+    // A new user needs a new row, because no user may change another user's row.
     if (this.#userId !== undefined && this.#userId !== session.userId) this.#tab = this.#newTab();
     this.#userId = session.userId;
     this.#beatCount += 1;

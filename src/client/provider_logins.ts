@@ -53,9 +53,9 @@ export interface LinkOptions extends EndedLoginOptions {
   /** The password of the account, if it has one. */
   readonly password?: string;
   /**
-   * A login that is already linked to the account; required if the account has no password and is
-   * not a guest account. It consists of the address to which that login returned, and its
-   * verifier. The code in the address is valid for a minute.
+   * The proof of a login that is already linked to the account: the address to which that login
+   * returned, and its verifier. Required if the account has no password and is not a guest
+   * account. The code in the address is valid for a minute.
    */
   readonly own?: { readonly url: string; readonly verifier: string };
 }

@@ -24,7 +24,10 @@ export interface RefreshTokenPlace {
 }
 
 interface PlaceOptions {
-  /** The address of the server. An origin's storage may contain tokens for several servers. */
+  /**
+   * The address of the server, which is part of the storage key because an origin's storage may
+   * contain tokens for several servers.
+   */
   readonly url: string;
   readonly storage: PositionStorage | undefined;
 }
