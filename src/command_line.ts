@@ -1,7 +1,8 @@
 /**
  * Turns command-line arguments into an action or an error message, and contains the help text.
  *
- * No argument is ignored: a surplus one may have been meant to prevent the server from starting.
+ * No argument is ignored: a surplus argument may have been meant to prevent the server from
+ * starting.
  */
 import { EXIT_MISUSE, EXIT_START_FAILED, PROGRAM_NAME } from "./base/command_output.ts";
 

@@ -109,9 +109,7 @@ export interface Database {
   readonly webhooks: Webhooks;
   /** Returns the memory used by each part of the process. */
   readonly memoryParts: () => readonly MemoryPart[];
-  /**
-   * Returns how many times memory has been released since startup, for each way of releasing it.
-   */
+  /** Returns how often each way of releasing memory has been used since startup. */
   readonly memoryGivenBack: () => MemoryGivenBack;
   /** Returns how much memory the HTTP server uses; undefined until the server listens. */
   serverMemory: () => ServerMemoryUse | undefined;
@@ -144,7 +142,8 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const world = { bugs, clock, log, random };
   const memory = new ProcessMemoryGauge(disk);
   const pressure = pressureOn(config, { clock, holders: () => [store, readers], log, memory });
-  // The parts are closed in reverse order, by `close` or if a later step fails.
+  // The opened resources are closed in reverse order, either by `close` or because a later step
+  // fails.
   await using opened = new AsyncDisposableStack();
   const layers = await openLowerLayers(config, parts, opened);
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;

@@ -1,9 +1,9 @@
 /**
  * Derives each layer's limits from the configuration, in the layer's own terms and units.
  *
- * These layers receive no configuration keys, so that a key can be renamed, or expressed in a
- * different unit, without changing them. The limits for `auth` are in `config/config.ts`, because
- * deriving them also requires a secret. `server` is the exception: it receives the keys listed in
+ * The layers do not receive configuration keys, so renaming a key, or changing its unit, does not
+ * affect them. The limits for `auth` are in `config/config.ts`, because deriving them also
+ * requires a secret. `server` is the exception: it receives the keys listed in
  * `server/contract/options.ts`, under their names in the file.
  */
 
@@ -129,8 +129,8 @@ export function serverMemory({ files, limits, performance }: Config): ServerMemo
   return {
     bodyBytes: share(1 / 16, 512 * MIB),
     largeBodyBytes: Math.max(bodyBytes, share(1 / 16, BODIES_MAX * bodyBytes)),
-    // A user may use up to a quarter of this, and the runtime reserves four times the size of the
-    // largest message.
+    // A single user may use up to a quarter of this amount, and the runtime reserves four times
+    // the size of the largest message. The minimum is therefore 16 times that size.
     messageBytes: Math.max(16 * limits.max_message_size, share(1 / 32, 512 * MIB)),
     sendQueueBytes: share(1 / 32, Number.POSITIVE_INFINITY),
   };

@@ -51,7 +51,7 @@ function reasonOf(error: unknown, { host, port }: { host: string; port: number }
   const isUnexplained = code === "EADDRINUSE" && port === 0;
   if (isUnexplained) return hostText(host, "ENOTFOUND");
   if (!NO_ADDRESS.has(code)) return error.message;
-  // This error would otherwise get the message for a missing file.
+  // For ENOENT, the code is shown in place of the message, which would describe a missing file.
   const said = code === "ENOENT" ? code : error.message;
   return hostText(host, said);
 }

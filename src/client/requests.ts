@@ -1,7 +1,7 @@
 /**
- * Sends an HTTP request and reads the response, with a deadline. A proxy may answer in place of
- * the server, with a page, an empty body or other JSON. In that case, only the status is known,
- * and the error contains it.
+ * Sends an HTTP request and reads the response, with a deadline. A proxy may respond in place of
+ * the server, with a page, an empty body or other JSON. The error then contains only the HTTP
+ * status, because nothing else is known.
  */
 import type { BodyData, BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
 import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
@@ -34,7 +34,7 @@ export interface CallOptions {
   readonly body?: object | RequestData;
   readonly signal?: AbortSignal;
   readonly token?: string;
-  /** Headers in addition to those that every request has. */
+  /** Headers to send in addition to the standard headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Whether the caller reads the body of a successful response itself. */
   readonly isStreamed?: boolean;
@@ -146,8 +146,8 @@ function sentBody(body: CallOptions["body"]): {
   if (body === undefined) return {};
   if (body instanceof RequestData) {
     const { data } = body;
-    // No content type is set for a form, because it has to contain the boundary, which the runtime
-    // chooses.
+    // The runtime sets the content type of a form itself, because the type must contain the
+    // boundary that the runtime chooses.
     return data instanceof FormData ? { data } : { type: "application/octet-stream", data };
   }
   return { type: "application/json", body: JSON.stringify(body) };
@@ -194,7 +194,8 @@ export function secondsFromRetryAfter(
 
 function unanswered(url: string, cause: unknown): ConnectionError {
   const shown = shownUrl(url);
-  // Some runtimes quote the requested URL in the message.
+  // Some runtimes quote the requested URL in the message, so any user name and password are
+  // removed from it.
   const why = textOfCauses(cause).replaceAll(url, shown);
   return new ConnectionError(
     `The server at ${shown} could not be reached, or interrupted its response: ${why}`,

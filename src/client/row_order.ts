@@ -183,8 +183,9 @@ function compareTexts(left: string | boolean, right: string | boolean): number {
 }
 
 /**
- * Maps the UTF-16 unit at a position to its place in the order of code points, in which surrogates
- * come last. The end of the text comes first.
+ * Returns a rank for the UTF-16 code unit at a position, such that comparing ranks compares text
+ * by code point: surrogates rank above all other code units, and the end of the text ranks below
+ * every code unit.
  */
 function codePointRank(text: string, at: number): number {
   if (at >= text.length) return -1;

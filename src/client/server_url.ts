@@ -13,7 +13,7 @@ export function serverUrlFrom(given: unknown): string {
   const text = String(given);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "http:" || url?.protocol === "https:") return withoutSlash(url);
-  // Text before an @ may be a password, even in an invalid address.
+  // Text before an @ is not shown, because it may contain a password, even in an invalid address.
   const shown = text.replace(/^.*@/s, "");
   throw new TypeError(
     `Cannot use the url "${shown}": it must begin with http:// or https://, as in ` +

@@ -271,7 +271,7 @@ export class Session {
     return (await this.call(path, body, options)).fields;
   }
 
-  /** Sends a request that replaces the session of its user. @internal */
+  /** Sends a request, such as a sign-up, that replaces the user's session. @internal */
   async postReplacing(path: string, body: object): Promise<void> {
     await this.#send(path, { body }, { isReplacing: true });
   }
@@ -366,8 +366,8 @@ export class Session {
 
   /**
    * Renews the access token.
-   * @returns Undefined if only a token was obtained, because a token does not show what the user
-   *   may do.
+   * @returns The user's identity; undefined if only a token was obtained, because a token does not
+   *   show what the user may do.
    */
   async #renew(): Promise<Identity | undefined> {
     const credentials = this.#credentials;

@@ -95,7 +95,7 @@ export interface Statements {
   ): Promise<Row[]>;
 }
 
-/** The parts of a client that send statements. */
+/** The functions of a client that send statements. */
 export interface Sending {
   readonly session: Session;
   readonly values: Values;
@@ -214,7 +214,8 @@ export function requireText(sql: unknown): void {
  */
 function executionFrom(answer: RequestAnswer): Execution | undefined {
   const { results, status, took } = answer.fields;
-  // A failure after the first rows arrives with status 200.
+  // If a statement fails after its first rows have been sent, the error arrives with HTTP status
+  // 200.
   if (status === "error") throw errorFromBody(answer.fields, answer.status);
   const entries = entriesIn(results);
   if (status !== "success" || entries === undefined) return undefined;

@@ -192,7 +192,7 @@ function oidcSettingsFrom(
   };
 }
 
-/** Reads the file. Collects the values, by the paths of their keys, and the faults. */
+/** Reads a configuration file. Collects its values, keyed by path, and its faults. */
 class FileReader {
   readonly values = new Map<string, { value: unknown; place: string }>();
   readonly faults: string[] = [];
@@ -392,7 +392,8 @@ interface FindingParts {
 function checkSizes(config: Config, demand: FindingParts["demand"]): void {
   const { limits, storage, websocket } = config;
   for (const [path, value, other, floor] of floorsOf(config)) {
-    // The fault is reported for a key that was set, because only such a key has a position.
+    // The fault is reported for a key that was set, because a key with a default value has no
+    // position in the file.
     if (config.sources.has(path) || !config.sources.has(other)) {
       demand(
         value >= floor,
@@ -484,8 +485,8 @@ function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: Findi
 }
 
 /**
- * Lists the keys whose values must be at least as high as the value of another key. Each entry
- * contains the paths and values of both keys.
+ * Lists the keys whose values must not be below the value of another key. Each entry contains the
+ * paths and values of both keys.
  */
 function floorsOf({
   auth,

@@ -684,8 +684,8 @@ export function providerSection(name: string): string | undefined {
 }
 
 /**
- * Returns the name of the provider configured by a section; undefined if it is not a provider
- * section.
+ * Returns the name of the provider that a section configures; undefined if the section does not
+ * configure a provider.
  */
 export function providerOfSection(section: string): string | undefined {
   return section.startsWith(PROVIDER_SECTION) ? section.slice(PROVIDER_SECTION.length) : undefined;

@@ -40,8 +40,8 @@ const READERS_SHARE: number = 1 / 4;
 export const PLENTY: MemoryLimit = { bytes: 64 * 1024 * MIB, source: "no limit" };
 
 /**
- * The keys whose memory limits are added up, because memory may be in use up to all of these
- * limits at the same time.
+ * The keys whose memory limits are added up, because all of these limits may be reached at the
+ * same time.
  */
 const ADDED_KEYS = [
   "performance.total_query_memory_bytes",

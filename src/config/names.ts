@@ -4,7 +4,7 @@
  */
 import { nearestName } from "../base/nearest_name.ts";
 
-/** Returns the nearest of `names`; undefined if no name is near. */
+/** Returns the name most similar to a given name; undefined if no name is similar enough. */
 export function nearestKey(given: string, names: Iterable<string>): string | undefined {
   return nearestName(given, names, Math.max(2, Math.floor(given.length / 3)));
 }

@@ -1,8 +1,8 @@
 /**
  * Finds the position of each key in a TOML file, because the parser does not report positions.
  *
- * It understands only as much TOML as it needs to find keys: the file has already been parsed, so
- * it is valid.
+ * The scanner understands only as much TOML as finding keys requires. It need not detect errors,
+ * because the file has already been parsed.
  */
 
 /** A position in a file: line and column, both counted from 1. */
@@ -66,8 +66,7 @@ class KeyScanner {
       path.push(nameFrom(name));
       const key = pathOf(path);
       if (!this.positions.has(key)) this.positions.set(key, this.#positionOf(start));
-      // If the text is not valid TOML after all, the scan ends here. Otherwise, it would loop
-      // forever.
+      // At invalid TOML, the scan ends, because it would otherwise loop forever.
       if (name === "") this.#offset = this.#text.length;
     } while (/^[ \t]*\./.test(this.#text.slice(this.#offset, this.#offset + 64)));
     return path;

@@ -94,7 +94,7 @@ function planned(
   try {
     return planner(principal, spec);
   } catch (error) {
-    // A refusal is an expected result: it determines the message with which the subscription ends.
+    // A refusal is an expected result: it becomes the message that ends the subscription.
     if (error instanceof SubscriptionError) return error;
     throw error;
   }
@@ -103,7 +103,7 @@ function planned(
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
-  // Under different policies, different rows may belong to the result although no row has changed.
+  // If policies have changed, an unchanged row may have entered or left the result.
   if (after.owner !== before.owner || after.fingerprint !== before.fingerprint) {
     return "SCHEMA_CHANGED";
   }
@@ -112,8 +112,8 @@ function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefin
 }
 
 /**
- * Returns whether rows look the same before and after. NOT NULL may differ, because it does not
- * affect how a row looks.
+ * Returns whether two plans show the same row in the same form. NOT NULL may differ, because it
+ * does not affect the form of a row.
  */
 function hasSameFields(before: LivePlan, after: LivePlan): boolean {
   if (before.fields.length !== after.fields.length) return false;

@@ -56,7 +56,7 @@ export class BatchReach<Group> {
     const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
-    // This test comes before any copying, because when a batch takes many ticks, most groups have
+    // The rows are tested before any are copied: when a batch takes many ticks, most groups have
     // already received all of it.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;

@@ -357,8 +357,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       }
       const part = this.#reached.missingOf(group, batch, due);
       if (part === undefined) continue;
-      // The scan is charged only if there are several groups. A single group pays for each row
-      // instead.
+      // For a single group, the budget is charged per evaluated row. For each further group, it is
+      // also charged for scanning the batch.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
       evaluatedCount += 1;
       if (this.#deliverTo(group, part, budget)) continue;

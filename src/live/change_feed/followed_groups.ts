@@ -51,8 +51,8 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /**
-   * Yields the groups that a batch may concern, each with the rows that may concern it; undefined
-   * stands for all rows.
+   * Yields each group that a batch may concern, with the rows that may concern the group, or with
+   * undefined for all rows.
    */
   *due(batch: ChangeBatch): Generator<readonly [SubscriptionGroup<Member>, DueRows | undefined]> {
     for (const group of this.#index.always) yield [group, undefined];

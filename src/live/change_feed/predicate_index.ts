@@ -102,9 +102,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
     if (byColumn.size === 0) this.#byColumn = undefined;
   }
 
-  /**
-   * The groups against which every change must be tested. This is the index's own set, not a copy.
-   */
+  /** The groups that every change may concern. The index returns its own set, not a copy. */
   get always(): ReadonlySet<Group> {
     return this.#always;
   }

@@ -29,7 +29,7 @@ export interface SharedMessage {
    * creates the objects.
    */
   readonly paged?: PagedBatch;
-  /** The encoded forms, by format number. `server/frames` fills them in. */
+  /** The encoded forms of the message, indexed by format number. `server/frames` fills them in. */
   readonly encoded: (string | Uint8Array | undefined)[];
 }
 
@@ -115,8 +115,8 @@ export class SubscriptionError extends Error {
 
 export interface LiveEngine {
   /**
-   * Opens a live query. The ack is sent in this tick. So is the first batch, unless the client
-   * asked for changes only.
+   * Opens a live query. The ack is sent in the current tick, as is the first batch, unless the
+   * client asked for changes only.
    *
    * @throws {SubscriptionError} If the query cannot be opened.
    */
@@ -127,7 +127,7 @@ export interface LiveEngine {
   }): LiveSubscription;
   /** Returns the rows of `system.live`, one per subscription. */
   subscriptions(): readonly LiveRow[];
-  /** Finds the existing group that a query would join. */
+  /** Finds the existing group that a new subscription to a query would join. */
   match(plan: LivePlan): LiveMatch;
   /** Finds the group of a materialised query. */
   matchResult(fingerprint: string): ResultMatch | undefined;

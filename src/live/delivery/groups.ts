@@ -25,7 +25,7 @@ import {
 export interface Reach {
   /** The seq of the last change in the message. */
   readonly lastSeq: Seq;
-  /** The seq up to which every matching change had been sent before. */
+  /** The seq up to which every matching change had been sent before this message. */
   readonly before: Seq;
   /** The number of changes in the message. */
   readonly count: number;
@@ -73,8 +73,8 @@ export class SubscriptionGroup<Member extends GroupMember> {
   /** The query shared by all members. Each member has its own id and options. */
   readonly asked: QuerySpec;
   /**
-   * The positions of the plan's columns in the feed's batches. They are valid only while the group
-   * has followers.
+   * The indexes of the plan's columns in the feed's batches, valid only while the group has
+   * followers.
    */
   sources: Sources;
   /**
