@@ -83,7 +83,7 @@ function tell(line: string): void {
 
 /**
  * Watches the output of a command. The program that reads the output may exit early, as a pager
- * does. Even so, a command whose result could not be printed must not count as successful.
+ * does. A command whose result could not be printed must not count as successful.
  */
 function watchOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -221,7 +221,8 @@ function announce(
 }
 
 async function serve(path: string): Promise<void> {
-  // The reader of the console may exit, as a pager does, but the log is also written to files.
+  // The program that reads the console may exit early, as a pager does. This does not stop the
+  // server, because the log is also written to files.
   process.stdout.on("error", () => undefined);
   process.stderr.on("error", () => undefined);
   // Prevents SIGHUP from ending the process before settings can be reread.
@@ -291,7 +292,10 @@ async function serve(path: string): Promise<void> {
   systemClock.after(STARTED_MS, settlePages);
 }
 
-/** A failure does not stop the server: the service manager has its own timeout. */
+/**
+ * Sends notifications to the service manager. A failure does not stop the server, because the
+ * service manager has its own timeout.
+ */
 function notifyManager(lines: readonly string[], log: Log): void {
   const reason = tellServiceManager(lines);
   if (reason !== undefined)

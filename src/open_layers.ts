@@ -104,7 +104,7 @@ export interface LayerParts extends DatabaseParts {
   readonly onBug: OnBug;
 }
 
-/** The open layers below SQL. */
+/** The layers below SQL, once they are open. */
 export interface LowerLayers {
   readonly directory: DataDirectory;
   /** The result of the restore that was finished first; undefined if none was pending. */
@@ -225,7 +225,8 @@ function beginCommits(
     // Clients may have seen commits that were acknowledged before they were on disk.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
-  // The mode is stored after the gap: otherwise, an interrupted startup would lose the gap.
+  // The durability mode is stored after the range of lost seqs. Otherwise, an interrupted startup
+  // would lose that range.
   const { durability } = config.storage;
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
   store.lostSeqs = lostSeqsOf(catalog);

@@ -44,7 +44,7 @@ export class RereadSettings {
 
   /**
    * Prepares to reread the configuration while the server runs.
-   * @param config The configuration with which the server was started.
+   * @param config The configuration that was in force at startup.
    */
   constructor(config: Config, options: RereadOptions) {
     this.#options = options;
@@ -115,8 +115,8 @@ export class RereadSettings {
 }
 
 /**
- * Returns the old settings with new values for those that can be reread. TLS cannot be enabled or
- * disabled this way.
+ * Returns the old settings, with new values for the keys that can be reread. Rereading cannot
+ * enable or disable TLS.
  */
 function withReread(before: Config, now: Config): Config {
   const hasTls = before.server.tls_cert !== undefined && now.server.tls_cert !== undefined;

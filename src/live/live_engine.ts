@@ -104,10 +104,10 @@ interface LocalLiveEngineOptions {
 const NUMBER_BYTES = 6;
 
 /**
- * The weight of a subscription to a result when garbage is estimated: the number of ordinary
- * subscriptions that it counts as, because it leaves about 75 KB of garbage. If it counted as one,
- * each of 10,000 such subscriptions would leave 2.0 KB of gaps in the heap; with this weight, each
- * leaves 0.8 KB.
+ * The number of ordinary subscriptions as which one subscription to an entire result counts when
+ * garbage is estimated, because it leaves about 75 KB of garbage. If it counted as one, each of
+ * 10,000 such subscriptions would leave 2.0 KB of gaps in the heap; with this weight, each leaves
+ * 0.8 KB.
  */
 const RESULT_WEIGHT = 12;
 
@@ -302,7 +302,7 @@ export class LocalLiveEngine implements LiveEngine {
     return start;
   }
 
-  /** Returns a user's number of subscriptions, across all connections. */
+  /** Returns the number of subscriptions that a user has, across all connections. */
   countOfUser(userId: string): number {
     return this.#countByUser.get(userId) ?? 0;
   }
@@ -479,8 +479,8 @@ export class LocalLiveEngine implements LiveEngine {
     const { id, plan } = asked;
     const earliestSeq = this.#store.earliestSeq(plan.tableId, plan.owner);
     if (start.position === 0) {
-      // A change of rights may have hidden the deletion of rows from users who may now read
-      // the table.
+      // A replay of the entire history suffices only if the user's rights have never changed.
+      // Otherwise, rows may have been deleted while the user could not see them.
       const rightsSeq = this.#definitions.rowRightsSeq(plan.tableId, asked.principal.userId);
       const isWhole = earliestSeq === 0 && rightsSeq === 0;
       return isWhole ? start : { kind: "snapshot", lastRows: undefined };

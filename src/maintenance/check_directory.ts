@@ -48,7 +48,7 @@ export interface CheckParts {
   readonly temporary: string;
 }
 
-/** Called with each finding as soon as it is made, along with the name of the affected table. */
+/** Receives each finding as soon as it is made, with the name of the affected table. */
 export interface DirectoryListener {
   onFinding(finding: Finding, table: string | undefined): void;
   onChecked: CheckListener["onChecked"];
@@ -60,7 +60,7 @@ interface MissingStorage {
   readonly what: string;
 }
 
-/** The results of the check, as far as a repair needs them. */
+/** The results of the check that a repair needs. */
 export interface DirectoryCheck {
   readonly damageCount: number;
   readonly isFormatDamaged: boolean;

@@ -50,7 +50,7 @@ export interface RepairPlan {
   readonly losses: readonly string[];
   /** Data to be sacrificed so that a server can start. The repair requires consent for this. */
   readonly sacrifices: readonly string[];
-  /** Data that remains although it is newer than the point of truncation. */
+  /** Data that will remain although it is newer than the point at which the log is truncated. */
   readonly remains: readonly string[];
   readonly cut: LogCut | undefined;
 }
@@ -297,7 +297,7 @@ function isNoFile(path: string, { disk }: CheckParts): boolean {
     return false;
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
-    // Returning false is safe: any other failure is reported when the file is written.
+    // Other errors need no handling here, because they are reported when the file is written.
     return error.code === "EISDIR" || error.code === "ELOOP";
   }
 }

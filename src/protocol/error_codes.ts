@@ -56,7 +56,7 @@ interface WireError {
   readonly code: WireCode;
   /** The specific reason for an error; set only for SQL_EXECUTION_ERROR. */
   readonly reason?: string;
-  /** The HTTP status with which the error is sent. */
+  /** The HTTP status of the response. */
   readonly status: number;
   /** The SQLSTATE, for clients that rely on the SQL standard; not part of the JSON body. */
   readonly sqlstate?: string;

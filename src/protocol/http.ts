@@ -50,7 +50,10 @@ export interface StatementEntry {
   readonly notices?: readonly string[];
 }
 
-/** The inner `error` of shape B. In shapes A and C, its optional fields are at the top level. */
+/**
+ * The `error` object in a response to SQL (shape B). Error responses of shapes A and C have its
+ * optional fields at the top level.
+ */
 export interface ErrorBody {
   readonly code: string;
   readonly message: string;
@@ -73,7 +76,7 @@ export interface ErrorBody {
   readonly details?: string;
 }
 
-/** Shape B, and the successful response to `POST /v1/api/sql`. */
+/** The response to `POST /v1/api/sql`: the results of statements, or an error (shape B). */
 export interface SqlResponseBody {
   readonly results: readonly StatementEntry[];
   readonly status: "success" | "error";
@@ -82,7 +85,7 @@ export interface SqlResponseBody {
   readonly error?: ErrorBody;
 }
 
-/** Shape A, an error with all its fields at the top level. */
+/** An error response with all its fields at the top level (shape A). */
 export interface PlainErrorBody {
   readonly error: string;
   readonly message: string;
@@ -94,7 +97,7 @@ export interface PlainErrorBody {
   readonly field?: string;
 }
 
-/** Shape C: an error of a topic endpoint. */
+/** An error response of a topic endpoint (shape C). */
 export interface TopicErrorBody {
   /** The human-readable error message. */
   readonly error: string;
@@ -204,7 +207,7 @@ export interface SignUpRequestBody {
   readonly user?: string | null;
   readonly password: string;
   readonly email?: string | null;
-  /** The code of the invitation with which a user signs up. */
+  /** The invitation code that permits the sign-up. */
   readonly invitation?: string | null;
 }
 
@@ -256,7 +259,7 @@ export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
   /** The password of the account; absent if it has none. */
   readonly password?: string | null;
   /**
-   * The code from a login whose link to the account already exists; required if the account has no
+   * The code from a login that is already linked to the account; required if the account has no
    * password.
    */
   readonly own_code?: string;

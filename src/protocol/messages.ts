@@ -36,8 +36,7 @@ export interface SubscribeOptions {
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
   /**
-   * Sent on a resume: the `claims` from the acknowledgement of the subscription whose position is
-   * given.
+   * On a resume, the `claims` from the acknowledgement of the subscription that is being resumed.
    */
   readonly claims?: string | null;
   /** How a materialised result is kept up to date. If absent, the server chooses. */
@@ -121,8 +120,8 @@ export interface SubscriptionAck {
   readonly batch_control: BatchControl;
   readonly schema: readonly SchemaField[];
   /**
-   * A short text that stands for the claims in the client's token. Present only if the query or a
-   * policy of its tables reads claims. If so, a resume must send this text back.
+   * A short text that represents the claims in the client's token. Present only if the query or a
+   * policy of its tables reads claims. In that case, a resume must send this text back.
    */
   readonly claims?: string;
   /**
@@ -146,8 +145,8 @@ export interface SortTerm {
 }
 
 /**
- * The rules by which text is sorted: those of `Intl.Collator` with these options. In a
- * deterministic collation, text that these rules do not distinguish is ordered by code point.
+ * The rules for sorting text, as options of `Intl.Collator`. In a deterministic collation, text
+ * that these rules do not distinguish is ordered by code point.
  */
 export interface SortCollation {
   /** A BCP 47 language tag, for example "de-u-co-phonebk". */

@@ -197,8 +197,8 @@ export function shared(message: SharedMessage["message"]): SharedMessage {
 }
 
 /**
- * The messages created from a pending change or a batch, by subscription id. A list takes less
- * memory than a map, and most changes to results have one subscriber.
+ * The messages created from a pending change or a batch, keyed by subscription id. A list takes
+ * less memory than a map, and most changes to results have one subscriber.
  */
 export class Messages {
   readonly #ids: string[] = [];

@@ -82,9 +82,11 @@ export interface PartialResult<T> {
 
 export class LiveProgram {
   readonly plan: LivePlan;
-  /** The stored columns of the plan, without repetition: the columns to request from the store. */
+  /** The distinct stored columns of the plan, which are the columns to request from the store. */
   readonly storedColumnIds: readonly number[];
-  /** The sources of the plan's columns in a batch whose columns are exactly `storedColumnIds`. */
+  /**
+   * For each column of the plan, its index in a batch whose columns are exactly `storedColumnIds`.
+   */
   readonly ownSources: Sources;
   readonly shape: WireRowShape;
   #readSize: ReadSize | undefined;
@@ -133,7 +135,7 @@ export class LiveProgram {
     return { rowCount: count, result };
   }
 
-  /** Locates the plan's columns in batches whose columns are `columnIds`. */
+  /** Returns, for each column of the plan, its index in batches whose columns are `columnIds`. */
   sourcesIn(columnIds: readonly number[]): Sources {
     return this.plan.columnIds.map((columnId) => {
       if (columnId === SEQ_COLUMN_ID) return SEQ_SOURCE;

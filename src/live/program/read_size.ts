@@ -34,8 +34,8 @@ export class ReadSize {
   /**
    * Returns how many versions to read in one step, at least 1.
    *
-   * @param frameBytesMax The maximum size of a message. More bytes than this could not be sent
-   *   soon.
+   * @param frameBytesMax The maximum size of a message in bytes. Versions beyond this size are not
+   *   read, because they could not be sent soon.
    */
   rowsOf({ frameBytesMax, rowsMax }: { rowsMax: number; frameBytesMax: number }): number {
     const bytesMax = Math.min(BATCH_BYTES_MAX, frameBytesMax);
@@ -68,14 +68,14 @@ export function spendBytes(budget: TickBudget, bytes: number): void {
   budget.spend(bytes / BYTES_PER_UNIT);
 }
 
-/** Estimates the size of the versions that some rows of a batch replaced. */
+/** Estimates the total size, in bytes, of the versions replaced by a range of rows in a batch. */
 export function replacedBytesOf({ oldColumns }: ChangeBatch, start: number, end: number): number {
   let bytes = 0;
   for (const column of oldColumns) bytes += bytesOfColumn(column, start, end);
   return bytes;
 }
 
-/** Estimates the size of the rows in these changes. */
+/** Estimates the total size, in bytes, of the rows in a list of changes. */
 export function rowBytesOf(changes: readonly LiveChange[]): number {
   let bytes = 0;
   for (const { row } of changes) if (row !== undefined) bytes += bytesOfRow(row);
@@ -83,8 +83,8 @@ export function rowBytesOf(changes: readonly LiveChange[]): number {
 }
 
 /**
- * Estimates the size of a range of rows in a column. Replaced values are looked up individually,
- * so replaced strings are always in a vector of kind `any`, which stores individual values.
+ * Estimates the size, in bytes, of a range of a column's values. Replaced strings always arrive in
+ * a vector of kind `any`, because replaced values are looked up one by one.
  */
 function bytesOfColumn(column: Vector, start: number, end: number): number {
   if (column.kind !== "any") return column.kind === "const" ? 0 : PLAIN_BYTES * (end - start);

@@ -2,12 +2,13 @@
  * Computes the net effect of a range of versions for a client whose rows are the result as of a
  * given position.
  *
- * A version has an effect only if it is the newest version of its key up to the boundary. If that
- * version matches, it is sent as a row. If it does not match, a delete is sent if the key matched
- * at the position or at any time since: a client whose earlier replay was interrupted may have a
- * version from in between. Whether the key matched is found by walking back along `prev`, so no
- * set of keys is kept. A long walk pauses and continues in a later tick. Versions never change, so
- * a paused walk needs no state other than the seq of the next version.
+ * A version has an effect only if it is the newest version of its key up to the boundary, the seq
+ * at which the replay ends. If that version matches the query, it is sent as a row. If it does
+ * not, a delete is sent if the key matched at the position or at any time since: a client whose
+ * earlier replay was interrupted may have a version from in between. Whether the key matched is
+ * found by walking back along `prev`, so no set of keys is kept. A long walk pauses and continues
+ * in a later tick. Versions never change, so a paused walk needs no state other than the seq of
+ * the next version.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -39,8 +40,8 @@ export interface LatestOptions {
   /** The exclusive start of the range of versions. */
   readonly after: Seq;
   /**
-   * The inclusive end of the range. A version counts as the newest of its key if there is no later
-   * one up to this seq.
+   * The inclusive end of the range. A version counts as the newest of its key if no later version
+   * exists up to this seq.
    */
   readonly boundary: Seq;
   readonly budget: TickBudget;
@@ -141,8 +142,8 @@ export class LatestChanges {
 }
 
 /**
- * Examines the version `prev`. Returns its row if it matched; otherwise the point at which the
- * walk continues.
+ * Examines the version with the seq `prev`. Returns its row if the version matched; otherwise, the
+ * seq of the version to examine next.
  */
 function stepBack(
   prev: number,

@@ -54,7 +54,7 @@ export class RecentReplays {
     if (kept === undefined || this.#clock.monotonicMs() - kept.keptMs >= KEPT_MS) return undefined;
     const { start, step } = kept;
     const isSame = start.position === position && start.batchSize === batchSize;
-    // A shared batch must not extend beyond the end of this replay.
+    // A shared batch must not extend beyond the boundary of the current replay.
     return isSame && start.boundary <= boundary ? step : undefined;
   }
 

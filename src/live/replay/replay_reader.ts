@@ -28,8 +28,8 @@ import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 
 /**
- * How many rows of a shared batch cost one unit. Such rows are cheap, because their messages
- * already exist.
+ * How many rows of a shared batch cost one budget unit. Such rows are cheap, because their
+ * messages already exist.
  */
 const SHARED_PER_UNIT = 4;
 
@@ -232,8 +232,8 @@ export class ReplayReader implements LoadReader {
     const { mode, position, program, store } = this.#options;
     const { owner, tableId } = program().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
-    // A "latest" replay looks back as far as the client's position; an "all" replay only to its
-    // own read position.
+    // A "latest" replay looks back as far as the client's position. An "all" replay looks back
+    // only to the seq up to which it has read.
     const neededSeq = mode === "latest" ? position : this.#readSeq;
     if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);
   }

@@ -32,8 +32,8 @@ export interface ResumeOf<Plan> {
   /** The client's position. It is above 0, because a client that resumes from 0 has no rows. */
   readonly position: Seq;
   /**
-   * The claims with which the client received its rows; undefined if the client does not state
-   * them.
+   * The token claims under which the client received its rows; undefined if the client does not
+   * send them.
    */
   readonly claimsKey: string | undefined;
 }
@@ -65,8 +65,8 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
 }
 
 /**
- * Returns whether a query shows an unchanged row in the same form as it did at the resume
- * position.
+ * Returns whether an unchanged row looks the same under the current definition of its table as it
+ * did at the resume position.
  */
 function showsSame(
   { hasStar, namedColumns }: LivePlan,
@@ -89,8 +89,8 @@ function showsSame(
 export type ResultResume = ResumeOf<ResultPlan>;
 
 /**
- * Requires that a materialised query reads the same tables and views as at its position, with the
- * same columns.
+ * Requires that a materialised query still reads the same tables and views, with the same columns,
+ * as at the position from which it resumes.
  *
  * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
  */
@@ -118,10 +118,10 @@ export function requireSameResult(definitions: DefinitionHistory, resume: Result
 }
 
 /**
- * Requires that rights have not changed since the position. If they have, rows hidden at that
+ * Requires that rights have not changed since a resume position. If they have, rows hidden at that
  * time may be visible now although they have not changed, and vice versa.
  *
- * @param users The users with whose rights the rows are read.
+ * @param users The users whose rights determine the rows.
  * @throws {SubscriptionError} RESUME_EXPIRED
  */
 function requireSameRights(

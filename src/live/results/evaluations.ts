@@ -19,13 +19,16 @@ const REST_PER_COST = 3;
  */
 const REST_MS_MIN = 5;
 
-/** The number of scheduling entries from which the entries of rested queries are removed. */
+/** The minimum number of scheduling entries at which the entries of idle queries are removed. */
 const TURNS_MIN = 64;
 
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
 const UNDER_WAY_MAX = 4;
 
-/** After this much time, evaluations on the event loop pause for as long as they have run. */
+/**
+ * How long evaluations run on the event loop, in milliseconds, before they pause for the same
+ * time.
+ */
 const WORK_MS_MAX = 5;
 
 export interface Evaluated {
@@ -49,7 +52,10 @@ interface Turn {
 export class Evaluations<Each extends Evaluated> {
   readonly #clock: Clock;
   readonly #turns = new Map<Each, Turn>();
-  /** The number of scheduling entries at which the entries of rested queries are next removed. */
+  /**
+   * The number of scheduling entries that triggers the next removal of the entries of idle
+   * queries.
+   */
   #turnsMax = TURNS_MIN;
   readonly #queue = new Set<Each>();
   #underWayCount = 0;
@@ -61,8 +67,8 @@ export class Evaluations<Each extends Evaluated> {
   }
 
   /**
-   * Schedules an evaluation of a query at the end of its rest. All requests made by then share a
-   * single evaluation.
+   * Schedules an evaluation of a query at the end of its rest. All requests made before the rest
+   * ends share a single evaluation.
    */
   request(each: Each): void {
     const turn = this.#turnOf(each);

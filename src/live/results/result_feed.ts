@@ -36,7 +36,7 @@ export interface FedGroup {
    * time.
    */
   computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
-  /** Makes the group leave the feed to be evaluated. */
+  /** Makes the group leave the feed so that its query can be evaluated again. */
   beginAnew(): void;
   /** Makes the group leave the feed for good. It is then evaluated again after each change. */
   stopFollowing(): void;
@@ -93,7 +93,7 @@ export class ResultFeed implements Evaluated {
   #isDue = false;
   /** Whether a commit has changed a table since the feed last began to catch up. */
   #isNoted = false;
-  /** The rest of the work that the feed has begun; undefined if there is none. */
+  /** The unfinished work of following changes; undefined if there is none. */
   #work: Generator<undefined, void> | undefined;
   /**
    * Whether a group is about to join. If so, the feed continues even if all other groups leave.
@@ -114,7 +114,7 @@ export class ResultFeed implements Evaluated {
     return this.#seq;
   }
 
-  /** The seq as of which the groups have the result: the newest seq, unless changes are due. */
+  /** The seq whose result all groups have: the visible seq, unless changes are pending. */
   get seq(): Seq {
     return this.#isDue ? this.#seq : this.#options.store.visibleSeq;
   }
@@ -123,7 +123,7 @@ export class ResultFeed implements Evaluated {
     return this.tables.some((table) => table.tableId === tableId && table.owner === owner);
   }
 
-  /** Records that a commit has changed one of the tables. */
+  /** Records that a commit has changed a table that the feed follows. */
   noteChange(): void {
     this.#isDue = true;
     this.#isNoted = true;
@@ -209,7 +209,7 @@ export class ResultFeed implements Evaluated {
     const { clock, source, store } = this.#options;
     this.#isNoted = false;
     const work = this.#followUpTo(store.visibleSeq);
-    // While the work is paused, the in-memory indexes keep the rows of earlier seqs.
+    // While the work is paused, the in-memory indexes must keep the rows of earlier seqs.
     const releases = source.kept.map((index) => index.hold());
     this.#work = work;
     const pause = pauser(clock, { firstSliceMs: FIRST_SLICE_MS });
@@ -245,7 +245,7 @@ export class ResultFeed implements Evaluated {
     }
   }
 
-  /** Returns the steps that lead from `after` to a later seq. */
+  /** Returns the steps that lead from the seq `after` to a later seq. */
   #stepsBetween(after: Seq, upTo: Seq): readonly Step[] {
     const { hasChangeSeqs, source } = this.#options;
     const commits = source.commitsBetween({ after, upTo });
@@ -282,7 +282,7 @@ export class ResultFeed implements Evaluated {
     if (this.#groups.size > 0) this.#countKept();
   }
 
-  /** Gives each group its changes. */
+  /** Passes the changes of each partition to the groups of the partition. */
   *#give(
     changes: Iterable<readonly [string, JoinChanges | undefined]>,
   ): Generator<undefined, void> {

@@ -91,8 +91,8 @@ export interface ResultHost {
 }
 
 /**
- * The interval, in milliseconds, between evaluations of a query whose rows change over time even
- * without a commit.
+ * The interval between evaluations of a query whose rows change over time even without a commit,
+ * in milliseconds.
  */
 const REFRESH_MS = 1000;
 
@@ -228,7 +228,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   leave(member: ResultMember): void {
     this.#members.delete(member);
     if (this.#members.size > 0) {
-      // The query runs as one of its users. When that user leaves, the query is planned again.
+      // The group's query runs with the rights of one of its users. When that user leaves, the
+      // query is planned again.
       if (member.principal.userId === this.#plan.principal.userId) this.#reviewUnlessHeld(member);
       return;
     }
@@ -243,7 +244,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#host.forget(this);
   }
 
-  /** Records that a commit has changed one of the tables. */
+  /** Records that a commit has changed a table that the query reads. */
   noteChange(): void {
     this.#isDue = true;
     this.#host.evaluations.request(this);
@@ -406,7 +407,8 @@ export class ResultGroup implements Evaluated, FedGroup {
     const isRecounted =
       changes.length > 0 || before === undefined || maintainerBytes !== this.#maintainerBytes;
     this.#maintainerBytes = maintainerBytes;
-    // The feed will notify the members waiting for this seq.
+    // If nothing has changed, no message is sent. The feed then notifies the members that wait for
+    // this seq.
     if (changes.length === 0 && this.#feed !== undefined) {
       if (isRecounted) this.#countBytes();
       return;
@@ -426,7 +428,9 @@ export class ResultGroup implements Evaluated, FedGroup {
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
-    // The changes of several commits may have been processed together.
+    // The newest state is also the result at slightly earlier seqs, but only back to the seq up to
+    // which changes were last processed, because the changes of several commits may be processed
+    // together.
     const fromSeq = Math.max(this.#evaluatedSeq, this.#feed?.followedSeq ?? 0);
     if (state !== undefined && seq >= fromSeq && seq <= state.seq) return state;
     if (this.#past?.seq !== seq) this.#past = { seq, state: this.#evaluatedAt(seq) };

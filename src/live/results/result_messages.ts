@@ -1,6 +1,7 @@
 /**
- * Builds the messages that lead from one state to the next. Each message is built once, and is
- * addressed to a subscription id when it is first needed for that id.
+ * Builds the messages that take a subscriber from one state of a query's result to the next. Each
+ * message is built once, and is addressed to a subscription id when it is first needed for that
+ * id.
  *
  * Invariant: all messages of a step have the same `commit_seq`, and only the last one has
  * `commit_end`: a client that has applied it has exactly the rows of the query at that seq.
@@ -19,7 +20,7 @@ import {
 import type { LiveChange } from "../program/live_program.ts";
 import type { ResultState } from "./result_state.ts";
 
-/** The properties of a state that delimit a step. */
+/** The part of a state that delimits a step, which leads from one state to the next. */
 type StepEnd = Pick<ResultState, "seq">;
 
 /** Adds the reason to each delete of a row that expired between the two states. */
@@ -49,7 +50,7 @@ export class StepMessages {
   readonly changeCount: number;
   readonly #changes: readonly LiveChange[];
   readonly #options: PendingChangeOptions;
-  /** The messages built so far, which at least one subscription has reached. */
+  /** The messages built so far. Each is built when the first subscription needs it. */
   readonly #steps: StepMessage[] = [];
   /** The number of changes in the messages built so far. */
   #start = 0;
@@ -64,7 +65,10 @@ export class StepMessages {
     this.#options = options;
   }
 
-  /** Returns a message of the step, addressed to a subscription; undefined after the last one. */
+  /**
+   * Returns the message with an index, addressed to a subscription; undefined if the index is
+   * beyond the step's last message.
+   */
   message(index: number, subscriptionId: string): SharedMessage | undefined {
     while (index >= this.#steps.length && this.#start < this.changeCount) this.#addStep();
     const step = this.#steps[index];

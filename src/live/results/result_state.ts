@@ -205,7 +205,7 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
   return ORDER.flatMap((wanted) => changes.filter(({ type }) => type === wanted));
 }
 
-/** A field that identifies a row. */
+/** A field of the key that identifies a row. */
 interface KeyField {
   readonly at: number;
   /**
@@ -288,17 +288,17 @@ export class ResultShape {
 }
 
 /**
- * Returns the seq of a change between two states.
- * @param newest The newest seq of any table row that contributes to the changed row. It is too old
- *   if the row changed because a table row was removed, because a policy has begun to permit the
- *   row, or because the row has taken the place of another in a window.
+ * Returns the seq of a change to a row between two states.
+ * @param newest The newest seq of any table row that contributes to the changed row. It predates
+ *   the change if a contributing table row was removed, if a policy has begun to permit the row,
+ *   or if the row has replaced another row in a window. The end of the range is then returned.
  */
 function seqOfChange(newest: Seq, { after, upTo }: ChangedSeqs): Seq {
   return newest > after ? newest : upTo;
 }
 
 /**
- * Returns a row that changed between two states, with a seq that lies between those of the states.
+ * Returns a row that changed between two states, with a seq from the range between these states.
  */
 function changedRow(row: KeptRow, seqs: ChangedSeqs): KeptRow {
   const seq = seqOfChange(row.seq, seqs);
@@ -327,7 +327,10 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
 /** Finds the keys of rows removed from or added to a state. */
 export class ChangedKeys {
   readonly #fields: readonly KeyField[] | undefined;
-  /** The number of equal rows, by digest; empty if certain fields identify a row. */
+  /**
+   * The number of equal rows for each digest of their cells; empty if key fields identify the
+   * rows.
+   */
   readonly #counts = new Map<string, number>();
 
   constructor({ keyFields }: ResultShape, { rows }: Pick<ResultState, "rows">) {
@@ -347,7 +350,10 @@ export class ChangedKeys {
     return numbered(digest, count);
   }
 
-  /** If several rows are equal, the row with the highest number is removed. */
+  /**
+   * Returns the key of a removed row. If several rows are equal, the row with the highest number
+   * is removed.
+   */
   ofRemoved(cells: readonly WireCell[]): string {
     if (this.#fields !== undefined) return keyOfFields(cells, this.#fields);
     const digest = digestOf(cells);
@@ -392,7 +398,10 @@ function digestOf(cells: readonly WireCell[]): string {
   return digestKey(cells.map(textOf).join());
 }
 
-/** Distinguishes equal rows by number. It does not matter which of them gets which number. */
+/**
+ * Appends a number that distinguishes equal rows from each other. The order of the numbers does
+ * not matter.
+ */
 function numbered(digest: string, count: number): string {
   return count === 1 ? digest : `${digest}-${count}`;
 }

@@ -40,13 +40,13 @@ export interface NewResultSubscription extends Omit<ResultSubscriptionOptions, "
 
 export class FollowedResults {
   readonly #host: ResultHost;
-  /** The groups that new subscribers can join, by the fingerprints of their plans. */
+  /** The groups that new subscribers can join, keyed by the fingerprint of their plan. */
   readonly #groups = new Map<string, ResultGroup>();
   /**
    * The groups that still have subscribers but have been replaced in `#groups` by newer groups.
    */
   readonly #replaced = new Set<ResultGroup>();
-  /** The feeds, and the groups without a feed, by the id of each table that they read. */
+  /** The feeds, and the groups without a feed, keyed by the id of each table that they read. */
   readonly #byTable = new Map<number, Set<TableReader>>();
   readonly #feeds = new Map<JoinChangeSource, ResultFeed>();
   readonly #feedTurns: Evaluations<Evaluated>;
@@ -64,9 +64,7 @@ export class FollowedResults {
     };
   }
 
-  /**
-   * Yields all subscriptions. There is no list of them apart from the lists that the groups keep.
-   */
+  /** Yields all subscriptions, group by group, because no list of all subscriptions exists. */
   *subscriptions(): Generator<ResultMember> {
     for (const group of this.#all()) yield* group.members;
   }

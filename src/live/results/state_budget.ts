@@ -43,7 +43,7 @@ export class StateBudget {
   }
 
   /**
-   * Requires that a query may use a number of bytes.
+   * Requires that a query or an index may use the given amount of memory.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   check({ countedBytes }: Consumer, bytes: number): void {
@@ -56,7 +56,7 @@ export class StateBudget {
     );
   }
 
-  /** Records how much memory a query uses; 0 for a query that has ended. */
+  /** Records how much memory a query or an index uses; 0 for a query that has ended. */
   set(consumer: Consumer, bytes: number): void {
     this.#bytes += bytes - consumer.countedBytes;
     consumer.countedBytes = bytes;

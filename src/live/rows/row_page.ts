@@ -24,7 +24,7 @@ export class RowPage {
     return this.#rowCount;
   }
 
-  /** The rows of the page, in consecutive pieces. */
+  /** The rows of the page, split into consecutive parts. */
   get parts(): readonly ShapedRows[] {
     return this.#parts;
   }

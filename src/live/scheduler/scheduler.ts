@@ -203,7 +203,7 @@ export class Scheduler {
     return units - budget.left;
   }
 
-  /** Runs a piece of a feed's work. Returns its result; undefined if a bug has ended the feed. */
+  /** Runs part of a feed's work. Returns its result; undefined if a bug has ended the feed. */
   #ofFeed(feed: ScheduledFeed, work: () => boolean): boolean | undefined {
     try {
       return work();

@@ -23,7 +23,7 @@ export class TickBudget {
     this.#left = units;
   }
 
-  /** The remaining units; negative if the last piece of work cost more than was left. */
+  /** The remaining units; negative if the most recent work cost more than was left. */
   get left(): number {
     return this.#left;
   }

@@ -34,8 +34,8 @@ const SCAN_ROWS_MAX = 1024;
 const PROJECT_ROWS_MAX = 64;
 
 /**
- * The length of the first interval that is searched for the newest rows: the range of seqs issued
- * in one minute.
+ * The length of the first interval that is searched for the newest rows: the range of seqs that
+ * are issued in one minute.
  */
 const WINDOW_SPAN_FIRST = 60_000 * 4096;
 
@@ -93,8 +93,8 @@ export class SnapshotReader implements LoadReader {
     const isElsewhere = this.#search.isElsewhere(program);
     let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
     if (step === ELSEWHERE) step = this.#readFound(program, budget);
-    // If the other thread has refused the search, this thread reads the rows from the next tick
-    // on.
+    // If the other thread has refused the search, this thread reads the rows, starting with the
+    // next tick.
     if (step === "spent" || step === "refused") return undefined;
     return step ?? this.#cut(this.#options.boundary, true);
   }
@@ -186,8 +186,8 @@ export class SnapshotReader implements LoadReader {
   }
 
   /**
-   * Adds matching rows to the message. Returns undefined if all of them fitted into the message
-   * and the budget.
+   * Adds matching rows to the message. Returns undefined if neither the message nor the budget ran
+   * out before all of them had been added.
    */
   #takeFound(
     { rows, chosen }: { rows: Batch; chosen: Selection },

@@ -39,7 +39,9 @@ export class SnapshotSearch {
   #isLong: boolean | undefined;
   #open: RunningSearch | undefined;
 
-  /** @param onArrived Called when rows may be available after `read` has returned "waiting". */
+  /**
+   * @param onArrived Called when rows may have become available after `read` returned "waiting".
+   */
   constructor(onArrived: () => void) {
     this.#onArrived = onArrived;
   }

@@ -21,7 +21,7 @@ export type Start =
       readonly kind: "resume";
       readonly position: Seq;
       readonly mode: ReplayMode;
-      /** The claims with which the client received its rows, if the client states them. */
+      /** The token claims under which the client received its rows, if the client sends them. */
       readonly claimsKey: string | undefined;
     };
 

@@ -305,7 +305,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   /**
-   * Sends the changes above the cursor, then follows. Returns whether the budget was used up first.
+   * Sends the changes above the cursor, and then lets the subscription follow its group's feed.
+   * Returns whether the budget was used up first.
    */
   #catchUp(budget: TickBudget): boolean {
     assert(this.#cursor !== undefined, "a ready subscription must have a position");

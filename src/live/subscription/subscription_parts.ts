@@ -64,8 +64,8 @@ export interface SentChanges {
   /** The time at which the subscription was created, on the monotonic clock. */
   readonly createdMs: number;
   /**
-   * Whether the rows changed over time rather than because of a commit. If so, no commit time
-   * shows how late they are.
+   * Whether the rows changed over time rather than because of a commit. In that case, there is no
+   * commit time from which their delay could be computed.
    */
   readonly isByTime?: boolean;
 }
@@ -80,7 +80,8 @@ export function countSent(
   tally.add(lastSeq, count, nowMs);
   if (isByTime) return;
   const ageMs = clock.nowMs() - store.commitMs(lastSeq);
-  // One millisecond is added because commit times have millisecond precision.
+  // Changes from before the subscription was created were replayed. One millisecond is added
+  // because commit times have millisecond precision.
   if (ageMs >= nowMs - createdMs + 1) times.replayed(count);
   else times.delivered(count, ageMs);
 }

@@ -23,8 +23,8 @@ export function basePathFrom(header: string): string | undefined {
 }
 
 /**
- * Returns the caller with a base path, which is included in the URLs that the caller's statements
- * return.
+ * Returns a copy of the caller with a base path, which URLs in the results of the caller's
+ * statements include.
  */
 export function callerBelow(basePath: string, principal: Principal): Principal {
   const { fileUrlKey } = principal;

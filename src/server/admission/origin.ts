@@ -1,14 +1,14 @@
 /**
  * Determines the client's address, and whether the request comes from this machine.
  *
- *     peer is not a trusted proxy   address = peer; a forwarding header is not believed, but its
- *                                presence makes the request non-local and bars address lists:
- *                                behind an unconfigured proxy all clients are one address
+ *     peer is not a trusted proxy   address = peer; a forwarding header is not trusted, but its
+ *                                presence makes the request non-local and disables address lists:
+ *                                behind an unconfigured proxy, all clients share one address
  *     peer is a trusted proxy    the first present of Forwarded, X-Forwarded-For, X-Real-IP: from
- *                                the right, the first address that is not a trusted proxy, the
- *                                leftmost if all are; unreadable: non-local, keyed by peer. Local
- *                                only if the others say so, too: a proxy that writes one of them
- *                                hands on what its client wrote into another
+ *                                the right, the first address that is not a trusted proxy, or the
+ *                                leftmost if all are; if unreadable: non-local, keyed by peer. Local
+ *                                only if the other headers agree: a proxy that sets one of them
+ *                                passes on whatever its client has put into another
  *
  * Endpoints for local callers also check Host, because the owner of a web page served from
  * elsewhere can make the page's domain name resolve to this machine.
@@ -27,7 +27,7 @@ export interface Origin {
   readonly ip: string | undefined;
   /** Whether an untrusted peer sent a forwarding header. If so, address lists do not apply. */
   readonly isForwardingDoubtful: boolean;
-  /** The name of a forwarding header sent by a peer that is not a trusted proxy. */
+  /** The name of the forwarding header that an untrusted peer sent; absent if it sent none. */
   readonly strangersHeader?: string;
 }
 
@@ -163,8 +163,8 @@ function forOf(element: string): string {
   for (const pair of element.split(";")) {
     const equals = pair.indexOf("=");
     if (equals < 0 || pair.slice(0, equals).trim().toLowerCase() !== "for") continue;
-    // This is parsed by hand, because the header may come from anyone, and a regular expression
-    // would backtrack over whitespace.
+    // The header is parsed by hand: it may come from anyone, and a regular expression would
+    // backtrack over whitespace.
     return unquoted(pair.slice(equals + 1).trim());
   }
   return "";

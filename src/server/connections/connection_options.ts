@@ -15,7 +15,7 @@ import type { FrameFormat } from "../frames/encode.ts";
 import type { MessageTimeSlices } from "./message_time_slices.ts";
 import type { OutboxParts, OutboxSocket } from "./outbox.ts";
 
-/** The options contained in the upgrade request for a WebSocket. */
+/** The information that a WebSocket's upgrade request contained. */
 export interface ConnectionRequest {
   readonly caller: Caller;
   /** The Authorization header of the upgrade request; undefined if it had none. */

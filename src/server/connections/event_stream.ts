@@ -45,7 +45,10 @@ export interface EventStreamOptions {
   readonly address: string;
   /** Whether the bytes on the wire are compressed. Queued bytes are counted before compression. */
   readonly isCompressed: boolean;
-  /** Whether changes during loading are net effects, whose seqs are not valid positions. */
+  /**
+   * Whether the changes sent during loading are net effects. Their seqs are not positions from
+   * which a client can resume.
+   */
   readonly isNetReplay: boolean;
   readonly clock: Clock;
   readonly onBug: OnBug;
@@ -56,7 +59,7 @@ export interface EventStreamOptions {
    * may be disconnected.
    */
   readonly onEnding: () => void;
-  /** Called when the stream is over, whichever side ended it. */
+  /** Called when the stream is over, whether the client or the server ended it. */
   readonly onClosed: () => void;
 }
 
