@@ -183,7 +183,7 @@ export class Bearers {
   requireStanding(principal: Principal, caller: Caller): void {
     const { bucket, catalog } = this.#options;
     const use = this.#useOf.get(principal);
-    assert(use !== undefined, "a token must identify the caller");
+    assert(use !== undefined, "auth: no token is recorded for the authenticated caller");
     if (use.accessVersion === catalog.accessVersion || use.isStanding()) return;
     throw bucket.failedToken(invalidCredentials(), caller);
   }

@@ -87,7 +87,7 @@ export class PasswordHasher {
   #running = 0;
 
   constructor({ runningMax }: { runningMax: number }) {
-    assert(runningMax > 0, "at least one hash may run at a time");
+    assert(runningMax > 0, "password hasher: the limit on concurrent hashes is zero");
     this.#runningMax = runningMax;
   }
 
@@ -99,7 +99,7 @@ export class PasswordHasher {
     const password = preparedPassword(given);
     assert(
       Buffer.byteLength(password) <= PASSWORD_BYTES_MAX,
-      "the policy must limit the length of a password",
+      "password hasher: password is longer than the policy allows",
     );
     return this.#inTurn(turn, () =>
       Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 19456, timeCost: 2 }),

@@ -121,7 +121,7 @@ export class Setup {
       throw new DatabaseError("WEAK_PASSWORD", `Cannot use auth.root_password: ${fault}`);
     }
     const root = catalog.accounts.user(ROOT_USER_ID);
-    assert(root !== undefined, "root must always exist");
+    assert(root !== undefined, "setup: the root account is missing from the catalog");
     const turn = { sender: ROOT_USER_ID, isTrusted: true };
     if (await hasher.matches(password, root.passwordHash, turn)) return;
     catalog.accounts.change(ROOT_USER_ID, { passwordHash: await hasher.hash(password, turn) });

@@ -4,7 +4,8 @@
  *
  * A failure that a client or a disk can cause is a {@linkcode DatabaseError} or a {@linkcode
  * CorruptionError} instead (see `errors.ts`). Messages are plain string literals, so that a
- * passing assertion creates no string. They state the invariant: "a row must have an owner".
+ * passing assertion creates no string. They name the part of the server and the broken invariant:
+ * "memtable: rows are not in ascending order of seq".
  */
 
 /**

@@ -64,7 +64,7 @@ export class ByteWriter {
 
   /** Discards the contents at and after an offset. */
   cutTo(length: number): void {
-    assert(length <= this.#length, "a cut must not extend the contents");
+    assert(length <= this.#length, "byte writer: cannot truncate to more bytes than were written");
     this.#growth?.noteChangedFrom(length);
     this.#length = length;
   }
@@ -81,14 +81,14 @@ export class ByteWriter {
 
   /** Returns a view of a range of the contents, valid until the next write. */
   range(start: number, end: number): Uint8Array {
-    assert(start <= end && end <= this.#length, "a range must lie within the contents");
+    assert(start <= end && end <= this.#length, "byte writer: range exceeds the written bytes");
     const { buffer, byteOffset } = this.#view;
     return new Uint8Array(buffer, byteOffset + start, end - start);
   }
 
   /** Decodes the UTF-8 written from `start` (inclusive) to `end` (exclusive). */
   textAt(start: number, end: number): string {
-    assert(end <= this.#length, "the text must lie within the contents");
+    assert(end <= this.#length, "byte writer: text range exceeds the written bytes");
     return this.#buffer.toString("utf8", start, end);
   }
 
@@ -123,15 +123,15 @@ export class ByteWriter {
   }
 
   u53(value: number): void {
-    assert(Number.isSafeInteger(value), "a u53 must be a safe integer");
-    assert(value >= 0, "a u53 must not be negative");
+    assert(Number.isSafeInteger(value), "byte writer: u53 value is not a safe integer");
+    assert(value >= 0, "byte writer: u53 value is negative");
     const at = this.#reserve(8);
     putU53(this.#view, at, value);
   }
 
   varint(value: number): void {
-    assert(Number.isSafeInteger(value), "a varint must be a safe integer");
-    assert(value >= 0, "a varint must not be negative");
+    assert(Number.isSafeInteger(value), "byte writer: varint value is not a safe integer");
+    assert(value >= 0, "byte writer: varint value is negative");
     let at = this.#reserve(VARINT_BYTES_MAX);
     let rest = value;
     while (rest >= 128) {
@@ -220,15 +220,21 @@ export class ByteWriter {
 
   /** Replaces four bytes written earlier. */
   setU32(offset: number, value: number): void {
-    assert(this.#growth === undefined, "bytes of a shared buffer must not change");
-    assert(offset + 4 <= this.#length, "only written bytes may be replaced");
+    assert(this.#growth === undefined, "byte writer: cannot overwrite bytes of a shared buffer");
+    assert(
+      offset + 4 <= this.#length,
+      "byte writer: cannot overwrite bytes that were not yet written",
+    );
     this.#view.setUint32(offset, value, true);
   }
 
   /** Replaces a u53 written earlier. */
   setU53(offset: number, value: number): void {
-    assert(this.#growth === undefined, "bytes of a shared buffer must not change");
-    assert(offset + 8 <= this.#length, "only written bytes may be replaced");
+    assert(this.#growth === undefined, "byte writer: cannot overwrite bytes of a shared buffer");
+    assert(
+      offset + 8 <= this.#length,
+      "byte writer: cannot overwrite bytes that were not yet written",
+    );
     putU53(this.#view, offset, value);
   }
 

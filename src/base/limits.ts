@@ -165,4 +165,7 @@ export const PROGRAMS_MS_MAX = 2000;
 export const WRITTEN_TEXT_MAX: number = 256 * 1024;
 
 // A row group consists of whole batches, so that no batch of a scan straddles two row groups.
-assert(ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0, "a row group must hold whole batches");
+assert(
+  ROW_GROUP_ROWS_MAX % BATCH_ROWS_MAX === 0,
+  "row group size is not a multiple of the batch size",
+);

@@ -31,7 +31,7 @@ export class MergeHeap<Head> {
     let at = heads.push(head) - 1;
     while (at > 0) {
       const above = (at - 1) >>> 1;
-      const other = defined(heads[above], "a heap must have no gaps");
+      const other = defined(heads[above], "merge heap: parent entry is missing");
       if (!this.#isBefore(head, other)) break;
       heads[at] = other;
       at = above;

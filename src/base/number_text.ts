@@ -17,7 +17,10 @@ let lastHighText = "";
 
 /** Formats a seq, which may be any integer from 0 to 2^53 - 1, as JSON. */
 export function seqText(seq: number): string {
-  assert(Number.isSafeInteger(seq) && seq >= 0, "a seq must be a whole number");
+  assert(
+    Number.isSafeInteger(seq) && seq >= 0,
+    "seq to be formatted is not a non-negative safe integer",
+  );
   const high = Math.floor(seq / LOW_DIGITS);
   if (high === 0) return String(seq);
   if (high !== lastHigh) {

@@ -93,7 +93,7 @@ export class SeqGenerator {
   #jumps: readonly ClockJump[] = [];
 
   constructor({ clock, nodeId, nodeBits, last, onSetBack, times }: SeqGeneratorOptions) {
-    assert(nodeId < 2 ** nodeBits, "the node id must fit its bits");
+    assert(nodeId < 2 ** nodeBits, "seq generator: node id does not fit in its bits");
     this.#clock = clock;
     this.#wallMs = clock.nowMs();
     this.#monotonicMs = clock.monotonicMs();
@@ -138,7 +138,7 @@ export class SeqGenerator {
     }
     const seq = (this.#ms * LOW_SPAN + this.#nodePart + this.#counter) as Seq;
     this.#counter += 1;
-    assert(seq > this.#last, "seqs must ascend");
+    assert(seq > this.#last, "seq generator: new seq is not greater than the last one");
     this.#last = seq;
     return seq;
   }
@@ -149,7 +149,7 @@ export class SeqGenerator {
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if an id would exceed 53 bits; none is issued.
    */
   block(count: number): Seq {
-    assert(count >= 1, "a block must have an id");
+    assert(count >= 1, "seq generator: cannot issue an empty block of ids");
     const nowMs = this.#clock.nowMs();
     const lastOffset = this.offsetOf(count - 1);
     requireIds(

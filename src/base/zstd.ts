@@ -31,7 +31,7 @@ const BLOCK_BYTES_MAX = 65_536;
 export function zstdPack(bytes: Uint8Array): Uint8Array {
   assert(
     bytes.length > 0 && bytes.length <= BLOCK_BYTES_MAX,
-    "a block must not exceed its maximum length",
+    "zstd: block is empty or exceeds the maximum block size",
   );
   return Bun.zstdCompressSync(bytes, { level: LEVEL });
 }

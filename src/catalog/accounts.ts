@@ -231,7 +231,7 @@ export class Accounts implements CatalogAccounts {
 
   drop(userId: string, { erasesNow = false }: { erasesNow?: boolean } = {}): void {
     const before = this.#activeOrThrow(userId, "drop");
-    assert(userId !== ROOT_USER_ID, "root must always exist");
+    assert(userId !== ROOT_USER_ID, "catalog: cannot drop the root account");
     const nowMs = this.#clock.nowMs();
     const owner = this.#ownerByUser.get(userId);
     const record: AccountRecord = {
@@ -384,8 +384,14 @@ export class Accounts implements CatalogAccounts {
   }
 
   #changeDropped(accountId: number, change: DroppedChange): void {
-    const before = defined(this.#all.get(accountId), "a dropped account must stay listed");
-    assert(before.deletedAtMs !== undefined, "only a dropped account may be erased");
+    const before = defined(
+      this.#all.get(accountId),
+      "catalog: dropped account is missing from the account list",
+    );
+    assert(
+      before.deletedAtMs !== undefined,
+      "catalog: cannot erase an account that has not been dropped",
+    );
     // The cast is safe, because the record is stored as JSON, which omits undefined fields.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
@@ -458,7 +464,7 @@ export class Accounts implements CatalogAccounts {
     }
     return defined(
       this.#all.get(record.accountId),
-      "an active account must be in the list of all accounts",
+      "catalog: active account is missing from the account list",
     );
   }
 }

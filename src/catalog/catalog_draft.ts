@@ -375,7 +375,10 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   changeType(entry: TypeEntry): void {
-    assert(entry.domain !== undefined, "all columns of any other type must share one object");
+    assert(
+      entry.domain !== undefined,
+      "catalog draft: only a domain can be changed in a transaction",
+    );
     this.#change((definitions) => definitions.changeType(entry));
   }
 

@@ -192,7 +192,7 @@ export class Definitions {
 
   dropNamespace(name: string): void {
     this.#namespaceOrThrow(name, "drop");
-    assert(name !== DEFAULT_NAMESPACE, "the default namespace must always exist");
+    assert(name !== DEFAULT_NAMESPACE, "catalog: cannot drop the default namespace");
     const tableCount = this.#tables.countIn(name);
     const others = [...this.#views.all(), ...this.topics(), ...this.sequences(), ...this.types()];
     const held = tableCount + others.filter(({ namespace }) => namespace === name).length;
@@ -260,7 +260,7 @@ export class Definitions {
   }
 
   createTable(entry: TableEntry, seq: Seq, others: Dependents): void {
-    assert(this.tableById(entry.tableId) === undefined, "a table id must never be reused");
+    assert(this.tableById(entry.tableId) === undefined, "catalog: table id is already in use");
     this.#namespaceOrThrow(entry.namespace, `create table ${entry.name} in`);
     this.#refuseTaken(entry, "create");
     this.#refuseTakenSequences(others);
@@ -277,8 +277,8 @@ export class Definitions {
   }
 
   changeTable(entry: TableEntry, seq: Seq, others: Dependents): void {
-    const before = defined(this.tableById(entry.tableId), "the table to change must exist");
-    assert(entry.schemaVersion >= before.schemaVersion, "schema versions must never decrease");
+    const before = defined(this.tableById(entry.tableId), "catalog: table not found");
+    assert(entry.schemaVersion >= before.schemaVersion, "catalog: schema version would decrease");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
     }
@@ -295,7 +295,7 @@ export class Definitions {
   }
 
   dropTable(tableId: number, seq: Seq, others: Dependents): void {
-    const entry = defined(this.tableById(tableId), "the table to drop must exist");
+    const entry = defined(this.tableById(tableId), "catalog: table not found");
     const ended = { ...this.#tables.recordOf(tableId), toSeq: seq };
     const outdated = this.#tables.outdatedBy(entry);
     // Only one portion of the file list is removed here, because reading an entry takes up to 20
@@ -379,7 +379,7 @@ export class Definitions {
 
   changeViews(entries: readonly ViewEntry[]): void {
     for (const entry of entries) {
-      const before = defined(this.#views.byId(entry.viewId), "the view to change must exist");
+      const before = defined(this.#views.byId(entry.viewId), "catalog: view not found");
       if (before.name !== entry.name) this.#refuseTaken(entry, "rename");
     }
     this.#change(() => {
@@ -419,9 +419,15 @@ export class Definitions {
   }
 
   changeTopic(entry: TopicEntry, seq: Seq): void {
-    const before = defined(this.#topics.byId(entry.topicId), "the topic to change must exist");
-    assert(entry.partitions === before.partitions, "the number of partitions must never change");
-    assert(entry.clearedSeq >= before.clearedSeq, "cleared messages must stay cleared");
+    const before = defined(this.#topics.byId(entry.topicId), "catalog: topic not found");
+    assert(
+      entry.partitions === before.partitions,
+      "catalog: number of topic partitions cannot change",
+    );
+    assert(
+      entry.clearedSeq >= before.clearedSeq,
+      "catalog: the cleared seq of a topic would decrease",
+    );
     this.#change(() => this.#topics.put(entry), seq);
     this.#topics.remember(entry);
   }
@@ -453,10 +459,7 @@ export class Definitions {
   }
 
   changeSequence(entry: SequenceEntry, mark: SequenceMark | undefined): void {
-    assert(
-      this.#sequences.byId(entry.sequenceId) !== undefined,
-      "the sequence to change must exist",
-    );
+    assert(this.#sequences.byId(entry.sequenceId) !== undefined, "catalog: sequence not found");
     const marks = mark === undefined ? [] : [mark];
     const dependents = this.#dependents({ sequences: [entry], marks });
     this.#change(dependents.store);
@@ -495,7 +498,7 @@ export class Definitions {
   }
 
   changeType(entry: TypeEntry): void {
-    const before = defined(this.#types.entries.byId(entry.typeId), "the type to change must exist");
+    const before = defined(this.#types.entries.byId(entry.typeId), "catalog: type not found");
     if (before.name !== entry.name || before.namespace !== entry.namespace) {
       this.#refuseTaken(entry, "rename");
     }

@@ -28,7 +28,7 @@ export class FileList implements CatalogFiles {
   constructor(file: SqliteFile) {
     this.#file = file;
     const [row] = file.rows<{ count: number }>("SELECT count(*) AS count FROM files");
-    assert(row !== undefined, "a count must return one row");
+    assert(row !== undefined, "catalog: SELECT count(*) on the file list returned no row");
     this.#count = row.count;
   }
 

@@ -136,14 +136,14 @@ export class ManifestDatabase {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
     const { tables = [], removeTableIds = [], firstLogFile = 0 } = change;
     for (const { segmentId } of addSegments) {
-      assert(!this.#segments.has(segmentId), "a segment may be added only once");
+      assert(!this.#segments.has(segmentId), "manifest: segment is already listed");
       assert(
         segmentId < this.#counters.get("next_segment_id"),
-        "a segment id must have been reserved",
+        "manifest: segment id was never reserved",
       );
     }
     for (const { segmentId } of changeSegments) {
-      assert(this.#segments.has(segmentId), "the segment to change must be live");
+      assert(this.#segments.has(segmentId), "manifest: the segment to be changed is not live");
     }
     const highest = highestOf(change);
     const removed = { segmentIds: removeSegmentIds, tableIds: removeTableIds };
@@ -199,7 +199,7 @@ export class ManifestDatabase {
   /** Returns the highest seq that any segment, table state or definition has ever had. */
   highestSeq(): Seq {
     const seq = seqFromNumber(this.#counters.get("highest_seq"));
-    assert(seq !== undefined, "the highest seq must be in range");
+    assert(seq !== undefined, "manifest: highest_seq is not a valid seq");
     return seq;
   }
 }

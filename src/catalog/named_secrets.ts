@@ -81,7 +81,7 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   change(entry: Entry): void {
-    defined(this.#byName.get(entry.name), "the entry to change must exist");
+    defined(this.#byName.get(entry.name), "catalog: named secret not found");
     this.#file.transaction(() => this.#put(entry));
     this.#remember(entry);
   }

@@ -140,7 +140,7 @@ export function jsonFromValue(value: Value): ValueJson {
   if (value instanceof Uint8Array) return { bytes: Buffer.from(value).toString("base64") };
   if (value instanceof Float32Array) return { floats: [...value] };
   if ("months" in value) return { interval: [value.months, value.days, value.micros] };
-  assert(isArrayValue(value), "no definition may hold rows as values");
+  assert(isArrayValue(value), "catalog: a row value cannot be stored in a definition");
   return { array: value.map(jsonFromValue) };
 }
 

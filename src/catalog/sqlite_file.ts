@@ -150,7 +150,7 @@ export class SqliteFile implements SealedFile {
 
   /** Runs a statement that changes rows. This is allowed only inside {@linkcode transaction}. */
   run(sql: string, ...parameters: SqliteValue[]): void {
-    assert(this.#isInTransaction, "the catalog may change only in transactions");
+    assert(this.#isInTransaction, "catalog database: write outside a transaction");
     // `Database.query` caches prepared statements by their text.
     this.#database.query(sql).run(...parameters);
   }
@@ -174,7 +174,7 @@ export class SqliteFile implements SealedFile {
   }
 
   #attempt<T>(work: () => T): T {
-    assert(!this.#isInTransaction, "catalog transactions must not nest");
+    assert(!this.#isInTransaction, "catalog database: transactions cannot be nested");
     if (this.#failure !== undefined) throw this.#failure;
     let isCommitting = false;
     try {
@@ -225,9 +225,9 @@ export class SqliteFile implements SealedFile {
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   hold(): () => void {
-    assert(!this.#isInTransaction, "only durable bytes may be copied");
+    assert(!this.#isInTransaction, "catalog database: cannot copy the file during a transaction");
     const [result] = this.rows<{ busy: number }>("PRAGMA wal_checkpoint(TRUNCATE)");
-    assert(result?.busy === 0, "no other process may read the catalog");
+    assert(result?.busy === 0, "catalog database: checkpoint was blocked by another process");
     this.#holdCount += 1;
     this.rows("PRAGMA wal_autocheckpoint = 0");
     let isHeld = true;
@@ -246,7 +246,7 @@ export class SqliteFile implements SealedFile {
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   openHeld(): SealedSource & { close(): void } {
-    assert(this.#holdCount > 0, "a file must be held before it is read unchanged");
+    assert(this.#holdCount > 0, "catalog database: file was opened for copying without a hold");
     const { path } = this;
     try {
       const database = openImmutable(path);
@@ -362,7 +362,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
   database.run("PRAGMA synchronous = FULL");
   for (let version = found; version < FORMAT_VERSION; version += 1) {
     const step = MIGRATIONS[version];
-    assert(step !== undefined, "every older version must have a migration");
+    assert(step !== undefined, "catalog database: no migration exists for this older version");
     database.transaction(() => {
       database.run(step);
       database.run(`PRAGMA application_id = ${APPLICATION_ID}`);

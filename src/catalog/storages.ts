@@ -46,12 +46,12 @@ export class StorageEntries implements CatalogStorages {
   }
 
   change(entry: StorageEntry): void {
-    defined(this.#byId.get(entry.storageId), "the storage to change must exist");
+    defined(this.#byId.get(entry.storageId), "catalog: storage not found");
     this.#put([entry]);
   }
 
   drop(storageId: string): void {
-    defined(this.#byId.get(storageId), "the storage to drop must exist");
+    defined(this.#byId.get(storageId), "catalog: storage not found");
     this.#file.transaction(() => removeSealed(this.#file, "storages", storageId));
     this.#byId.delete(storageId);
   }

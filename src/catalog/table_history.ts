@@ -127,7 +127,7 @@ export class TableHistory {
 
   /** Returns the current definition of an existing table. */
   recordOf(tableId: number): DefinitionRecord {
-    return defined(this.#records.get(tableId), "a table must have a definition in force");
+    return defined(this.#records.get(tableId), "table history: table has no current definition");
   }
 
   /** Returns the ids of the definitions no longer needed once a table is dropped. */
@@ -138,7 +138,7 @@ export class TableHistory {
     );
     const definitionIds = defined(
       this.#definitionIds.get(tableId),
-      "a table must have definitions",
+      "table history: table has no recorded definitions",
     );
     const before = this.#dropped.get(pathOf(entry));
     const outdated = definitionIds.filter((id) => !kept.has(id));
@@ -208,7 +208,7 @@ export class TableHistory {
       this.#byId.set(entry.tableId, entry);
       this.#byName.get(entry.namespace)?.set(entry.name, entry);
       const versions = this.#versions.get(entry.tableId) ?? [];
-      const newest = defined(versions.at(-1), "a table must have a version in force");
+      const newest = defined(versions.at(-1), "table history: table has no current version");
       const earlier = versions.slice(0, -1);
       this.#versions.set(entry.tableId, [...earlier, { ...newest, table: entry }]);
     }

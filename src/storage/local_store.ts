@@ -277,7 +277,7 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   apply(batch: WriteBatch): Commit {
-    assert(this.#isOpen, "a closed store must accept no commits");
+    assert(this.#isOpen, "cannot commit to a closed store");
     return this.#committer.apply(batch);
   }
 
@@ -292,7 +292,7 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   applyWith(batch: WriteBatch, definitions: PublishedDefinitions): Commit {
-    assert(this.#isOpen, "a closed store must accept no commits");
+    assert(this.#isOpen, "cannot commit to a closed store");
     return this.#committer.applyWith(batch, definitions);
   }
 
@@ -325,13 +325,13 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {
-    assert(options.upTo <= this.visibleSeq, "changes must be visible");
+    assert(options.upTo <= this.visibleSeq, "change scan: end seq is not yet visible");
     const table = this.#available(tableId);
     return new StoreChangeScan(table, this.#unexpired(table, options));
   }
 
   changesOfAll(tableId: number, options: AllChangesOptions): OwnedChangeScan {
-    assert(options.upTo <= this.visibleSeq, "changes must be visible");
+    assert(options.upTo <= this.visibleSeq, "change scan: end seq is not yet visible");
     return openAllChanges(this.#available(tableId), options);
   }
 

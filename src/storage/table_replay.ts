@@ -76,7 +76,7 @@ export class TableReplay implements RowTaker {
   takeRow(from: ByteReader, seq: number, prev: number): void {
     const table = this.#table;
     const memtable = table.active;
-    const write = defined(this.#write, "a row must belong to a write");
+    const write = defined(this.#write, "log replay: row belongs to no table write");
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
     // The replaced version may be gone, because merges discard versions that can no longer be

@@ -58,7 +58,7 @@ export function storedPosition(store: PageStore, topicId: number): StoredPositio
   });
   if (row === undefined) return undefined;
   const [floorSeq, countedSeq, body] = row;
-  assert(body instanceof Uint8Array, "a position must have a body");
+  assert(body instanceof Uint8Array, "offset index: stored position has no body");
   const reader = new ByteReader(body, { path: TABLE_NAME });
   const nextOffsets: number[] = [];
   while (reader.remaining > 0) nextOffsets.push(reader.varint());
@@ -177,7 +177,7 @@ export class OffsetIndex {
   }
 
   set countedSeq(seq: number) {
-    assert(seq >= this.#countedSeq, "the counted seq must never move back");
+    assert(seq >= this.#countedSeq, "offset index: counted seq would move backwards");
     this.#countedSeq = seq;
   }
 
@@ -223,7 +223,10 @@ export class OffsetIndex {
 
   push(partition: number, message: { seq: number; sourceId: number; owner: number }): void {
     const { seq, sourceId, owner } = message;
-    const into = defined(this.#partitions[partition], "the partition of a message must exist");
+    const into = defined(
+      this.#partitions[partition],
+      "offset index: partition of the message does not exist",
+    );
     let page = into.pages.at(-1);
     if (page === undefined || page.count === PAGE_MESSAGES) {
       // After its first page, a partition is likely to fill more of them, so memory for a full
@@ -299,9 +302,12 @@ export class OffsetIndex {
       columnIds: [BODY],
     });
     const body = row?.[0];
-    assert(body instanceof Uint8Array, "a page without cached contents must be stored");
+    assert(body instanceof Uint8Array, "offset index: stored page is missing or has no body");
     page.contents = contentsOf(body, TABLE_NAME);
-    assert(page.contents.count === page.count, "a stored page must have all of its messages");
+    assert(
+      page.contents.count === page.count,
+      "offset index: stored page has the wrong number of messages",
+    );
     if (page.count === PAGE_MESSAGES) this.#noteLoaded(page);
     return page.contents;
   }
@@ -321,7 +327,10 @@ export class OffsetIndex {
 
   /** Discards all messages at or below a seq, which must have been counted. */
   raiseFloor(seq: number): void {
-    assert(seq <= this.#countedSeq, "only counted messages may be given up");
+    assert(
+      seq <= this.#countedSeq,
+      "offset index: cannot discard messages that are not yet counted",
+    );
     if (seq <= this.#floorSeq) return;
     this.#floorSeq = seq;
     for (const [index, partition] of this.#partitions.entries()) {

@@ -38,7 +38,7 @@ export class PageContents {
 
   /** Appends a message, given the seq, source and owner of its change. */
   push(seq: number, sourceId: number, owner: number): void {
-    assert(seq > this.lastSeq, "messages of a partition must ascend by seq");
+    assert(seq > this.lastSeq, "offset page: messages are not in ascending order of seq");
     if (this.count === this.seqs.length) this.#grow();
     this.seqs[this.count] = seq;
     this.owners[this.count] = owner;
@@ -96,7 +96,7 @@ export interface OffsetPage {
 }
 
 export function bodyOf({ count, owners, seqs, sourceIds }: PageContents): Uint8Array {
-  assert(count > 0, "a page must have a message");
+  assert(count > 0, "offset page: page has no messages");
   const writer = new ByteWriter();
   writer.varint(count);
   let before = 0;

@@ -132,7 +132,10 @@ export class LocalTopicLog implements TopicLog {
 
   /** Continues with a changed entry for the same topic. */
   redefine(entry: TopicEntry): void {
-    assert(entry.topicId === this.entry.topicId, "a topic must keep its id");
+    assert(
+      entry.topicId === this.entry.topicId,
+      "topic log: new definition belongs to a different topic",
+    );
     this.entry = entry;
     this.#reader = new MessageReader(entry, this.#deps, this.#reader.lostCount);
     this.isBehind = true;
@@ -277,7 +280,7 @@ export class LocalTopicLog implements TopicLog {
     partition: number,
     { bytesMax = READ_BYTES_MAX, from, limit }: ReadOptions,
   ): Promise<ReadMessages> {
-    assert(limit > 0, "a read must allow at least one message");
+    assert(limit > 0, "topic log: read limit is zero");
     const pause = pauser(this.#deps.clock);
     const messages: TopicMessage[] = [];
     let bytes = 0;

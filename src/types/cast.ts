@@ -308,7 +308,7 @@ function castEmbedding({ from, to, mode, nowMicros }: Wanted): FoundCast {
   if (from.kind === "array" && to.kind === "embedding") {
     if (!isNumeric(from.element)) return undefined;
     const cast = findCast({ from: from.element, to: { kind: "float" }, mode, nowMicros });
-    assert(cast !== undefined, "every number must cast to real");
+    assert(cast !== undefined, "vector cast: no cast from the element type to real");
     return (value) => embeddingFromArray(value as readonly Value[], to.dimensions, cast);
   }
   if (from.kind === "embedding" && to.kind === "array" && mode === "explicit") {

@@ -80,7 +80,7 @@ function compareRows(fields: readonly RowField[]): Comparator {
 
 /** Compares collated text. @throws {DatabaseError} TYPE_MISMATCH if its collation is mixed. */
 function compareCollated(type: DataType): Comparator {
-  const collation = defined(collationOf(type), "collated text must have a collation");
+  const collation = defined(collationOf(type), "text comparison: collated type has no collation");
   return textComparatorFor(collation) as Comparator;
 }
 
@@ -222,7 +222,7 @@ export function keyFormOf(type: DataType, value: Value): Value {
 }
 
 function collatedKey(type: DataType, value: Value): string {
-  const collation = defined(collationOf(type), "collated text must have a collation");
+  const collation = defined(collationOf(type), "text comparison: collated type has no collation");
   return textKeyOf(collation, value as string);
 }
 

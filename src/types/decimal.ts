@@ -25,7 +25,7 @@ const SMALL_POWERS: readonly number[] = Array.from({ length: 16 }, (_, power) =>
 const EXPONENT_MAX = 10_000;
 
 export function powerOfTen(power: number): bigint {
-  assert(power >= 0, "the exponent of a power of ten must not be negative");
+  assert(power >= 0, "decimal: exponent of a power of ten is negative");
   return POWERS[power] ?? 10n ** BigInt(power);
 }
 
@@ -260,7 +260,7 @@ export function decimalFromDouble(
     return fitDecimal(rescale(value + 0, 0, type.scale), type.precision, type.scale);
   }
   const read = decimalFromText(value.toPrecision(significantDigits), type.precision, type.scale);
-  assert(read !== undefined, "toPrecision must write a number");
+  assert(read !== undefined, "decimal: toPrecision returned text that is not a number");
   return read;
 }
 

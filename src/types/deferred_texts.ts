@@ -37,7 +37,7 @@ export function takeLater(vector: Vector, selection: Selection): Vector {
 
 function textsTaken(vector: Utf8Vector, selection: Selection): Utf8Vector {
   const taken = take(vector, selection);
-  assert(taken.kind === "utf8", "text must be taken from a vector of text");
+  assert(taken.kind === "utf8", "deferred text: taken vector is not UTF-8 text");
   return taken;
 }
 

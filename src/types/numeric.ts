@@ -177,7 +177,7 @@ function zeroOfScale(scale: number): string {
 
 /** Returns a finite value as an unscaled integer and a scale. */
 export function bigDecimalOf(value: string): BigDecimal {
-  assert(isFiniteNumeric(value), "only a finite number may have digits");
+  assert(isFiniteNumeric(value), "numeric: infinity and NaN have no digits");
   if (value.startsWith(ZERO)) return { unscaled: 0n, scale: scaleAfter(value, 1, 0) };
   const { digits, exponent, isNegative, scale } = partsOf(value);
   const size = BigInt(digits) * powerOfTen(scale + exponent - digits.length);
@@ -493,6 +493,6 @@ export function wholeFromNumeric(value: string, scale: number): Whole {
 export function numericFromDouble(value: number, significantDigits: number): string {
   if (!Number.isFinite(value)) return numericOfSpecial(value);
   const read = numericFromText(value.toPrecision(significantDigits));
-  assert(read !== undefined, "toPrecision must write a number");
+  assert(read !== undefined, "numeric: toPrecision returned text that is not a number");
   return trimmedNumeric(read);
 }

@@ -66,7 +66,7 @@ export function valueOfRanges(type: DataType, ranges: readonly Range[]): string 
 export function boundOf(type: DataType): DataType {
   assert(
     type.kind === "range" || type.kind === "multirange",
-    "a type with bounds must be a range or a multirange",
+    "range: type is neither a range nor a multirange",
   );
   return type.bound;
 }
@@ -170,7 +170,7 @@ export function rangesOf(type: DataType, value: Value): readonly Range[] {
     at += 1;
     if (kind !== BOUND) return unboundedEnd(isLower);
     const end = keys.indexOf(KEY_END, at);
-    assert(end >= 0, "a bound of a range must have an end");
+    assert(end >= 0, "range: bound has no end position");
     const digits = shown[boundCount] ?? "";
     boundCount += 1;
     const key = keys.slice(at, end);

@@ -187,7 +187,7 @@ function offsetAt(format: Intl.DateTimeFormat, instant: number): number {
   );
   local.setUTCHours(fields["hour"] ?? 0, fields["minute"] ?? 0, fields["second"] ?? 0);
   const offset = local.getTime() / 1000 - seconds;
-  assert(Math.abs(offset) < SECONDS_PER_DAY, "a zone must be less than a day from UTC");
+  assert(Math.abs(offset) < SECONDS_PER_DAY, "time zone: offset from UTC is a day or longer");
   return offset;
 }
 

@@ -61,7 +61,7 @@ export function writeValue(into: ByteWriter, value: Value): void {
       writeObject(into, value);
       return;
     default:
-      unreachable(value, "every value must have a known type");
+      unreachable(value, "value codec: unknown value type");
   }
 }
 

@@ -282,7 +282,7 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
       into[row] = value ? 1 : 0;
     } else {
       // An integer beyond 2^53 requires a slower representation, which other vectors avoid.
-      assert(typeof value === "bigint", "a numeric column must hold numbers");
+      assert(typeof value === "bigint", "vector: value of a numeric column is not a number");
       return { kind: "any", length, values };
     }
   }

@@ -10,7 +10,7 @@ test("seqText writes every seq as the runtime does", () => {
 });
 
 test.each([-1, 0.5, 2 ** 53, Number.NaN])("seqText refuses %d, which is not a seq", (seq) => {
-  expect(() => seqText(seq)).toThrow("a seq must be a whole number");
+  expect(() => seqText(seq)).toThrow("seq to be formatted is not a non-negative safe integer");
 });
 
 test.each([

@@ -112,12 +112,12 @@ test("Catalog.changeTopic refuses a different number of partitions and messages 
   catalog.createTopic(topicEntry({ clearedSeq: 5 }), seqOf(10));
   expect(() =>
     catalog.changeTopic(topicEntry({ partitions: 5, clearedSeq: 5 }), seqOf(11)),
-  ).toThrow("the number of partitions must never change");
+  ).toThrow("catalog: number of topic partitions cannot change");
   expect(() => catalog.changeTopic(topicEntry({ clearedSeq: 4 }), seqOf(11))).toThrow(
-    "cleared messages must stay cleared",
+    "catalog: the cleared seq of a topic would decrease",
   );
   expect(() => catalog.changeTopic(topicEntry({ topicId: 77 }), seqOf(11))).toThrow(
-    "the topic to change must exist",
+    "catalog: topic not found",
   );
   catalog.close();
 });

@@ -47,7 +47,9 @@ test("contentsOf refuses a body that is truncated anywhere", () => {
 test("PageContents.push refuses a seq that does not ascend", () => {
   const page = new PageContents();
   page.push(5, 1, 0);
-  expect(() => page.push(5, 1, 0)).toThrow("messages of a partition must ascend by seq");
+  expect(() => page.push(5, 1, 0)).toThrow(
+    "offset page: messages are not in ascending order of seq",
+  );
 });
 
 test("PageContents.firstAbove finds the first message above a seq: before, on, between and after", () => {

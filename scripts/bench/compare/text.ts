@@ -96,13 +96,13 @@ function textOf(n: number): string {
 
 function keyOf(plans: PlanCache, text: string): CacheKey {
   const key = plans.keyOf(text, { namespace: "default", types: [] });
-  return defined(key, "the text must be one query");
+  return defined(key, "benchmark text is not a single query");
 }
 
 /** Looks up a statement's plan and its literals' values in the cache. */
 function hit(plans: PlanCache, text: string): void {
   const key = keyOf(plans, text);
-  defined(plans.get(key, BENCH_PRINCIPAL), "the first text must leave a plan in the cache");
+  defined(plans.get(key, BENCH_PRINCIPAL), "plan cache has no plan for the first benchmark text");
   literalValues(key.normalized.literals);
 }
 
@@ -153,7 +153,7 @@ function joinOfShape(n: number): string {
 }
 
 function plan(text: string, database: Database): void {
-  const normalized = defined(normalizeStatement(text), "the text must be one query");
+  const normalized = defined(normalizeStatement(text), "benchmark text is not a single query");
   const { deps, node } = parsedSelect(text, normalized, database);
   planSelect(bindQuery(node, deps));
 }
@@ -163,7 +163,10 @@ function parsedSelect(
   normalized: NormalizedStatement,
   { catalog, store }: Database,
 ): { node: SelectFromStatement; deps: DmlDeps } {
-  const parsed = defined(parseNormalized(text, normalized), "the literals must be slots");
+  const parsed = defined(
+    parseNormalized(text, normalized),
+    "benchmark literals were not lifted into slots",
+  );
   const { statement: node } = parsed;
   if (node.type !== "select") throw new Error("Cannot plan the text: it is no SELECT");
   const deps = {
@@ -175,7 +178,10 @@ function parsedSelect(
     source: {
       namespace: "default",
       table: ({ name, schema }: { name: string; schema?: string | undefined }) =>
-        defined(catalog.table(schema ?? "default", name), "the created table must exist"),
+        defined(
+          catalog.table(schema ?? "default", name),
+          "benchmark table is missing from the catalog",
+        ),
       partsOf: () => undefined,
       systemView: () => undefined,
       view: () => undefined,

@@ -146,8 +146,14 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
 
   /** Finds or creates the group of a plan. */
   groupFor(plan: LivePlan, { sql, params, namespace_id }: QuerySpec): SubscriptionGroup<Member> {
-    assert(plan.tableId === this.tableId, "a group must read the table of its feed");
-    assert(plan.owner === this.owner, "a group must read the rows of its feed's owner");
+    assert(
+      plan.tableId === this.tableId,
+      "change feed: subscription group reads a different table",
+    );
+    assert(
+      plan.owner === this.owner,
+      "change feed: subscription group reads the rows of a different owner",
+    );
     let group = this.#byFingerprint.get(plan.fingerprint);
     if (group === undefined) {
       const namespace = namespace_id === undefined ? {} : { namespace_id };
@@ -164,7 +170,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
 
   /** Takes over a group that was slow in another feed of the partition, with all its members. */
   adopt({ group, position, waiting }: SlowGroup<Member>): void {
-    assert(this.isEmpty, "a slow group must have a feed of its own");
+    assert(this.isEmpty, "change feed: a feed with groups cannot adopt a slow group");
     this.#isSlow = true;
     this.#position = position;
     this.#isMarked = true;
@@ -246,7 +252,7 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   }
 
   followed(group: SubscriptionGroup<Member>): void {
-    assert(!this.#isReading, "groups may join only between batches");
+    assert(!this.#isReading, "change feed: a group cannot join while a batch is being read");
     if (group.followerCount === 1) this.#followed.add(group);
     this.#followerCount += 1;
   }
@@ -289,7 +295,10 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
    * budget was used up first.
    */
   advance(budget: TickBudget): boolean {
-    assert(this.#suspended === undefined, "a feed must be reviewed before it is read");
+    assert(
+      this.#suspended === undefined,
+      "change feed: a suspended feed was read before its review",
+    );
     const upTo = this.#store.visibleSeq;
     if (this.#isMarked && this.#position < upTo) {
       try {
@@ -320,8 +329,11 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
         const lastSeq = (batch.seqs[batch.rowCount - 1] ?? 0) as Seq;
-        requireOrder(lastSeq > this.#position, "changes ascend by seq");
-        requireOrder(lastSeq <= upTo, "nothing above the visible seq is delivered");
+        requireOrder(
+          lastSeq > this.#position,
+          "change feed: changes are not in ascending order of seq",
+        );
+        requireOrder(lastSeq <= upTo, "change feed: change has a seq above the visible seq");
         if (!this.#deliver(batch, budget)) return false;
         const replacedBytes = replacedBytesOf(batch, 0, batch.rowCount);
         spendBytes(budget, replacedBytes);

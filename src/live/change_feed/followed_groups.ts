@@ -107,7 +107,7 @@ export class FeedColumns {
   remove(columnIds: readonly number[]): void {
     for (const columnId of columnIds) {
       const uses = this.#uses.get(columnId) ?? 0;
-      assert(uses > 0, "only a column in use may be released");
+      assert(uses > 0, "change feed: released column has no remaining uses");
       if (uses > 1) this.#uses.set(columnId, uses - 1);
       else this.#uses.delete(columnId);
     }

@@ -93,9 +93,9 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
     const groups = byValue?.get(value);
     assert(
       byColumn !== undefined && byValue !== undefined,
-      "the index must have the column of the group",
+      "predicate index: the column of the removed group is not indexed",
     );
-    assert(groups !== undefined, "the index must have the value of the group");
+    assert(groups !== undefined, "predicate index: the value of the removed group is not indexed");
     groups.delete(group);
     if (groups.size === 0) byValue.delete(value);
     if (byValue.size === 0) byColumn.delete(columnId);
@@ -137,7 +137,10 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
       const index = columnIds.indexOf(columnId);
       const newValues = batch.columns[index];
       const oldValues = batch.oldColumns[index];
-      assert(newValues !== undefined && oldValues !== undefined, "an indexed column must be read");
+      assert(
+        newValues !== undefined && oldValues !== undefined,
+        "predicate index: indexed column is missing from the change batch",
+      );
       for (let row = 0; row < batch.rowCount; row += 1) {
         const versions = versionsAt(batch, row);
         const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);

@@ -182,7 +182,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
 
   #removeOther(member: Member): void {
     const isThere = this.#others?.delete(member);
-    assert(isThere === true, "a member that leaves or begins to follow must not follow yet");
+    assert(isThere === true, "subscription group: member is not among the non-following members");
     if (this.#others?.size === 0) this.#others = undefined;
   }
 
@@ -204,7 +204,7 @@ export class SubscriptionGroup<Member extends GroupMember> {
 
   #removeFollower(member: Member): void {
     if (this.#followers === undefined) {
-      assert(this.#only === member, "a member that stops following must be a follower");
+      assert(this.#only === member, "subscription group: member to be removed is not a follower");
       this.#only = undefined;
     } else {
       removeFrom(this.#followers, member);
@@ -242,10 +242,10 @@ function removeFrom<Member extends GroupMember>(
   const sameId = followers.get(member.id);
   if (sameId instanceof Set) {
     const isThere = sameId.delete(member);
-    assert(isThere, "a member that stops following must be a follower");
+    assert(isThere, "subscription group: member to be removed is not a follower");
     if (sameId.size === 0) followers.delete(member.id);
   } else {
-    assert(sameId === member, "a member that stops following must be a follower");
+    assert(sameId === member, "subscription group: member to be removed is not a follower");
     followers.delete(member.id);
   }
 }

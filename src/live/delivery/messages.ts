@@ -80,7 +80,7 @@ export function pendingChangeFrom(
   }: PendingChangeOptions & { countMax?: number },
 ): PendingChange {
   const first = changes[start];
-  assert(first !== undefined, "a message must have a change");
+  assert(first !== undefined, "change message: no change at the start position");
   const { type, commitSeq, reason } = first;
   const isLikeFirst = (other: LiveChange | undefined): boolean =>
     other?.type === type && other.commitSeq === commitSeq && other.reason === reason;
@@ -93,7 +93,7 @@ export function pendingChangeFrom(
   let lastSeq = first.seq;
   for (let index = start; index < end; index += 1) {
     const change = changes[index];
-    assert(change !== undefined, "a run of changes must have no gap");
+    assert(change !== undefined, "change message: missing change within a run");
     if (change.row !== undefined) rows.push(change.row);
     if (change.old !== undefined) oldValues.push(change.old);
     lastSeq = change.seq;

@@ -22,7 +22,7 @@ export class ChangeTally {
   #recentCount = 0;
 
   add(lastSeq: Seq, count: number, nowMs: number): void {
-    assert(lastSeq >= this.lastSeq, "changes must ascend by seq");
+    assert(lastSeq >= this.lastSeq, "change tally: changes are not in ascending order of seq");
     this.#recentCount = this.#recentAt(nowMs) + count;
     this.lastSeq = lastSeq;
     this.count += count;

@@ -31,7 +31,7 @@ export class DeliveryTimes {
 
   /** Records that a message of `count` changes was queued `ageMs` after their commit. */
   delivered(count: number, ageMs: number): void {
-    assert(count > 0, "a message must have a change");
+    assert(count > 0, "delivery times: delivered message contains no changes");
     this.changes += count;
     let bucket = 0;
     while (bucket < DELIVERY_BOUNDS.length && ageMs > (DELIVERY_BOUNDS[bucket] ?? 0) * 1000) {

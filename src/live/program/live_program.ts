@@ -141,7 +141,7 @@ export class LiveProgram {
       if (columnId === SEQ_COLUMN_ID) return SEQ_SOURCE;
       if (columnId === DELETED_COLUMN_ID) return DELETED_SOURCE;
       const index = columnIds.indexOf(columnId);
-      assert(index >= 0, "a batch must hold the columns that the plan reads");
+      assert(index >= 0, "live program: batch lacks a column that the plan reads");
       return index;
     });
   }
@@ -267,9 +267,9 @@ export class LiveProgram {
     const seq = (batch.seqs[row] ?? 0) as Seq;
     const commitSeq = batch.commitSeqs[row] ?? 0;
     const prev = batch.prevs[row] ?? 0;
-    assert(commitSeq >= seq, "a commit must end at or after its versions");
+    assert(commitSeq >= seq, "live program: commit seq is lower than the seq of its row version");
     if (newRow === undefined) {
-      assert(oldRow !== undefined, "a change must have a row before or after");
+      assert(oldRow !== undefined, "live program: change has neither an old nor a new row");
       oldRow[this.shape.seqName] = seq;
       oldRow["_deleted"] = true;
       // In a table without a primary key, a row is identified by the seq of its insert.
@@ -400,7 +400,7 @@ function at({ rows }: Selection, index: number): number {
 
 function columnAt(columns: readonly Vector[], index: number): Vector {
   const column = columns[index];
-  assert(column !== undefined, "a batch must hold the columns asked for");
+  assert(column !== undefined, "live program: batch lacks the requested column");
   return column;
 }
 
@@ -426,7 +426,7 @@ function inverted(flags: Uint8Array, length: number): Uint8Array {
  */
 function markTrue(verdict: Vector, flags: Uint8Array, chosen: Selection | undefined): void {
   const count = chosen === undefined ? flags.length : chosen.count;
-  assert(verdict.length === count, "a filter must yield one value for each row");
+  assert(verdict.length === count, "live program: filter result count differs from the row count");
   if (verdict.kind === "bool") {
     const { values, nulls } = verdict;
     for (let i = 0; i < count; i += 1) {

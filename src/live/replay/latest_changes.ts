@@ -134,7 +134,7 @@ export class LatestChanges {
       budget.spend(STEP_UNITS);
       const step = stepBack(prev, options);
       if (step.row !== undefined) return step.row;
-      assert(step.prev < prev, "a predecessor must be older");
+      assert(step.prev < prev, "replay: previous row version does not have a lower seq");
       prev = step.prev;
     }
     return undefined;
@@ -163,10 +163,13 @@ function stepBack(
       // A missing version has expired, as have all earlier ones. Clients are not notified when a
       // row expires, so no delete is needed.
       const { tableId: id } = program.plan;
-      assert(prev <= store.expiredSeq(id), "a predecessor above the position must be in history");
+      assert(
+        prev <= store.expiredSeq(id),
+        "replay: previous row version is missing from history before its expiry",
+      );
       return { row: undefined, prev: 0 };
     }
-    assert(step.seqs[0] === prev, "a version must be found under its seq");
+    assert(step.seqs[0] === prev, "replay: row version found has a different seq");
     const oldSide = program.oldSide(step, program.ownSources);
     const portion = program.portion({ rowCount: 1, budget }, () => {
       const isMatch = program.matches(oldSide, step.hasOld);
@@ -218,12 +221,15 @@ function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
     let row = 0;
     for (let found = scan.next(); found !== undefined; found = scan.next()) {
       const seqs = found.columns[0];
-      assert(seqs !== undefined, "a scan must yield the requested columns");
+      assert(seqs !== undefined, "replay: scan result lacks the seq column");
       for (let index = 0; index < found.rowCount; index += 1) {
         const seq = valueAt(seqs, index);
-        assert(typeof seq === "number", "a seq must be a number");
+        assert(typeof seq === "number", "replay: seq column contains a value that is not a number");
         while (row < batch.rowCount && (batch.seqs[row] ?? 0) < seq) row += 1;
-        assert(batch.seqs[row] === seq, "the newest version must be among the changes");
+        assert(
+          batch.seqs[row] === seq,
+          "replay: newest row version is missing from the change batch",
+        );
         flags[row] = 1;
       }
     }

@@ -79,7 +79,7 @@ export class ReplayReader implements LoadReader {
   #stepCount = 0;
 
   constructor(options: ReplayOptions) {
-    assert(options.position <= options.boundary, "a replay must end at or after its position");
+    assert(options.position <= options.boundary, "replay: start position is above the boundary");
     this.#options = options;
     this.#frame = new FrameBudget(options.frameBytesMax);
     this.#readSeq = options.position;
@@ -107,7 +107,7 @@ export class ReplayReader implements LoadReader {
         this.#read(budget);
       } else if (this.#isRow(change)) {
         const { row } = change;
-        assert(row !== undefined, "a row of the batch must be present");
+        assert(row !== undefined, "replay: batch lacks the row at the current index");
         if (this.#credit === 0 || !this.#frame.admits(row)) return this.#cut(true);
         this.#rows.push(row);
         this.#advance(change.seq, 1);
@@ -196,12 +196,12 @@ export class ReplayReader implements LoadReader {
       if (change === undefined || this.#isRow(change)) break;
       count += 1;
     }
-    assert(count > 0, "a change must be due");
+    assert(count > 0, "replay: no change is due for delivery");
     return count;
   }
 
   #advance(seq: Seq, count: number): void {
-    assert(seq > this.#takenSeq, "a replay must ascend by seq");
+    assert(seq > this.#takenSeq, "replay: delivered changes are not in ascending order of seq");
     this.#takenSeq = seq;
     this.#aheadStart += count;
     this.#credit -= count;
@@ -276,7 +276,7 @@ export class ReplayReader implements LoadReader {
       const { result, rowCount } = portion;
       program.readSize.take({ batch, start: 0, end: rowCount }, result, budget);
       const lastSeq = (batch.seqs[rowCount - 1] ?? 0) as Seq;
-      assert(lastSeq > this.#readSeq, "changes must ascend by seq");
+      assert(lastSeq > this.#readSeq, "replay: changes read are not in ascending order of seq");
       this.#ahead = result;
       this.#readSeq = lastSeq;
     } finally {

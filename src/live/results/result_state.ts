@@ -143,7 +143,10 @@ export function changedState(
   }
   for (const [key, row] of changed) {
     if (row !== undefined) continue;
-    const old = defined(before.rows.get(key), "a row to be removed must be in the state");
+    const old = defined(
+      before.rows.get(key),
+      "live result: row to be removed is missing from the state",
+    );
     bytes -= bytesOf(old);
     changes.push(shape.deletion(old, seq));
   }

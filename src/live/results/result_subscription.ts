@@ -326,7 +326,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
         return false;
       }
       const delivered = this.#delivered;
-      assert(delivered !== undefined, "a ready subscription must have a state");
+      assert(delivered !== undefined, "live result: ready subscription has no delivered state");
       // Once the review is complete, the group is evaluated again and calls `take`.
       if (this.group.isSuspended) return false;
       if (this.group.state?.rows === delivered.rows) {

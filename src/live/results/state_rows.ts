@@ -179,7 +179,7 @@ class ManyRows implements StateRows {
       later = later.rows.#later;
     }
     const base = later === undefined ? undefined : later.rows.#rows;
-    assert(base !== undefined, "a version without rows must have a later one with rows");
+    assert(base !== undefined, "live result: no later version holds the rows of this version");
     const rows = new Map(base);
     for (const { old } of steps.toReversed()) change(rows, old);
     this.#rows = rows;

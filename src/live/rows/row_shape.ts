@@ -82,7 +82,10 @@ function enumNumberOf(type: EnumType): number {
 /** Returns the shape of a plan's rows. Equal shapes are always the same object. */
 export function rowShapeOf(plan: LivePlan): WireRowShape {
   const { fields, fieldTypes, projections, seqFieldIndex } = plan;
-  assert(fields.length === projections.length, "every field must have a projection");
+  assert(
+    fields.length === projections.length,
+    "row shape: number of projections differs from the number of fields",
+  );
   const parts = fields.map(({ name }, index) => {
     return [name, fieldTypes[index], projections[index]?.column ?? -1] as const;
   });
@@ -92,7 +95,7 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   let shape = shapes.get(key);
   if (shape === undefined) {
     const made = parts.map(([name, type, column]): ShapeField => {
-      const known = defined(type, "every field must have a type");
+      const known = defined(type, "row shape: field has no type");
       // Integers beyond 2^53 are represented as text in JSON, and as int64 in MessagePack.
       const toCell = exactCellMakerFor(known);
       return { name, isPlain: PLAIN_KINDS.has(known.kind), toCell, column };
@@ -120,7 +123,7 @@ export class WireRowShape {
   constructor(fields: readonly ShapeField[], seqFieldIndex: number) {
     this.#fields = fields;
     this.isStored = fields.every(({ column }) => column >= 0);
-    this.seqName = defined(fields[seqFieldIndex], "_seq must be a field").name;
+    this.seqName = defined(fields[seqFieldIndex], "row shape: field _seq is missing").name;
   }
 
   get fields(): readonly ShapeField[] {
@@ -132,7 +135,7 @@ export class WireRowShape {
   }
 
   nameOf(index: number): string {
-    return defined(this.#fields[index], "every index must have a field").name;
+    return defined(this.#fields[index], "row shape: no field at this index").name;
   }
 
   /**
@@ -149,7 +152,10 @@ export class WireRowShape {
     const { rowCount } = batch;
     const columns = this.#fields.map((field, index) => {
       const values = valuesOf(field, { batch, index, projections });
-      assert(values.length === rowCount, "a projection must yield one value for each row");
+      assert(
+        values.length === rowCount,
+        "row shape: projection returned the wrong number of values",
+      );
       return values;
     });
     return { rowCount, columns };
@@ -161,7 +167,7 @@ export class WireRowShape {
     for (let index = 0; index < columns.length; index += 1) {
       const field = this.#fields[index];
       const values = columns[index];
-      assert(field !== undefined && values !== undefined, "every field must have a column");
+      assert(field !== undefined && values !== undefined, "row shape: field has no column");
       fillField(rows, field, values);
     }
     return rows;
@@ -172,7 +178,7 @@ export class WireRowShape {
     const row: MutableRow = {};
     for (let index = 0; index < this.#fields.length; index += 1) {
       const field = this.#fields[index];
-      assert(field !== undefined, "every field must have a column");
+      assert(field !== undefined, "row shape: field has no column");
       const values = valuesOf(field, { batch, index, projections });
       setCell(row, field.name, cellOf(field, valueAt(values, 0)));
     }
@@ -195,11 +201,11 @@ function valuesOf(
 ): Vector {
   if (column < 0) {
     const projection = projections[index];
-    assert(projection !== undefined, "every field must have a projection");
+    assert(projection !== undefined, "row shape: field has no projection");
     return projection.evaluate(batch);
   }
   const values = batch.columns[column];
-  assert(values !== undefined, "a batch must hold the columns that the plan reads");
+  assert(values !== undefined, "row shape: batch lacks a column that the plan reads");
   return values;
 }
 

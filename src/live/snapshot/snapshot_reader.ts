@@ -247,10 +247,10 @@ export class SnapshotReader implements LoadReader {
   #check(seqs: Vector, { count, rows }: Selection): void {
     for (let i = 0; i < count; i += 1) {
       const seq = seqAt(seqs, rows[i] ?? 0);
-      assert(seq > this.#takenSeq, "snapshot rows must ascend by seq");
+      assert(seq > this.#takenSeq, "snapshot: rows are not in ascending order of seq");
       this.#takenSeq = seq;
     }
-    assert(this.#takenSeq <= this.#options.boundary, "no snapshot row may lie above the boundary");
+    assert(this.#takenSeq <= this.#options.boundary, "snapshot: row has a seq above the boundary");
   }
 
   get #rowCount(): number {
@@ -349,7 +349,7 @@ class LastRowsFinder {
     });
     return this.#search.read<never>({ program, range, budget }, ({ columns, rowCount }) => {
       const [seqs] = columns;
-      assert(seqs !== undefined, "a search must yield the seqs of its rows");
+      assert(seqs !== undefined, "snapshot: search result lacks the seq column");
       for (let row = 0; row < rowCount; row += 1) this.#remember(seqAt(seqs, row));
       this.#cursor = seqAt(seqs, rowCount - 1);
       budget.spendScanned(rowCount);
@@ -410,14 +410,14 @@ function planBatch({ plan }: LiveProgram, batch: ScanBatch): Batch {
 function seqsOf({ plan }: LiveProgram, batch: ScanBatch): Vector {
   const index = plan.columnIds.indexOf(SEQ_COLUMN_ID);
   const seqs = batch.columns[index < 0 ? plan.columnIds.length : index];
-  assert(seqs !== undefined, "a scan must yield the requested columns");
+  assert(seqs !== undefined, "snapshot: scan result lacks the seq column");
   return seqs;
 }
 
 function seqAt(seqs: Vector, row: number): Seq {
   if (seqs.kind === "f64") return (seqs.values[row] ?? 0) as Seq;
   const seq = valueAt(seqs, row);
-  assert(typeof seq === "number", "a seq must be a number");
+  assert(typeof seq === "number", "snapshot: seq column contains a value that is not a number");
   return seq as Seq;
 }
 

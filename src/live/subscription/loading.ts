@@ -61,7 +61,10 @@ export class Loading {
 
   /** Counts a batch as sent. @returns The control fields of its message. */
   count({ endsRequest, isLast, lastSeq, messages }: BatchStep): BatchControl {
-    assert(messages === undefined || this.#batchCount === 0, "only a first batch may be shared");
+    assert(
+      messages === undefined || this.#batchCount === 0,
+      "subscription: only the first batch can be shared",
+    );
     const control: BatchControl = {
       batch_num: this.#batchCount,
       has_more: !isLast,

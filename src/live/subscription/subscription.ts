@@ -162,7 +162,7 @@ export class Subscription implements LiveSubscription, GroupMember {
 
   /** Sends the ack and, unless the subscription asks for changes only, the first batch. */
   start(reader: LoadReader | undefined): void {
-    assert(this.#state === "loading", "a subscription may start only once");
+    assert(this.#state === "loading", "subscription: subscription has already been started");
     const control: BatchControl = {
       batch_num: 0,
       has_more: reader !== undefined,
@@ -173,7 +173,10 @@ export class Subscription implements LiveSubscription, GroupMember {
     const ack = ackMessage({ subscriptionId: this.id, control, schema, claimsKey });
     this.backpressure.send(shared(ack));
     if (reader === undefined) {
-      assert(this.#cursor !== undefined, "a live-only subscription must begin at the boundary");
+      assert(
+        this.#cursor !== undefined,
+        "subscription: subscription without a snapshot has no start position",
+      );
       this.#state = "behind";
     } else {
       const end = (message: ErrorMessage): void => this.end(message);
@@ -222,7 +225,10 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   take(message: SharedMessage, reach: Reach): void {
-    assert(this.#state === "following", "only a follower may take messages of a feed");
+    assert(
+      this.#state === "following",
+      "subscription: feed message delivered to a subscription that does not follow",
+    );
     if (this.backpressure.isFull) {
       this.#fallBehind(reach.before);
       return;
@@ -271,7 +277,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   /** Serves the open requests. Returns whether the budget was used up first. */
   #load(budget: TickBudget): boolean {
     const loading = this.#loading;
-    assert(loading !== undefined, "a loading subscription must have a reader");
+    assert(loading !== undefined, "subscription: loading subscription has no snapshot reader");
     while (this.#state === "loading" && loading.isRequested) {
       if (this.backpressure.isFull) {
         loading.release();
@@ -294,7 +300,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   #sendBatch(loading: Loading, step: BatchStep): void {
     const { rows, lastSeq, isLast, messages } = step;
     const control = loading.count(step);
-    assert(lastSeq !== undefined, "each batch of single rows must end at a position");
+    assert(lastSeq !== undefined, "subscription: batch of single rows has no end position");
     this.#cursor = lastSeq;
     if (isLast) {
       this.#state = "behind";
@@ -309,7 +315,7 @@ export class Subscription implements LiveSubscription, GroupMember {
    * Returns whether the budget was used up first.
    */
   #catchUp(budget: TickBudget): boolean {
-    assert(this.#cursor !== undefined, "a ready subscription must have a position");
+    assert(this.#cursor !== undefined, "subscription: ready subscription has no position");
     if (this.backpressure.isFull) {
       this.backpressure.addWaiting(this);
       return false;
@@ -334,7 +340,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     const { program } = this.group;
     const { tableId, owner } = program.plan;
     const after = this.#cursor;
-    assert(after !== undefined, "a ready subscription must have a position");
+    assert(after !== undefined, "subscription: ready subscription has no position");
     const earliestSeq = store.earliestSeq(tableId, owner);
     if (after < earliestSeq) throw resumeExpired(earliestSeq);
     const { readSize, storedColumnIds: columnIds } = program;

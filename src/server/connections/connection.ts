@@ -211,7 +211,7 @@ export class Connection
   serveWaiting(): boolean {
     if (!this.#canServeWaiting) return false;
     const frame = this.#intake?.next();
-    assert(frame !== undefined, "a frame must wait");
+    assert(frame !== undefined, "connection: no frame is waiting to be served");
     this.serveNow(frame);
     return this.#canServeWaiting;
   }
@@ -463,7 +463,7 @@ export class Connection
 
   #authenticateNow(bearer: string): void {
     const pending = this.#pending;
-    assert(pending !== undefined, "a connection may authenticate only once");
+    assert(pending !== undefined, "connection: authentication has already completed");
     this.#pending = undefined;
     const answer = pending.authenticate(bearer);
     if (typeof answer === "string") {
@@ -517,7 +517,7 @@ export class Connection
 
   #sendIdentity(): void {
     const principal = this.#principal;
-    assert(principal !== undefined, "an authenticated connection must have a principal");
+    assert(principal !== undefined, "connection: authenticated connection has no principal");
     const { serialization, isGzipOn } = this.#format;
     const protocol = { serialization, compression: isGzipOn ? "gzip" : "none" };
     const { userId: user, role } = principal;
@@ -526,7 +526,7 @@ export class Connection
 
   #subscribe(decoded: Decoded): void {
     const principal = this.#principal;
-    assert(principal !== undefined, "an authenticated connection must have a principal");
+    assert(principal !== undefined, "connection: authenticated connection has no principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
     // The old subscription ends first, to make room for the new one, even if the new one is then

@@ -110,7 +110,10 @@ export class Connections implements ConnectionAccess {
   remove(connection: OpenConnection): void {
     if (!this.#open.delete(connection)) return;
     const known = this.#byAddress.get(connection.address);
-    assert(known !== undefined && known.count > 0, "an open connection must be counted");
+    assert(
+      known !== undefined && known.count > 0,
+      "connection count: no open connection is recorded for this client",
+    );
     known.count -= 1;
     if (known.count === 0) this.#byAddress.delete(connection.address);
     const sender = senderOf(connection.address);

@@ -139,7 +139,7 @@ export class TopicConsumersOfSocket {
     this.#close(id);
     const { topics } = this.#parts;
     const { principal } = this.#socket;
-    assert(principal !== undefined, "an authenticated connection must have a principal");
+    assert(principal !== undefined, "topic consumer: authenticated connection has no principal");
     requireRun(principal, "maintain", { action: "read topics" });
     if (this.#consumers.length >= CONSUMERS_MAX) {
       throw invalidInput(

@@ -40,7 +40,7 @@ export function frameFormat(serialization: Serialization, isGzipOn: boolean): Fr
   const found = FORMATS.find(
     (format) => format.serialization === serialization && format.isGzipOn === isGzipOn,
   );
-  assert(found !== undefined, "every format must be listed");
+  assert(found !== undefined, "frame encoder: unlisted frame format");
   return found;
 }
 

@@ -71,7 +71,7 @@ function namesOf(fields: readonly ShapeField[]): readonly JsonPiece[] {
 }
 
 function cellPutter(column: Vector, field: ShapeField | undefined): PutCell {
-  assert(field !== undefined, "every column of a page must have a field");
+  assert(field !== undefined, "JSON page: column has no field");
   const put = field.isPlain ? plainPutter(column) : undefined;
   if (put === undefined) return (row) => writer.json(jsonOf(cellOf(field, valueAt(column, row))));
   if (column.kind === "any" || column.kind === "const" || column.nulls === undefined) return put;

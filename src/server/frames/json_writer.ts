@@ -186,7 +186,7 @@ export class JsonWriter {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
     this.#view = viewOf(larger);
-    assert(needed <= this.#bytes.length, "the reserved capacity must have room for the text");
+    assert(needed <= this.#bytes.length, "JSON writer: buffer is still too small after growing");
   }
 }
 

@@ -148,7 +148,7 @@ class Admission implements BodyAdmission {
   }
 
   take(bytes: number, start: () => void): void {
-    assert(this.heldBytes === 0, "a request must have one body");
+    assert(this.heldBytes === 0, "body admission: the request already holds space for a body");
     if (!this.hasLeft) this.#admissions.wait({ admission: this, bytes, start });
   }
 

@@ -70,7 +70,10 @@ export function withPrimaryKey(
     catalog: deps.catalog,
     state,
   });
-  const index = defined(all.at(-1), "the index must have been added");
+  const index = defined(
+    all.at(-1),
+    "ADD PRIMARY KEY: new index is missing from the table definition",
+  );
   const nullable = table.columns.filter(
     ({ columnId, notNull }) => index.columnIds.includes(columnId) && !notNull,
   );

@@ -248,7 +248,7 @@ function keyText(
   at: number,
   { context, types }: Pick<PartitionPlace, "context" | "types">,
 ): string | null {
-  const to = defined(types[at], "each value must have a key");
+  const to = defined(types[at], "partition bound: more values than partition keys");
   const named = [...partsOf(node.expr)].some((part) => "type" in part && part.type === "ref");
   if (named)
     throw invalid(

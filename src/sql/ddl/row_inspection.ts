@@ -198,7 +198,7 @@ export class RowInspection {
     const { context, next } = this.#options;
     const { domain, name } = column;
     if (domain === undefined) return undefined;
-    const given = defined(context, "checks must have a context");
+    const given = defined(context, "constraint validation: execution context is missing");
     const conditions = domain.checks.map(({ sql }) =>
       // A domain's condition reads the value as column 0.
       compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
@@ -241,7 +241,7 @@ export class RowInspection {
         bindCondition(parseStored(check.sql, this.#columns), checkContext),
         layout,
       );
-      const given = defined(context, "checks must have a context");
+      const given = defined(context, "constraint validation: execution context is missing");
       return (batch) => {
         const held = this.#unquoted(position, () => valuesOf(evaluate(batch, given)));
         if (!held.includes(false)) return;

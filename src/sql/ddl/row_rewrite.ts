@@ -206,7 +206,10 @@ export class RowRewrite {
       if (batch === undefined) return { nextAfter: undefined };
       const seqs = batch.columns.at(-1);
       const nextAfter = Number(
-        defined(seqs && valueAt(seqs, batch.rowCount - 1), "a batch must have a row"),
+        defined(
+          seqs && valueAt(seqs, batch.rowCount - 1),
+          "table rewrite: scanned batch contains no rows",
+        ),
       ) as Seq;
       const others = this.#others(seqs, batch.rowCount);
       if (others.length === 0) return { nextAfter };

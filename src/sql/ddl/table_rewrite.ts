@@ -68,7 +68,7 @@ export async function rewriteTable<Planned extends RewritingAlteration, Altered>
     if (end.error !== undefined) throw end.error;
     return defined(
       "altered" in end ? end.altered : undefined,
-      "a completed rewrite must have a result",
+      "table rewrite: completed job has no result",
     );
   } finally {
     open();
@@ -94,7 +94,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   const rewriteOf = ({ next, rewrites, table }: Planned): RowRewrite => {
     const options = { principal, namespace, slots: [], atSeq: store.visibleSeq };
     const context = newContext(deps, options);
-    const after = defined(next, "a rewrite must change the table");
+    const after = defined(next, "table rewrite: the planned definition is missing");
     return new RowRewrite({ table, next: after, rewrites, context, clock, store });
   };
   const first = plan(undefined);
@@ -103,7 +103,10 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   if (catalog.tableById(tableId) !== before) return undefined;
   // The ids are reserved so that they are never used again, even if the server stops before the
   // table is redefined.
-  const nextColumnId = defined(first.next, "a rewrite must change the table").nextColumnId;
+  const nextColumnId = defined(
+    first.next,
+    "table rewrite: the planned definition is missing",
+  ).nextColumnId;
   const reserved = { ...before, nextColumnId };
   redefineTable(deps, { before, after: reserved });
   const entry = catalog.tableById(tableId);
@@ -119,7 +122,7 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
       after = upTo;
       if (!isWritten && rewrite.isDone({ after, upTo: store.appliedSeq })) break;
     }
-    const next = defined(planned.next, "a rewrite must change the table");
+    const next = defined(planned.next, "table rewrite: the planned definition is missing");
     return redefine({ ...planned, marks: [...planned.marks, ...rewrite.marks] }, next);
   } finally {
     const now = catalog.tableById(tableId);

@@ -88,7 +88,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     // A user who has never written data is given an owner number now, and gets an empty archive.
     const owner = defined(
       catalog.accounts.ownerNumber(userId, { create: true }),
-      "a created owner number must exist",
+      "user export: catalog did not create an owner number",
     );
     const known = this.#jobsOf(owner);
     const open = known.find((job) => !job.isEnded);

@@ -135,7 +135,7 @@ export class ZipFile {
    * @param name The path of the entry within the archive.
    */
   begin(name: string, { isCompressed }: { isCompressed: boolean }): void {
-    assert(this.#entry === undefined, "an entry must begin after the end of the previous one");
+    assert(this.#entry === undefined, "ZIP writer: previous entry has not been ended");
     this.#entry = {
       name: new TextEncoder().encode(name),
       method: isCompressed ? DEFLATED : STORED,
@@ -184,10 +184,7 @@ export class ZipFile {
    * @throws {DiskError}
    */
   async finish(): Promise<number> {
-    assert(
-      this.#entry === undefined,
-      "an archive must be completed after its last entry has ended",
-    );
+    assert(this.#entry === undefined, "ZIP writer: last entry has not been ended");
     const directoryOffset = this.#offset;
     const piece = new Uint8Array(PIECE_BYTES);
     for (let at = 0; at < this.#listBytes; ) {
@@ -217,7 +214,7 @@ export class ZipFile {
   }
 
   #opened(): OpenEntry {
-    assert(this.#entry !== undefined, "content must belong to an entry");
+    assert(this.#entry !== undefined, "ZIP writer: content written outside an entry");
     return this.#entry;
   }
 

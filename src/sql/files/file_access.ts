@@ -222,7 +222,7 @@ export class LocalFileAccess implements FileAccess {
     await readWhole(entry, bytes);
     if (this.#verified.size >= VERIFIED_COUNT_MAX) this.#verified.clear();
     this.#verified.add(entry.fileId);
-    return defined(bytes, "verified bytes must exist");
+    return defined(bytes, "file access: verified file has no bytes");
   }
 }
 

@@ -47,7 +47,7 @@ export async function isShownBy(
   const ask = async (text: string, params: readonly string[]): Promise<StatementResult> => {
     const { error, results } = await sql.execute(principal, { sql: text, params });
     if (error !== undefined) throw error;
-    return defined(results[0], "a query must have a result");
+    return defined(results[0], "file access: query returned no result");
   };
   const { schema = [] } = await ask(`SELECT * ${from} LIMIT 0`, []);
   const tests = schema

@@ -72,7 +72,7 @@ export class Uploads {
     try {
       for (const name of names) {
         const part = parts.get(name);
-        assert(part !== undefined, "every placeholder must have a part");
+        assert(part !== undefined, "file upload: placeholder has no uploaded part");
         const blob = await blobs.stage(part.bytes);
         const id = String(store.snowflakeId());
         const folder = Math.floor(fileCount / limits.filesPerFolderMax) + 1;
@@ -105,7 +105,7 @@ export class Uploads {
    * @throws {DatabaseError} INVALID_INPUT if several cells mention the same upload.
    */
   place(target: UploadTarget, rows: readonly Row[]): void {
-    assert(!this.#isListed, "files must be assigned to rows before they are listed");
+    assert(!this.#isListed, "file upload: file assigned to a row after it was listed");
     const { owner, table } = target;
     this.#placed = this.#cellsOf(target, rows).map(({ columnId, key, upload }) => ({
       upload,
@@ -361,7 +361,7 @@ function keyToJson(key: Row): string {
       if (value instanceof Uint8Array) return { hex: Buffer.from(value).toString("hex") };
       assert(
         value === null || typeof value !== "object",
-        "every type of a key can be represented in JSON",
+        "file upload: key value cannot be represented in JSON",
       );
       return value;
     }),

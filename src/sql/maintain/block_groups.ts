@@ -103,7 +103,7 @@ export class BlockGroups implements KeptRows {
   }
 
   #groupsOf(block: number): Groups {
-    return defined(this.#groups.get(block), "the block must have groups");
+    return defined(this.#groups.get(block), "maintained set operation: block has no groups");
   }
 }
 

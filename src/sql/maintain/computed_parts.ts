@@ -76,5 +76,7 @@ function lateralStep(
 }
 
 function positionsOf(columns: readonly BoundColumn[], { layout }: TuplePlaces): readonly number[] {
-  return columns.map(({ id }) => defined(layout.get(id), "a computed column must have a place"));
+  return columns.map(({ id }) =>
+    defined(layout.get(id), "maintained query: computed column has no place in the tuple"),
+  );
 }

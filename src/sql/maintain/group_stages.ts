@@ -140,7 +140,10 @@ function seqAggregateOf({ outputCount, select }: Model): number | undefined {
  * BY.
  */
 function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
-  const key = defined(select.groupBy[index], "GROUP BY must have a key at each position").column;
+  const key = defined(
+    select.groupBy[index],
+    "maintained groups: no GROUP BY key at this position",
+  ).column;
   const { columns = [] } = core;
   const at = select.outputs.findIndex(({ expression }) => {
     return expression.kind === "column" && expression.column.id === key.id;

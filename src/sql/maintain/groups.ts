@@ -232,7 +232,10 @@ export class Groups {
 
   #remove({ inputs, weight }: Contribution): Group {
     const keys = this.#keysOf(inputs);
-    const group = defined(this.#groups.get(textOfRow(keys)), "a removed row must have a group");
+    const group = defined(
+      this.#groups.get(textOfRow(keys)),
+      "maintained groups: removed row belongs to no group",
+    );
     group.count += weight;
     let at = keys.length;
     for (const tally of this.#tallies) {
@@ -289,7 +292,8 @@ export class Groups {
     const kept = filter(tuples);
     const added = outputsOf(chosen(tuples, kept));
     for (let at = 0; at < kept.length; at += 1) {
-      defined(living[kept[at] ?? 0], "each tuple must belong to a group").row = added[at];
+      defined(living[kept[at] ?? 0], "maintained groups: tuple belongs to no group").row =
+        added[at];
     }
     return { removed, added };
   }

@@ -200,13 +200,16 @@ export class ChangesOfJoin implements IndexedChanges {
   describe(): string[] {
     const { shape } = this.#options;
     const nameOf = (source: number): string => {
-      const { table } = defined(shape.sources[source], "a route must lead to a source");
+      const { table } = defined(
+        shape.sources[source],
+        "maintained join: route leads to an unknown source",
+      );
       return table.name;
     };
     return shape.sources.map((_, source) => {
       const own = this.#partOf[source];
       const steps = [
-        ...defined(this.#routes[source], "each source must have a route").steps,
+        ...defined(this.#routes[source], "maintained join: source has no route").steps,
         ...this.#parts.flatMap((part, index) => ("run" in part || index === own ? [] : part.steps)),
       ];
       const found = steps.map(({ step }) => {
@@ -294,7 +297,7 @@ export class ChangesOfJoin implements IndexedChanges {
           known = { tuples: [], weights: [], places: [], step, after, upTo };
           partitions.set(text, known);
         }
-        const tuple = defined(kept[index], "each tuple must have a partition");
+        const tuple = defined(kept[index], "maintained join: partition key has no tuple");
         known.tuples.push(tuple);
         known.weights.push(weight);
         known.places.push(all.length);
@@ -441,7 +444,10 @@ export class ChangesOfJoin implements IndexedChanges {
     for (const [source, { isTested, table }] of shape.sources.entries()) {
       const { tableId } = table;
       const ignoresSeq = isTested === true;
-      const { columnIds } = defined(space.sources[source], "each source must have places");
+      const { columnIds } = defined(
+        space.sources[source],
+        "maintained join: source has no place in the tuple",
+      );
       const owner = owners[source] ?? 0;
       const key = JSON.stringify([tableId, owner, columnIds, ignoresSeq]);
       const range = { tableId, owner, after, upTo, versionsMax: VERSIONS_MAX };
@@ -475,8 +481,8 @@ export class ChangesOfJoin implements IndexedChanges {
     { isWanted, seqOf }: Pick<ChangeRange, "isWanted"> & StepReading,
   ): readonly Row[] {
     const { places, sources } = this.#options.space;
-    const { start } = defined(sources[source], "each source must have places");
-    const route = defined(this.#routes[source], "each source must have a route");
+    const { start } = defined(sources[source], "maintained join: source has no place in the tuple");
+    const route = defined(this.#routes[source], "maintained join: source has no route");
     const { first, partitionAfter, steps } = route;
     const tuples = rows.map((row) => {
       const tuple: Value[] = Array.from({ length: places.width }, () => null);
@@ -497,7 +503,7 @@ export class ChangesOfJoin implements IndexedChanges {
     wanted: readonly Row[],
     { seqOf }: Pick<StepReading, "seqOf">,
   ): readonly Row[] {
-    const route = defined(this.#routes[source], "each source must have a route");
+    const route = defined(this.#routes[source], "maintained join: source has no route");
     return this.#along(route.steps.slice(route.partitionAfter), wanted, seqOf).tuples;
   }
 
@@ -577,13 +583,18 @@ export class ChangesOfJoin implements IndexedChanges {
 
   #extended({ parents, tuples }: Extended, compiled: CompiledStep, upTo: Seq): Extended {
     const { filter, keys: keysOf, source, step } = compiled;
-    const { start } = defined(this.#options.space.sources[source], "each source must have places");
+    const { start } = defined(
+      this.#options.space.sources[source],
+      "maintained join: source has no place in the tuple",
+    );
     const all: { readonly tuples: Row[]; readonly parents: number[] } = { tuples: [], parents: [] };
     let made: Row[] = [];
     let madeParents: number[] = [];
     const keepTested = (): void => {
       for (const at of filter(made)) {
-        all.tuples.push(defined(made[at], "a filter must return indexes of its tuples"));
+        all.tuples.push(
+          defined(made[at], "maintained join: filter returned an index without a tuple"),
+        );
         all.parents.push(madeParents[at] ?? 0);
       }
       made = [];
@@ -620,7 +631,12 @@ export class ChangesOfJoin implements IndexedChanges {
     let partitionAfter = 0;
     const reached = [source];
     while (routes.conditionsOn(reached, terms).length < terms.length) {
-      reached.push(defined(steps[partitionAfter], "a route must reach the whole core").source);
+      reached.push(
+        defined(
+          steps[partitionAfter],
+          "maintained join: route does not reach every source of the core",
+        ).source,
+      );
       partitionAfter += 1;
     }
     return { first: space.places.filter(first), steps, partitionAfter };

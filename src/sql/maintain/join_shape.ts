@@ -282,7 +282,7 @@ class ShapeReader {
     const outer = outerReferences.map(plain);
     const ids = subquery.outerIds;
     const references = ids.map((id, index): OuterReference => {
-      return { id, value: defined(outer[index], "a reference must have a value") };
+      return { id, value: defined(outer[index], "maintained join: outer reference has no value") };
     });
     // Evaluating the query once for all rows would take longer than running it for the few rows of
     // a change.
@@ -526,7 +526,7 @@ function existenceIn(condition: BoundExpression): SubqueryTest | undefined {
   const outer = new Map(
     outerIds.map((id, index) => [
       id,
-      defined(outerReferences[index], "a reference must have a value"),
+      defined(outerReferences[index], "maintained join: outer reference has no value"),
     ]),
   );
   if (form.kind === "exists") {

@@ -95,7 +95,7 @@ export class KeptIndex {
     this.#keyTypes = primaryKey.map((id) => {
       return defined(
         columns.find(({ columnId }) => columnId === id),
-        "a key must have columns",
+        "maintained index: key column is missing from the table",
       ).type;
     });
   }
@@ -201,7 +201,7 @@ export class KeptIndex {
    * @throws {DatabaseError}
    */
   #catchesUp(upTo: Seq): boolean {
-    const after = defined(this.#seq, "a built index must have a seq");
+    const after = defined(this.#seq, "maintained index: built index has no seq");
     if (upTo <= after) return true;
     const { owner, table } = this.#place;
     const scan = this.#store.changes(table.tableId, {

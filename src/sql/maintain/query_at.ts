@@ -94,7 +94,7 @@ export class QueryAt {
         for (let row = 0; row < batch.rowCount; row += 1) {
           rows.push(
             columns.map((column) =>
-              valueAt(defined(column, "a query must yield its columns"), row),
+              valueAt(defined(column, "maintained query: result lacks an expected column"), row),
             ),
           );
         }

@@ -168,7 +168,7 @@ function plannedBlocks(
     const callStart = width + 1 + calls.slice(0, at).flat().length;
     const called = block.outputs.slice(callStart, callStart + (calls[at]?.length ?? 0));
     const select = { ...block, outputs: [...block.outputs.slice(0, width), ...called] };
-    const core = defined(cores[at], "each block must have a core");
+    const core = defined(cores[at], "maintained set operation: block has no core query");
     return withGroups({ select, core, calls: calls[at] ?? [], width, at }, options);
   });
 }

@@ -66,7 +66,10 @@ export class SourceRows {
     const known = this.#kept.get(key);
     if (known !== undefined) return known;
     const { indexes, owners, places } = this.#options;
-    const { table } = defined(places[source], "each source must have places").source;
+    const { table } = defined(
+      places[source],
+      "maintained join: source has no place in the tuple",
+    ).source;
     const index = indexes.indexOf({ table, owner: owners[source] ?? 0, columnIds, hasNulls });
     this.#kept.set(key, index);
     return index;
@@ -93,7 +96,7 @@ export class SourceRows {
    */
   find(source: number, { access, key, upTo }: SourceKey): readonly Row[] {
     const { owners, places, store } = this.#options;
-    const place = defined(places[source], "each source must have places");
+    const place = defined(places[source], "maintained join: source has no place in the tuple");
     const { tableId } = place.source.table;
     const { columnIds } = place;
     const owner = owners[source] ?? 0;
@@ -134,7 +137,10 @@ export class SourceRows {
     const known = this.#allRows.get(text);
     if (known !== undefined) return known;
     const { owners, places, store } = this.#options;
-    const { columnIds, source: place } = defined(places[source], "each source must have places");
+    const { columnIds, source: place } = defined(
+      places[source],
+      "maintained join: source has no place in the tuple",
+    );
     const { tableId } = place.table;
     const owner = owners[source] ?? 0;
     if (store.liveRowCount(tableId, owner) > SCANNED_ROWS_MAX) throw new CannotFollow();

@@ -38,7 +38,7 @@ export class TupleBlock {
     const all = [...shape.sources.flatMap(({ columns }) => columns), ...shape.computed];
     this.#columns = all.filter(({ id }) => layout.has(id));
     this.#positions = this.#columns.map(({ id }) => {
-      return defined(layout.get(id), "a column must have a place");
+      return defined(layout.get(id), "maintained query: column has no place in the tuple");
     });
     this.#seqPositions = space.sources.map(({ seqPosition }) => seqPosition);
     this.#program = new QueryAt(overTuples(select, { shape, columns: this.#columns }));

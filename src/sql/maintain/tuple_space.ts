@@ -115,7 +115,10 @@ export class TuplePlaces {
   #batch(tuples: readonly Row[], positions: ReadonlySet<number>): Batch {
     const columns: Vector[] = Array.from({ length: this.width }, () => UNREAD);
     for (const position of positions) {
-      const type = defined(this.#types[position], "a place must have a type");
+      const type = defined(
+        this.#types[position],
+        "maintained query: place in the tuple has no type",
+      );
       const values = tuples.map((tuple) => tuple[position] ?? null);
       columns[position] = vectorFromValues(type, values);
     }
@@ -176,7 +179,7 @@ export function tupleSpaceOf(
     const seqs: number[] = [];
     for (const { id, origin, type } of source.columns) {
       if (!used.has(id)) continue;
-      const { columnId } = defined(origin, "a column of a table must have an origin");
+      const { columnId } = defined(origin, "maintained query: table column has no stored column");
       if (columnId === SEQ_COLUMN_ID) {
         seqs.push(id);
         continue;
@@ -200,5 +203,5 @@ export function tupleSpaceOf(
 /** Returns the elements at the given indexes, which ascend. */
 export function chosen<Each>(all: readonly Each[], indexes: readonly number[]): readonly Each[] {
   if (indexes.length === all.length) return all;
-  return indexes.map((index) => defined(all[index], "an index must belong to an element"));
+  return indexes.map((index) => defined(all[index], "maintained query: index is outside the list"));
 }

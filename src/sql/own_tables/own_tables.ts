@@ -22,7 +22,7 @@ export const OWN_TABLES: readonly { readonly tableId: number; readonly name: str
 
 assert(
   new Set(OWN_TABLES.map(({ tableId }) => tableId)).size === OWN_TABLES.length,
-  "internal tables must have distinct ids",
+  "internal tables: two tables have the same id",
 );
 
 /** Returns the table definitions that must be passed when the store is opened. */

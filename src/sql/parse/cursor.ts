@@ -327,7 +327,7 @@ export class Cursor {
     const list = this.tokens.literalLists[this.literalListCount];
     this.token += 2;
     this.literalListCount += 1;
-    return defined(list, "every list token must refer to a list");
+    return defined(list, "parser: literal list token has no list");
   }
 
   /** Whether the next word begins INSERT, UPDATE, DELETE or MERGE. */
@@ -365,7 +365,7 @@ export class Cursor {
   /** Returns the range from a token to the last token read. */
   since(token: number): Location {
     return {
-      start: defined(this.tokens.starts[token], "a node must begin at a token"),
+      start: defined(this.tokens.starts[token], "parser: syntax node does not begin at a token"),
       end: this.end,
     };
   }

@@ -123,10 +123,7 @@ function joined(item: Mutable<From>, join: JoinClause): From {
 
 // Combines several items into a single operand.
 function grouped(cursor: Cursor, items: readonly From[]): From {
-  const first = defined(
-    items[0],
-    "a FROM item must have been parsed, or the parse must have failed",
-  );
+  const first = defined(items[0], "parser: FROM clause has no items, but no error was raised");
   if (items.length === 1) return first;
   const _location = { start: first._location.start, end: cursor.end };
   return { type: "from group", from: items, join: undefined, _location };

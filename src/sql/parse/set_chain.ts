@@ -80,7 +80,7 @@ export class SetChain {
     leans: boolean,
   ): ChainedQuery {
     const only = this.#run[from];
-    assert(only !== undefined, "a chain of set operations must have queries");
+    assert(only !== undefined, "parser: chain of set operations has no queries");
     if (to - from === 1) return only;
     const middle = leans ? to - 1 : (from + to) >>> 1;
     const left = this.#joined({ from, to: middle }, type, leans);

@@ -165,7 +165,10 @@ function leavesOf(
 ): readonly number[] {
   const leaves: number[] = [];
   for (const id of columnIds) {
-    const leaf = defined(leafById.get(id), "a join condition must read only what the join joins");
+    const leaf = defined(
+      leafById.get(id),
+      "join planner: condition reads a column from outside the join",
+    );
     if (!leaves.includes(leaf)) leaves.push(leaf);
   }
   return leaves;
@@ -372,11 +375,11 @@ function inferredEdges(linked: readonly Linked[], leaves: readonly Leaf[]): Infe
 }
 
 function idsAt(ids: readonly ColumnIds[], leaf: number): ColumnIds {
-  return defined(ids[leaf], "every leaf must have a set of columns");
+  return defined(ids[leaf], "join planner: relation has no column set");
 }
 
 function leafAt(leaves: readonly Leaf[], index: number): Leaf {
-  return defined(leaves[index], "a tree must refer only to existing leaves");
+  return defined(leaves[index], "join planner: join tree refers to an unknown relation");
 }
 
 function shareOfPair(conditions: readonly BoundExpression[], left: Leaf, right: Leaf): number {

@@ -69,7 +69,7 @@ export interface InferredEdges {
  * result of a greedy search.
  */
 export function bestTree(graph: JoinGraph): JoinTree {
-  assert(graph.rows.length > 0, "a join graph must have at least one relation");
+  assert(graph.rows.length > 0, "join planner: join graph has no relations");
   // The greedy search joins connected relations first, so it does not need inferred edges.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
@@ -187,8 +187,8 @@ function greedyTree({ edges, rows }: JoinGraph): JoinTree {
     return { rows: own, tree: { kind: "leaf", index }, shares: new Map() };
   });
   for (const { left, right, share } of edges) {
-    const one = defined(leaves[left], "an edge must join two relations");
-    const other = defined(leaves[right], "an edge must join two relations");
+    const one = defined(leaves[left], "join planner: edge refers to an unknown relation");
+    const other = defined(leaves[right], "join planner: edge refers to an unknown relation");
     one.shares.set(other, share * (one.shares.get(other) ?? 1));
     other.shares.set(one, share * (other.shares.get(one) ?? 1));
   }
@@ -200,7 +200,7 @@ function greedyTree({ edges, rows }: JoinGraph): JoinTree {
     parts.add(joined(streamed, held));
   }
   const [whole] = parts;
-  return defined(whole, "all components must have been joined into one").tree;
+  return defined(whole, "join planner: components were not joined into one tree").tree;
 }
 
 /** Returns the two connected components that are cheapest to join, larger one first. */
@@ -224,8 +224,8 @@ function cheapestPair(
 function smallestPair(parts: ReadonlySet<JoinComponent>): readonly [JoinComponent, JoinComponent] {
   const [held, streamed] = [...parts].toSorted((left, right) => left.rows - right.rows);
   return [
-    defined(streamed, "at least two components must remain"),
-    defined(held, "at least two components must remain"),
+    defined(streamed, "join planner: fewer than two components are left to join"),
+    defined(held, "join planner: fewer than two components are left to join"),
   ];
 }
 

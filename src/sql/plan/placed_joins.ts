@@ -107,7 +107,7 @@ export function planBeside(
   const { right } = from;
   assert(
     right.kind === "relation" && right.relation.kind === "values",
-    "the right side must be a list of rows",
+    "join planner: right side is not a VALUES list",
   );
   const { columns: own, rows } = right.relation;
   const columns = [...left.columns, ...own];

@@ -326,7 +326,10 @@ function planDerived(
   // rows are duplicates.
   const isWhole = query.distinct === "all";
   const isNeeded = query.outputs.map(({ expression }, position) => {
-    const id = defined(relation.columns[position], "each output must be a column").id;
+    const id = defined(
+      relation.columns[position],
+      "planner: output of a derived table has no column",
+    ).id;
     return isWhole || state.readers.isRead(id) || isVolatile(expression);
   });
   const outputs = query.outputs.filter((_, position) => isNeeded[position] === true);

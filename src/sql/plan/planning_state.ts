@@ -40,7 +40,7 @@ export function stillRead(
 
 /** Returns the ON conditions of a join in the current block. */
 export function conditionsOn(from: BoundFrom, { on }: PlanningState): readonly Condition[] {
-  return defined(on.get(from), "the conditions of each join of the block must be known");
+  return defined(on.get(from), "planner: conditions of a join are not recorded");
 }
 
 /** Whether a condition tests if a value occurs among the rows of a query. */
@@ -84,7 +84,10 @@ export function narrowed(
   let node = narrowedBy(input, early, state);
   for (const membership of memberships) {
     const { expression } = membership;
-    assert(isMembership(expression), "a narrowed membership must remain a membership");
+    assert(
+      isMembership(expression),
+      "planner: narrowing turned an IN or EXISTS into another expression",
+    );
     state.readers.close([membership]);
     const join = memberJoined(node, expression, state.planWhole);
     node = { ...join, columns: stillRead(join.columns, state) };

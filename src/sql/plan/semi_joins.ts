@@ -173,7 +173,9 @@ export function memberJoined(
     right,
     leftKeys: operands,
     rightKeys: operands.map((_, i) =>
-      columnValue(defined(right.columns[i], "a query must have a column for each output")),
+      columnValue(
+        defined(right.columns[i], "semi-join planner: subquery has no column for this output"),
+      ),
     ),
     residual: undefined,
     holdsLeft: rowsOfPlan(left) < rowsOfPlan(right),

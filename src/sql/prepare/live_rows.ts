@@ -62,7 +62,7 @@ export function liveRowsStatement(
   const { limits } = deps;
   const { types: ownTypes, values: slots } = typedParameters(request.params, limits);
   const [live] = parseRequest(request.sql, parseLimitsOf(limits)).statements;
-  assert(live?.type === "select", "a live query must have been parsed before");
+  assert(live?.type === "select", "live query: statement is not a parsed SELECT");
   const types = [...ownTypes, BIGINT, BIGINT];
   const node = nodeOf(live, query, { isOfSeqs, parameterCount: ownTypes.length });
   withTypes(node, typesIn(deps.catalog, namespace));

@@ -125,7 +125,7 @@ export class MaintainedPlans {
     };
     const { query, seedNode } = maintainedQuery(node, { ...options, bind, hasKey, hasRowSeq });
     const seed = prepare(seedNode, this.#binding(principal));
-    assert(seed.kind === "query", "a seed must be a query");
+    assert(seed.kind === "query", "maintained query: seed statement is not a query");
     const cells = new CellRows(seed.cells.types, () => (value) => value);
     const plan = { query, seed: { node: seedNode, prepared: { ...seed, cells } } };
     this.#values = query.values;

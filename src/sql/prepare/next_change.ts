@@ -62,7 +62,10 @@ export function nextChangeOf(
   principal: Principal,
 ): NextChange {
   const column = table.columns.find((each) => each.columnId === columnId);
-  assert(column !== undefined, "a stored column must have a name");
+  assert(
+    column !== undefined,
+    "live query: column of the time condition is missing from the table",
+  );
   const value = casts.reduce<string>(
     (text, to) => `CAST(${text} AS ${typeName(to)})`,
     nameText(column.name),
@@ -71,11 +74,14 @@ export function nextChangeOf(
     `SELECT (${value})::text FROM ${nameText(table.namespace)}.${nameText(table.name)} ` +
     `WHERE ${value} ${isPassed ? ">=" : ">"} $1 ORDER BY ${value} LIMIT 1`;
   const [node] = parseRequest(sql, parseLimitsOf(deps.limits)).statements;
-  assert(node !== undefined && isSelectNode(node), "the statement must be a query");
+  assert(
+    node !== undefined && isSelectNode(node),
+    "live query: statement for the next change is not a SELECT",
+  );
   const statement = new StatementBinding([type]);
   const dmlDeps = dmlDepsOf(deps, { namespace: table.namespace, principal, statement });
   const prepared = prepare(node, { deps: dmlDeps, statement });
-  assert(prepared.kind === "query", "the statement must be a query");
+  assert(prepared.kind === "query", "live query: statement for the next change is not a query");
   return {
     node,
     types: [type],

@@ -162,7 +162,7 @@ export function typedBody(
   for (const { declared, slot } of body.variables) {
     let type: DataType;
     if (declared.kind === "given") {
-      type = defined(given[givenCount], "every given variable must have a type");
+      type = defined(given[givenCount], "program body: parameter has no type");
       givenCount += 1;
     } else type = slot === body.found ? BOOLEAN : typeOf(declared, { types, element, place });
     if (type === UNASSIGNED) records.push(slot);

@@ -342,7 +342,7 @@ class OwnContext implements StatementContext {
     if (this.#history === undefined) {
       return defined(
         this.#givenPastSeqs[past.index],
-        "a reader must be given the seqs of past reads",
+        "reader thread: seq of a past read was not passed",
       );
     }
     this.#pastSeqs ??= new PastSeqs(this.#history, this);

@@ -45,7 +45,7 @@ export class BodyTokens {
     let high = this.#lineStarts.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (defined(this.#lineStarts[middle], "the index must be in the list") <= offset) {
+      if (defined(this.#lineStarts[middle], "program body: line index is out of range") <= offset) {
         low = middle + 1;
       } else high = middle;
     }
@@ -290,7 +290,10 @@ export function statementPiece(text: string, names: VisibleName | undefined): St
 }
 
 function statementIn(text: string): Statement {
-  return defined(parseStatements(text, LIMITS)[0], "a text with a token has a statement");
+  return defined(
+    parseStatements(text, LIMITS)[0],
+    "program body: piece of SQL text contains no statement",
+  );
 }
 
 export function typeIn(text: string): DataTypeDef {

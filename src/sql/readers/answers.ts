@@ -61,12 +61,18 @@ export class JobAnswers {
       return Array.from({ length: question.count }, () => store.snowflakeId());
     }
     if (question.kind === "sequence") {
-      const sequences = defined(this.#options.sequences, "a live query cannot use sequences");
+      const sequences = defined(
+        this.#options.sequences,
+        "reader answer: live query asked for a sequence",
+      );
       return answeredCall(question.call, sequences);
     }
     if (question.kind === "object") return answeredLookup(question.call, this.#options.objects);
     if (question.kind === "setting") {
-      const settings = defined(this.#options.settings, "a live query must read no settings");
+      const settings = defined(
+        this.#options.settings,
+        "reader answer: live query asked for a setting",
+      );
       const { name, set } = question;
       return set === undefined
         ? settings.current(name)
@@ -99,7 +105,7 @@ export class JobAnswers {
     const { name, positions } = question;
     const view = defined(
       systemViews.get(name),
-      "a statement must read only the views that it required",
+      "reader answer: statement read a system view it did not require",
     );
     return new RowReading(columnsOf(view.rows({ ...caller, positions }), positions), rowBytes);
   }

@@ -259,7 +259,7 @@ export class QueryReader {
       return;
     }
     if (part === undefined || division === undefined) {
-      const reads = defined(build, "a reader must be given only statements that read rows");
+      const reads = defined(build, "reader thread: received a statement that reads no rows");
       this.#ending(ledger, () => drained(reads, columnCount), measured);
       return;
     }
@@ -323,10 +323,10 @@ export class QueryReader {
     const evaluation = evaluations.find(({ name }) => name === wanted);
     closingIfFailed(ledger, () => {
       context.effort.beginRows();
-      const rows = defined(evaluation, "both threads must have the same plan").evaluate(
-        given,
-        context,
-      );
+      const rows = defined(
+        evaluation,
+        "reader thread: evaluation is missing from its plan",
+      ).evaluate(given, context);
       ledger.look();
       sender.send(rows, rows.columns.length, ledger);
     });
@@ -336,7 +336,7 @@ export class QueryReader {
   #answerParts(job: PartsJob): void {
     const { context, drained, ledger, measured, reads } = job;
     const partAt = (index = -1): PartRead =>
-      defined(reads[index], "both threads must have the same plan");
+      defined(reads[index], "reader thread: statement part is missing from its plan");
     this.#wait((message) => {
       switch (message.kind) {
         case "returned":
@@ -344,7 +344,10 @@ export class QueryReader {
           break;
         case "read": {
           const { build, columnCount } = partAt(message.part);
-          const reading = defined(build, "rows may be requested only from a part that reads");
+          const reading = defined(
+            build,
+            "reader thread: rows requested from a part that reads none",
+          );
           closingIfFailed(ledger, () => drained(reading, columnCount));
           break;
         }
@@ -389,7 +392,7 @@ export class QueryReader {
   }
 
   get #currentQuestions(): Questions {
-    return defined(this.#questions, "a plan may run only within a job");
+    return defined(this.#questions, "reader thread: plan run outside a job");
   }
 
   #newQuestions({ stagedTableIds, words }: QueryJob, ledger: JobLedger): Questions {
@@ -451,10 +454,7 @@ export class QueryReader {
 
   #planOf({ plan, source }: QueryJob): Prepared {
     if (source === undefined) {
-      return defined(
-        this.#plans.get(plan),
-        "a reader must know a plan that comes without a source",
-      );
+      return defined(this.#plans.get(plan), "reader thread: cached plan is missing");
     }
     const { rowCounts } = source;
     const { statement, deps } = depsIn(source, {
@@ -506,10 +506,16 @@ function keepReturned(
   batches: readonly Batch[],
   { memory, parts }: ExecutionContext,
 ): void {
-  const { recursion, types } = defined(returned, "a change in WITH must return rows");
+  const { recursion, types } = defined(
+    returned,
+    "reader thread: rows returned for a part that returns none",
+  );
   const rows = new MaterialisedRows(types, memory);
   for (const { columns, rowCount } of batches) rows.append(columns, rowCount);
-  defined(parts, "a statement of several parts must have their state").rows.set(recursion, rows);
+  defined(parts, "reader thread: state of the data-modifying parts is missing").rows.set(
+    recursion,
+    rows,
+  );
 }
 
 /** Sends all rows of a source, and closes it. */

@@ -233,7 +233,7 @@ export class ReaderThread {
 
   /** Starts a statement in the reader. @throws {DatabaseError} @throws {CorruptionError} */
   run(query: ReaderQuery, plan: number, part?: JobPart): ReaderRead {
-    assert(this.#job === undefined, "a reader must run one statement at a time");
+    assert(this.#job === undefined, "reader: a statement is already running");
     if (this.#port === undefined) throw new Error("A reader thread failed before its statement");
     const { catalog, clock, sharing } = this.#parts;
     const { ledger, namespace, nowMicros, prepared, principal, profile } = query;
@@ -338,7 +338,7 @@ export class ReaderThread {
         const table = tables.find((each) => each.tableId === tableId);
         const owner = ownerOf(
           principal,
-          defined(table, "a job must read only the tables that it was given"),
+          defined(table, "reader: job asked for a table it was not given"),
         );
         return staged?.stagedOf(tableId, owner) ?? [];
       },
@@ -357,7 +357,7 @@ export class ReaderThread {
       if (this.#port !== undefined) this.#watch.onReady();
       return;
     }
-    const job = defined(this.#job, "a reader may report only on its own statement");
+    const job = defined(this.#job, "reader: received a report without a running statement");
     if (message.kind === "rows" || message.kind === "text") {
       job.takeRows(message);
       return;

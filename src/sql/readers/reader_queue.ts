@@ -59,7 +59,7 @@ export class ReaderQueue<Entry extends Queued> {
   remove(entry: Entry): void {
     const { userId } = entry;
     const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;
-    assert(wasThere, "a statement may leave the queue only once");
+    assert(wasThere, "reader queue: statement is not in the queue");
     this.#length -= 1;
     this.#forgetIdle(userId);
   }
@@ -69,7 +69,10 @@ export class ReaderQueue<Entry extends Queued> {
   }
 
   noteGivenBack(userId: string): void {
-    const user = defined(this.#users.get(userId), "a job with a reader must be listed");
+    const user = defined(
+      this.#users.get(userId),
+      "reader queue: returned reader belongs to an unknown user",
+    );
     user.readersAtWork -= 1;
     user.since = this.#tick();
     this.#forgetIdle(userId);

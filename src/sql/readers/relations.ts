@@ -169,7 +169,7 @@ function depsOver(
     source: {
       namespace,
       table: ({ name, schema = namespace }) =>
-        defined(names.table(schema, name), "the event loop must have already bound the statement"),
+        defined(names.table(schema, name), "reader binder: table was not bound by the event loop"),
       partsOf: (tableId, within) =>
         tableParts({ tableById, partitionsOf: listed }, tableId, within),
       systemView: names.systemView,

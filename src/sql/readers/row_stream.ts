@@ -103,7 +103,7 @@ export class RowStream implements Elsewhere {
 
   async #evaluate(name: EvaluationName, given: Batch, part: number | undefined): Promise<Batch> {
     await this.#ask({ kind: "evaluate", part, name, given: portable(given) });
-    const rows = defined(await this.next(), "an evaluation must answer with rows");
+    const rows = defined(await this.next(), "reader stream: evaluation returned no rows");
     this.#isParted = true;
     return rows;
   }

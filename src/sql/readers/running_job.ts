@@ -170,7 +170,10 @@ export class RunningJob implements ReaderRead {
     if (profile === undefined || prepared.plan === undefined) return;
     const nodes = measuredNodes(prepared.plan);
     for (const { at, ...measured } of measures) {
-      profile.add(defined(nodes[at], "both threads must have the same plan"), measured);
+      profile.add(
+        defined(nodes[at], "reader job: measured node is missing from the plan"),
+        measured,
+      );
     }
   }
 
@@ -322,7 +325,7 @@ export class RunningJob implements ReaderRead {
 
   #settle(): void {
     this.#isOver = true;
-    const ended = defined(this.#ended, "the result of the reader must be known");
+    const ended = defined(this.#ended, "reader job: ended without a result");
     if (ended instanceof Error) this.#settled.reject(ended);
     else this.#settled.resolve(ended);
   }

@@ -141,5 +141,8 @@ export class AskedSequenceCalls implements SequenceCalls {
 }
 
 function lastIn({ taken, values }: AskedNumbers): Whole {
-  return defined(values[taken - 1], "the event loop must have taken a number") as Whole;
+  return defined(
+    values[taken - 1],
+    "reader thread: sequence number is missing from the answer",
+  ) as Whole;
 }

@@ -64,7 +64,7 @@ export function channelOf(
   return new AnswerChannel({
     ...world,
     format,
-    reader: defined(reader, "at least one thread must be reading"),
+    reader: defined(reader, "answer stream: no reader thread is reading"),
   });
 }
 

@@ -46,7 +46,7 @@ export class CollectedRows {
 
   /** Discards the rows. None of them may have been passed on yet. */
   clear(): void {
-    assert(this.#channel === undefined, "rows that were passed on cannot be discarded");
+    assert(this.#channel === undefined, "result rows: rows already sent cannot be discarded");
     this.#rows = [];
     this.#texts = [];
     this.#options.memory.release(this.#bytes);
@@ -92,7 +92,7 @@ export class CollectedRows {
    * @throws {DatabaseError} RESULT_TOO_LARGE
    */
   addText(text: RowText): void {
-    assert(this.isStreamed, "rows may be added as text only to a streamed result");
+    assert(this.isStreamed, "result rows: text rows added to a result that is not streamed");
     this.#rowCount += text.rowCount;
     checkResultRows(this.#rowCount, this.#options.rowsMax);
     this.#texts.push(text);

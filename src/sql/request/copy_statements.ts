@@ -80,7 +80,7 @@ export function copyFeedOf(
 }
 
 function bodyOf(copy: SqlRequest["copy"]): CopyBody {
-  assert(copy !== undefined, "a COPY without data in its text must have a body");
+  assert(copy !== undefined, "COPY: statement without inline data has no body");
   return copy.body;
 }
 

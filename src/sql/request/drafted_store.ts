@@ -143,7 +143,7 @@ export class DraftedStore implements Store {
     });
     const entry = catalog.tableById(tableId);
     this.#transaction.redefine(tableId, {
-      schemaVersion: defined(entry, "a defined table must be in the catalog").schemaVersion,
+      schemaVersion: defined(entry, "draft store: redefined table not found").schemaVersion,
       convert: (row) => convertedRow(row, { ...columns, sources }),
       keyTextOf: (row) => keyTextIn(definition, row),
     });
@@ -171,7 +171,7 @@ export class DraftedStore implements Store {
 
   #definitionOf(tableId: number): TableDefinition {
     const found = this.#drafted(tableId)?.definition ?? this.#options.storedOf(tableId);
-    return defined(found, "the table must exist");
+    return defined(found, "draft store: table not found");
   }
 
   #inspect(tableId: number): void {
@@ -281,7 +281,7 @@ export class DraftedStore implements Store {
     const { columns, indexes = [] } = this.#definitionOf(tableId);
     const index = defined(
       indexes.find((each) => each.indexId === indexId),
-      "the table must have the index",
+      "draft store: index not found",
     );
     const parts = indexColumnsOf(columns, index);
     const placeOf = (id: number): number => columns.findIndex(({ columnId }) => columnId === id);
@@ -345,7 +345,7 @@ export class DraftedStore implements Store {
     const { indexes = [], name } = this.#definitionOf(tableId);
     const index = defined(
       indexes.find((each) => each.indexId === indexId),
-      "the table must have the index",
+      "draft store: index not found",
     );
     // Only a table created by the transaction can have a new exclusion constraint, so the commit
     // compares all of its rows.
@@ -377,7 +377,7 @@ export class DraftedStore implements Store {
 
   /** Stages the rows that a definition rewrites. */
   apply({ writes }: WriteBatch): Commit {
-    assert(this.#isForDefinitions, "only a definition may apply a write batch");
+    assert(this.#isForDefinitions, "draft store: write outside a schema change");
     let firstSeq = Number.POSITIVE_INFINITY;
     let lastSeq = 0;
     for (const write of writes) {
@@ -392,9 +392,9 @@ export class DraftedStore implements Store {
 
   /** Stages the rows of a write. Returns their positions in the order of staging. */
   #stage({ operation, owner, rows, tableId }: TableWrite): readonly number[] {
-    assert(operation === "update", "a definition must only rewrite rows");
+    assert(operation === "update", "draft store: schema change must only update");
     const definition = this.#definitionOf(tableId);
-    const table = defined(this.#options.catalog.tableById(tableId), "the table must exist");
+    const table = defined(this.#options.catalog.tableById(tableId), "draft store: table not found");
     const columnIds = definition.columns.map(({ columnId }) => columnId);
     const upTo = this.#transaction.snapshotSeq;
     const texts = rows.map((row) => {

@@ -116,7 +116,7 @@ export class FollowedResult implements ResultPlan, WholeQuery {
 
   evaluate(at?: Seq): ResultEvaluation {
     const isVisible = at === undefined || at <= this.#deps.store.visibleSeq;
-    assert(isVisible, "an earlier seq must be visible");
+    assert(isVisible, "live query: evaluation requested at a seq that is not yet visible");
     const { cancel, result } = evaluate(this.#deps, this, { at, statement: this.text });
     return { result: result.then(cellsOf), cancel };
   }
@@ -283,7 +283,10 @@ async function rowsOf(
   });
   // A merge may have discarded history between two time slices of the evaluation.
   if (at !== undefined) earlierSeq(store, tables, at);
-  assert(seq !== undefined && rows !== undefined, "a query must read rows at a seq");
+  assert(
+    seq !== undefined && rows !== undefined,
+    "live query: evaluation ended without a seq or rows",
+  );
   const untilMs = await nextChangeMs(deps, query, { runner, seq, nowMs });
   return { seq, changedSeq: lastChange(store, tables, seq), rows, untilMs };
 }

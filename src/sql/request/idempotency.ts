@@ -90,7 +90,7 @@ export class IdempotentRequests {
     { isStillAllowed, run }: KeyedRequest,
   ): Promise<SqlResponse> {
     const owner = this.#deps.catalog.accounts.ownerNumber(principal.actorId, { create: true });
-    assert(owner !== undefined, "the catalog must return a number for every caller");
+    assert(owner !== undefined, "idempotency record: caller has no owner number");
     const name = `${owner} ${key}`;
     for (;;) {
       const running = this.#running.get(name);
@@ -127,11 +127,11 @@ export class IdempotentRequests {
     const [, keptDigest, answer, createdAtMs, seq] = row;
     if (this.#isExpired(createdAtMs)) return undefined;
     if (keptDigest !== digest) throw conflict(key);
-    assert(typeof answer === "string", "a record must have an answer");
+    assert(typeof answer === "string", "idempotency record: stored answer is not a string");
     const { results, commitIndex } = JSON.parse(answer) as KeptAnswer;
     if (commitIndex === undefined) return results;
     const commit = results[commitIndex];
-    assert(commit !== undefined, "a kept answer must have the entry of its commit");
+    assert(commit !== undefined, "idempotency record: stored answer lacks the commit entry");
     return results.with(commitIndex, { ...commit, lastSeq: Number(seq) });
   }
 

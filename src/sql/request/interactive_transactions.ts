@@ -54,7 +54,10 @@ export class InteractiveTransactions {
   /** Returns a transaction for a request to continue. @throws {DatabaseError} */
   find(principal: Principal, id: string): ContinuedTransaction {
     const { held, namespace } = this.#transactions.find(principal, id);
-    assert(held instanceof RequestTransaction, "transactions must be opened here");
+    assert(
+      held instanceof RequestTransaction,
+      "interactive transactions: handle belongs to another transaction kind",
+    );
     return { held, namespace };
   }
 

@@ -152,7 +152,10 @@ function withSeqs(
   });
   const where = conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
   const [parsed] = parseStatements(`SELECT ${seqs.join(", ")}${where}`);
-  const added = relocated(defined(parsed, "the text must contain a statement"), query._location);
+  const added = relocated(
+    defined(parsed, "locking read: SQL text contains no statement"),
+    query._location,
+  );
   if (added.type !== "select") return query;
   return {
     ...query,

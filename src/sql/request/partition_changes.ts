@@ -240,5 +240,8 @@ function deleteOf(text: string, node: AstNode): DeleteStatement {
 function parsed(text: string, { _location }: AstNode): Statement {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(text, limits);
-  return relocated(defined(statement, "the text must contain a statement"), _location);
+  return relocated(
+    defined(statement, "partition change: SQL text contains no statement"),
+    _location,
+  );
 }

@@ -198,7 +198,10 @@ function queryPathOf({ name, namespace }: TableEntry): string {
 /** Parses a change, and marks its targets so that they may be a materialized view. */
 function asRefresh(text: string, at: RefreshStatement["_location"]): RefreshingStatement {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
-  const node = relocated(defined(parseStatements(text, limits)[0], "one statement"), at);
+  const node = relocated(
+    defined(parseStatements(text, limits)[0], "REFRESH: SQL text contains no statement"),
+    at,
+  );
   if (node.type === "insert" || node.type === "delete") return marked(node);
   if (node.type !== "with") throw new Error("REFRESH changes rows");
   const bind = node.bind.map((each) => ({ ...each, statement: marked(each.statement) }));

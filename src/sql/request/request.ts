@@ -120,7 +120,7 @@ export class RequestRunner {
         ledger,
         settings,
         isStreamed: channel !== undefined,
-        channelFor: () => defined(channel, "rows may be streamed only into a channel"),
+        channelFor: () => defined(channel, "request: streamed result has no channel"),
       },
       lockingRunner: { ledger, settings, isStreamed: false, channelFor: refuseChannel },
     });
@@ -219,7 +219,7 @@ export class RequestRunner {
    */
   async #runAll(units: readonly BoundUnit[], parameters: readonly Value[]): Promise<void> {
     for (let index = 0; index < units.length; index += 1) {
-      const unit = defined(units[index], "the index must be in the list");
+      const unit = defined(units[index], "request: statement index is out of range");
       this.#statementIndex = index;
       await this.#pause();
       const { node } = unit;

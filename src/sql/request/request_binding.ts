@@ -235,12 +235,18 @@ export class RequestBinding {
 
   /** Binds and authorises a query that the server has derived from the request. */
   prepareNow(node: SelectStatement): Prepared {
-    return defined(this.renewed(unboundUnit(node)), "a query must read rows");
+    return defined(
+      this.renewed(unboundUnit(node)),
+      "request binding: derived query is not a statement that reads rows",
+    );
   }
 
   /** Binds and authorises the query of CREATE TABLE … AS or CREATE MATERIALIZED VIEW. */
   prepareRowsOf(node: CreateTableAsStatement): Prepared {
-    return defined(this.renewed(rowsUnit(node)), "a query must read rows");
+    return defined(
+      this.renewed(rowsUnit(node)),
+      "request binding: derived query is not a statement that reads rows",
+    );
   }
 
   /**

@@ -56,7 +56,10 @@ export class StatementCalls {
       principal,
       runner,
       onNotice,
-      transaction: defined(transaction, "a change with triggers must have a transaction"),
+      transaction: defined(
+        transaction,
+        "trigger execution: change with triggers has no transaction",
+      ),
       depth: trigger?.depth ?? 0,
     });
   }

@@ -556,14 +556,20 @@ function frameOf({
 /** Returns the query to run after a wait, bound again if necessary. @throws {DatabaseError} */
 function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery {
   const prepared = options.renewed?.() ?? given;
-  assert(prepared.kind === "query", "binding a text again must yield the same kind of statement");
+  assert(
+    prepared.kind === "query",
+    "re-parsing the same SQL text yielded a different statement kind",
+  );
   return prepared;
 }
 
 /** Returns the change to run after a wait, bound again if necessary. @throws {DatabaseError} */
 function renewedChange(change: RunningChange): RunningChange {
   const prepared = change.options.renewed?.() ?? change.prepared;
-  assert(prepared.kind !== "query", "binding a text again must yield the same kind of statement");
+  assert(
+    prepared.kind !== "query",
+    "re-parsing the same SQL text yielded a different statement kind",
+  );
   return { ...change, prepared };
 }
 

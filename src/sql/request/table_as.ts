@@ -119,7 +119,7 @@ function fillRows(
 function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateTableStatement {
   const { _location, columnNames = [] } = node;
   if (prepared.kind !== "query") throw new Error("CREATE TABLE … AS reads a query");
-  const fields = defined(prepared.fields, "a query must have fields");
+  const fields = defined(prepared.fields, "CREATE TABLE AS: query has no output fields");
   if (columnNames.length > fields.length) {
     throw new DatabaseError(
       "INVALID_QUERY",

@@ -280,7 +280,10 @@ export class TransactionDefinitions {
   }
 
   #definitionIn(prepared: PreparedDraft, tableId: number): TableDefinition {
-    const entry = defined(prepared.tableById(tableId), "a defined table must be in the catalog");
+    const entry = defined(
+      prepared.tableById(tableId),
+      "transaction: redefined table is missing from the catalog",
+    );
     return this.#base.definitionOf(entry);
   }
 

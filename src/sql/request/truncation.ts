@@ -27,7 +27,10 @@ import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts
 export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
   return tables.map((table) => {
     const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
-    const node = relocated(defined(parsed, "the text must contain a statement"), table._location);
+    const node = relocated(
+      defined(parsed, "TRUNCATE: SQL text contains no statement"),
+      table._location,
+    );
     if (node.type !== "delete") throw new Error("the text is a DELETE");
     return { ...node, isTruncation: true };
   });
@@ -81,7 +84,7 @@ function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
     // Tables that refer to each other in a cycle have no such order. Their foreign key checks then
     // decide whether the statement succeeds.
     const next =
-      [...rest].find(isFree) ?? defined([...rest][0], "at least one table must be left to order");
+      [...rest].find(isFree) ?? defined([...rest][0], "TRUNCATE: no table is left to order");
     ordered.push(next);
     rest.delete(next);
   }

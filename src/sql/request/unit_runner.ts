@@ -140,7 +140,7 @@ export class UnitRunner {
     const partitions = this.#partitionSteps();
     if (movesRows(node, partitions)) return await changePartitions(node, partitions);
     if (isDefining(node)) return this.#define(node, namespace);
-    assert(isAdministering(node), "the remaining statements must be administrative");
+    assert(isAdministering(node), "statement runner: unknown statement kind");
     const { params, server } = this.#request;
     const { version } = this.#deps;
     const requestSettings = this.#settings.rows({ namespace, version });
@@ -374,7 +374,7 @@ export class UnitRunner {
     parameters: readonly Value[],
   ): Promise<StatementResult> {
     const unit = unboundUnit(node);
-    const prepared = defined(this.#binding.renewed(unit), "the change must write rows");
+    const prepared = defined(this.#binding.renewed(unit), "prepared change writes no rows");
     this.#transaction.requireUsable();
     readLiterals(prepared.literals);
     return await this.#scope.runner.run(prepared, {
@@ -465,7 +465,7 @@ export class UnitRunner {
       return await this.#define(node, namespace);
     }
     if (node.type === "create table as") return await this.#createTableAs(node, []);
-    return defined(await this.#runOwn(node), "a program runs only statements that are known");
+    return defined(await this.#runOwn(node), "statement runner: unknown statement in a program");
   }
 
   #useCursor(node: Statement): StatementResult | undefined {
@@ -591,7 +591,7 @@ export class UnitRunner {
     unit: BoundUnit,
     parameters: readonly Value[],
   ): Promise<StatementResult> {
-    const prepared = defined(unit.prepared, "the explained statement must have been prepared");
+    const prepared = defined(unit.prepared, "EXPLAIN: statement was not prepared");
     const principal = this.#binding.principalOf(node);
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();

@@ -144,7 +144,7 @@ function writeColumn(into: ByteWriter, column: Vector, place: BlockPlace): void 
     case "any":
       return writeAny(into, column, place);
     default:
-      unreachable(column, "every vector must have a known kind");
+      unreachable(column, "spill block: unknown vector kind");
   }
 }
 
@@ -247,7 +247,7 @@ function writeTagged(into: ByteWriter, value: Value): void {
     case "object":
       return writeObject(into, value);
     default:
-      unreachable(value, "every value must have a known type");
+      unreachable(value, "spill block: unknown value type");
   }
 }
 

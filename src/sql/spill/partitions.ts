@@ -53,7 +53,7 @@ export class Partitions {
     file: SpillFile,
     { keyTypes, level }: { keyTypes: readonly DataType[]; level: number },
   ) {
-    assert(level <= LEVEL_MAX, "rows must be divided a bounded number of times");
+    assert(level <= LEVEL_MAX, "spill partitions: maximum depth of partitioning exceeded");
     this.#file = file;
     this.#keyTypes = keyTypes;
     this.#level = level;
@@ -97,7 +97,7 @@ export class Partitions {
     this.#place(partition);
     return new PartitionReader(
       this.#file,
-      defined(this.#extents[partition], "the partition must exist"),
+      defined(this.#extents[partition], "spill partitions: partition does not exist"),
     );
   }
 
@@ -106,7 +106,7 @@ export class Partitions {
   }
 
   #gather(partition: number, batch: Batch): void {
-    const gathered = defined(this.#gathered[partition], "a row must have a partition");
+    const gathered = defined(this.#gathered[partition], "spill partitions: row has no partition");
     const block = this.#block;
     block.reset();
     this.#file.encode(block, batch);
@@ -176,7 +176,7 @@ function hashesOf(
 ): Int32Array {
   const hashes = new Int32Array(rowCount);
   for (const [i, key] of keys.entries()) {
-    const type = defined(types[i], "every key must have a type");
+    const type = defined(types[i], "spill partitions: key column has no type");
     addHashes(key, type, hashes);
   }
   return hashes;

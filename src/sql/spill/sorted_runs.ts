@@ -45,7 +45,7 @@ export class SortedRuns {
   #runs: Run[] = [];
 
   constructor(options: SortedRunsOptions) {
-    assert(options.fanIn >= 2, "a merge must reduce the number of runs");
+    assert(options.fanIn >= 2, "external sort: merge fan-in is less than two");
     this.#options = options;
     this.#file = options.makeFile();
   }
@@ -61,7 +61,7 @@ export class SortedRuns {
    * @param bytes The size of the rows, as counted against the memory budget.
    */
   append(batch: Batch, bytes: number): void {
-    const run = defined(this.#runs.at(-1), "a run must have been begun");
+    const run = defined(this.#runs.at(-1), "external sort: no run has been started");
     for (const piece of piecesOf(batch, { bytes, bytesMax: this.#options.blockBytes })) {
       run.push(this.#file.append(piece));
     }
@@ -104,7 +104,7 @@ export class SortedRuns {
   merged(): RunMerge {
     assert(
       this.#runs.length <= this.#options.fanIn,
-      "the merge must have at most its fan-in of runs",
+      "external sort: more runs than the merge fan-in",
     );
     return this.#mergeOf(this.#runs);
   }

@@ -253,10 +253,10 @@ export class SpillFile {
   }
 
   #check({ columns }: Batch): void {
-    assert(!this.#isClosed, "a temporary file must be open while it is written");
+    assert(!this.#isClosed, "temporary file: written after it was closed");
     assert(
       columns.length === this.#options.columnCount,
-      "a block must have the columns of its file",
+      "temporary file: block has the wrong number of columns",
     );
   }
 
@@ -274,7 +274,7 @@ export class SpillFile {
   }
 
   #decoded<T>(extent: Extent, decode: (bytes: Uint8Array, form: BlockForm) => T): T {
-    assert(!this.#isClosed, "a temporary file must be open while it is read");
+    assert(!this.#isClosed, "temporary file: read after it was closed");
     if (extent.offset + extent.byteCount > this.#flushedBytes) this.#flush();
     const bytes = new Uint8Array(extent.byteCount);
     const readCount = onDisk(() => this.#file.read(bytes, extent.offset));

@@ -171,7 +171,7 @@ class TableFlush {
     const table = this.#table;
     const memtable = this.#memtable;
     const { clock, files } = this.#tools;
-    assert(table.frozen === memtable, "the flushed memtable must still be the frozen one");
+    assert(table.frozen === memtable, "flush: frozen memtable was replaced during the flush");
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
     const { lowWatermark } = table.progress;

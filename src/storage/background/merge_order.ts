@@ -140,7 +140,10 @@ class MergeHead {
     this.#merge = merge;
     this.#reader = reader;
     this.#source = source;
-    this.#newRows = defined(merge.newRows[source], "the rows of every source must be recorded");
+    this.#newRows = defined(
+      merge.newRows[source],
+      "merge: new row positions of a source are not recorded",
+    );
     this.#toNextOwner();
   }
 
@@ -229,7 +232,7 @@ class MergeHead {
       return;
     }
     const { owner, start, end } = this.#reader.ownerAt(this.#ownerIndex);
-    assert(start === this.#row, "owners must follow each other in their segment");
+    assert(start === this.#row, "merge: owner ranges of a segment are not contiguous");
     this.owner = owner;
     this.#ownerEnd = end;
   }

@@ -91,7 +91,7 @@ function storedRows(
 ): Vector {
   const stored = reader.columnRows(columnId, group, { start, end });
   if (stored === undefined) return constVector(missing, end - start);
-  const storedType = defined(reader.columnType(columnId), "every stored column must have a type");
+  const storedType = defined(reader.columnType(columnId), "merge: stored column has no type");
   return convertVector(stored, storedType, type);
 }
 
@@ -159,7 +159,7 @@ function mergedNumbers<T extends Float64Array | Uint8Array>(
 }
 
 function readerOf(readers: readonly SegmentReader[], { source }: Stretch): SegmentReader {
-  return defined(readers[source], "every stretch of rows must have a segment");
+  return defined(readers[source], "merge: range of rows has no segment");
 }
 
 function slicedRows(rows: SegmentRows, from: number, to: number): SegmentRows {

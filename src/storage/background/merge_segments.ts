@@ -202,7 +202,7 @@ async function publish(
   // Applying most replacements beforehand spares this tick from applying a large commit.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
-  assert(table.progress.flushedSeq === flushedSeq, "no flush may publish while a merge publishes");
+  assert(table.progress.flushedSeq === flushedSeq, "merge: a flush was published during the merge");
   const progress = {
     ...table.progress,
     lowWatermark: table.progress.lowWatermark.raisedBy(lowWatermarks),

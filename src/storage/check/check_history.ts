@@ -234,13 +234,16 @@ class CheckedPlace {
         yield {
           owner: owned.owner,
           seq,
-          prev: defined(prevs[index], "every row must have a prev"),
+          prev: defined(prevs[index], "history check: row has no prev"),
           obsoleteSince: this.#obsoleteSince(row),
           isDeleted: deleted[index] === 1,
         };
       }
     }
-    assert(ownerIndex + 1 === reader.ownerCount, "every row must have an owner");
+    assert(
+      ownerIndex + 1 === reader.ownerCount,
+      "history check: segment has rows beyond its last owner",
+    );
   }
 
   close(): void {

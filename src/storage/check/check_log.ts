@@ -156,7 +156,7 @@ function* framesIn(
   path: string,
   { number, start }: { number: number; start: number },
 ): Generator<Frame> {
-  assert(start % 8 === 0, "frames must begin at multiples of 8");
+  assert(start % 8 === 0, "log check: frame does not begin at a multiple of 8 bytes");
   let bytes: Uint8Array;
   try {
     bytes = readable(path, () => disk.readFile(path));

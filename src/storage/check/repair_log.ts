@@ -69,7 +69,7 @@ export function plannedCut(
   },
 ): LogCut {
   const { damage, highWaterSeq, reading } = check;
-  assert(damage !== undefined, "only a damaged log may be cut");
+  assert(damage !== undefined, "log repair: cannot cut an undamaged log");
   const { end, files, lastSeq } = reading;
   const isBegun = firstLogFile === undefined || (files[0]?.number ?? Infinity) <= firstLogFile;
   if (files.length > 0 && isBegun) {
@@ -132,8 +132,8 @@ export function cutLog(
   { cut, floorSeq }: { cut: LogCut; floorSeq: Seq },
 ): string[] {
   const { lastFile, lastSeq, lost, nextFile, offset } = cut;
-  assert(floorSeq >= cut.acknowledgedSeq, "the log must continue above every acknowledged seq");
-  assert(floorSeq > lastSeq, "the empty commit must have the highest seq");
+  assert(floorSeq >= cut.acknowledgedSeq, "log repair: new log begins below an acknowledged seq");
+  assert(floorSeq > lastSeq, "log repair: seq of the empty commit is not the highest");
   const kept: string[] = [];
   const sizes = logFileNumbers(disk, paths).map((number) =>
     disk.sizeOf(walFilePath(paths, number)),

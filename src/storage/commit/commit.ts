@@ -328,7 +328,7 @@ export class Committer {
     write: TableWrite,
     { rows, isAlone }: { rows: Batch; isAlone: boolean },
   ): Seq {
-    assert(write.operation === "insert", "only an insert may be given by columns");
+    assert(write.operation === "insert", "commit: column batches are supported only for INSERT");
     const { table, memtable } = touch;
     const partition = memtable.partition(write.owner);
     const first = memtable.rowCount;

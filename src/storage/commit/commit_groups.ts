@@ -117,7 +117,7 @@ export class CommitGroups implements CommitLogEvents {
 
   /** Returns the error with which the commit ending at `seq` was rolled back. */
   failureOf(seq: Seq): DatabaseError {
-    return defined(this.#failure(seq), "the commit must have been rolled back").error;
+    return defined(this.#failure(seq), "commit groups: commit was not rolled back").error;
   }
 
   #failure(seq: Seq): Failure | undefined {
@@ -145,7 +145,7 @@ export class CommitGroups implements CommitLogEvents {
       const group = this.#groups[0];
       if (group === undefined || group.number > groupNumber) return;
       this.#groups.shift();
-      assert(group.lastSeq > this.#visibleSeq, "the visible seq must ascend");
+      assert(group.lastSeq > this.#visibleSeq, "commit groups: visible seq would move backwards");
       this.#visibleSeq = group.lastSeq;
       for (const { table, liveDelta } of group.touches.values()) {
         if (table.liveRows !== undefined) table.liveRows += liveDelta;
@@ -199,7 +199,10 @@ export class CommitGroups implements CommitLogEvents {
   #groupOf(number: number): CommitGroup {
     const last = this.#groups.at(-1);
     if (last?.number === number) return last;
-    assert(last === undefined || last.number < number, "groups must ascend");
+    assert(
+      last === undefined || last.number < number,
+      "commit groups: group numbers are not in ascending order",
+    );
     const group: CommitGroup = {
       number,
       lastSeq: SEQ_ZERO,

@@ -95,12 +95,15 @@ export function requireReplaceable(
   row: Row,
 ): void {
   if (newest === undefined) {
-    assert(check.snapshotSeq !== undefined, "an updated or deleted key must have a version");
+    assert(
+      check.snapshotSeq !== undefined,
+      "conflict check: updated or deleted key has no row version",
+    );
     // The row was deleted after the snapshot, and its tombstone is already in history.
     throw changedByAnother(check, row);
   }
   requireUnchanged(check, newest, row);
-  assert(!newest.isDeleted, "an updated or deleted key must have a live row");
+  assert(!newest.isDeleted, "conflict check: updated or deleted key has no live row");
 }
 
 function requireUnchanged(check: ConflictCheck, newest: VersionCursor, row: Row): void {

@@ -282,8 +282,8 @@ export class LocalStagedCommit implements StagedCommit {
 
   commit(): Commit {
     try {
-      assert(this.settle(), "a staged commit must have settled in this tick");
-      assert(this.#rowCount > 0, "a commit must have a row");
+      assert(this.settle(), "staged commit: conflict checks have not finished");
+      assert(this.#rowCount > 0, "staged commit: commit has no rows");
       this.prepared.end();
       for (const staged of this.#staged.values()) {
         if (staged.table.keyPositions.length === 0) staged.requireUnreplaced();
@@ -408,6 +408,6 @@ function isWritable(check: ConflictCheck, newest: VersionCursor | undefined): bo
 
 /** Returns the error for a key written twice in one statement or transaction. */
 function twice({ table, write }: ConflictCheck, row: Row): DatabaseError {
-  assert(write.operation === "insert", "a key may be updated or deleted only once");
+  assert(write.operation === "insert", "staged commit: key updated or deleted twice");
   return duplicateKey(table, row);
 }

@@ -133,14 +133,14 @@ export class Job {
 
   /** Records progress. @param progress The completed share, from 0 to 1. */
   advance(progress: number, message?: string): void {
-    assert(!this.isEnded, "a job that has ended must not advance");
+    assert(!this.isEnded, "job list: progress reported for an ended job");
     this.progress = Math.min(1, Math.max(progress, this.progress ?? 0));
     this.message = message ?? this.message;
     this.updatedAtMs = this.#clock.nowMs();
   }
 
   end({ error, message, status }: JobEnd): void {
-    assert(!this.isEnded, "a job may end only once");
+    assert(!this.isEnded, "job list: job ended twice");
     this.status = status;
     this.message = message ?? this.message;
     this.error = error;
@@ -216,7 +216,7 @@ export class JobList {
 
   /** Removes an ended job from the list, even if it is not among the oldest. */
   forget(job: Job): void {
-    assert(this.#ended.delete(job), "only an ended job may be forgotten");
+    assert(this.#ended.delete(job), "job list: cannot remove a running job");
     this.#jobs.delete(job.jobId);
   }
 

@@ -81,7 +81,7 @@ export function keyOfValue(value: Value): Key {
     case "object":
       return keyOfObject(value);
     default:
-      return unreachable(value, "every value must have a known type");
+      return unreachable(value, "key encoding: unknown value type");
   }
 }
 
@@ -90,6 +90,6 @@ function keyOfObject(value: Exclude<Value, number | string | boolean | bigint>):
   if (value instanceof Uint8Array) return Buffer.from(value).toString("latin1");
   if (value instanceof Float32Array) return value.join(",");
   if (isInterval(value)) return `${value.months},${value.days},${value.micros}`;
-  assert(isArrayValue(value), "no key may hold rows as values");
+  assert(isArrayValue(value), "key encoding: row values cannot be keys");
   return JSON.stringify(value.map((part) => keyOfValue(part)));
 }

@@ -48,7 +48,9 @@ export function holdsTerms(columns: readonly Pick<IndexColumn, "expression">[]):
 
 /** Returns the expressions that compute an inverted index's terms. */
 export function termExpressionsOf(columns: readonly IndexColumn[]): readonly KeyExpression[] {
-  return columns.map(({ expression }) => defined(expression, "terms must be computed"));
+  return columns.map(({ expression }) =>
+    defined(expression, "inverted index: term column has no expression"),
+  );
 }
 
 /**
@@ -127,7 +129,7 @@ function computationOf(expression: KeyExpression): KeyComputation {
   if (compute === undefined) {
     compute = defined(
       compile,
-      "a thread with indexes over expressions can compute them",
+      "expression index: this thread has no expression compiler",
     )(expression);
     compiled.set(expression, compute);
   }

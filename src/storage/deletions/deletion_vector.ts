@@ -80,7 +80,7 @@ export class DeletionVector {
   #highestSeq = 0;
 
   constructor({ segmentId, rowCount }: DeletionVectorOptions) {
-    assert(rowCount < 2 ** 31, "rows must be counted in 31 bits");
+    assert(rowCount < 2 ** 31, "deletion vector: row count does not fit in 31 bits");
     this.segmentId = segmentId;
     this.rowCount = rowCount;
     this.#pages = Array.from({ length: Math.ceil(rowCount / PAGE_ROWS) });
@@ -213,11 +213,11 @@ export class DeletionVector {
    * Records that a version with seq `seq` replaces a row, which was the newest version of its key.
    */
   replace(row: number, seq: number): void {
-    assert(row >= 0 && row < this.rowCount, "a row must be within its segment");
-    assert(seq > 0, "a replacement must have a seq");
+    assert(row >= 0 && row < this.rowCount, "deletion vector: row is outside the segment");
+    assert(seq > 0, "deletion vector: replacing seq is not positive");
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
-    assert(this.replacedBy(row) === 0, "a row may be replaced only once");
+    assert(this.replacedBy(row) === 0, "deletion vector: row was already replaced");
     this.#pages[pageIndex] = putInPage(this.#pages[pageIndex], inPage, seq);
     this.#noteChange(pageIndex);
     this.#count += 1;
@@ -227,7 +227,7 @@ export class DeletionVector {
   /** Records many replacements whose seqs are already known. Takes ownership of their pages. */
   replaceAll(prepared: PreparedReplacements): void {
     for (const [index, page] of prepared.pages) {
-      assert(index < this.#pages.length, "a row must be within its segment");
+      assert(index < this.#pages.length, "deletion vector: row is outside the segment");
       const known = this.#pages[index];
       this.#pages[index] = known === undefined ? page : mergePage(known, page);
       this.#count += countOf(page);
@@ -241,7 +241,10 @@ export class DeletionVector {
     const pageIndex = row >>> PAGE_BITS;
     const inPage = row & PAGE_MASK;
     const page = this.#pages[pageIndex];
-    assert(page !== undefined && this.replacedBy(row) !== 0, "only a replaced row may be restored");
+    assert(
+      page !== undefined && this.replacedBy(row) !== 0,
+      "deletion vector: row to be restored was not replaced",
+    );
     this.#count -= 1;
     takeFromPage(page, inPage);
     if (countOf(page) === 0) this.#pages[pageIndex] = undefined;
@@ -362,7 +365,7 @@ export class DeletionVector {
       });
       yield;
     }
-    assert(at === count, "an encoded vector must not change");
+    assert(at === count, "deletion vector: vector changed while it was being encoded");
     const hash = xxHash3(bytes.subarray(0, hashAt), placeSeed(this.segmentId, 0, 0));
     const view = new DataView(bytes.buffer);
     view.setUint32(hashAt, hash.low, true);
@@ -386,14 +389,17 @@ export class DeletionVector {
     let count = 0;
     let lastRow = -1;
     this.visitAll((row) => {
-      assert(row > lastRow, "rows must ascend");
+      assert(row > lastRow, "deletion vector: rows are not in ascending order");
       lastRow = row;
       count += 1;
     });
-    assert(count === this.#count, "the count must be the number of entries");
+    assert(
+      count === this.#count,
+      "deletion vector: recorded count differs from the number of entries",
+    );
     for (const page of this.#pages) {
       const isSparse = page !== undefined && "rows" in page;
-      if (isSparse) assert(countOf(page) > 0, "a sparse page must have a replacement");
+      if (isSparse) assert(countOf(page) > 0, "deletion vector: sparse page is empty");
     }
   }
 

@@ -32,7 +32,7 @@ export class PreparedReplacements {
 
   /** The lowest and the highest seq of any replacement. Valid only after `begin`. */
   get seqs(): { least: number; most: number } {
-    assert(this.#isBegun, "the commit must have begun and have seqs");
+    assert(this.#isBegun, "prepared replacements: commit has not begun and has no seqs");
     return { least: this.#least, most: this.#most };
   }
 
@@ -46,7 +46,7 @@ export class PreparedReplacements {
     const inPage = row & PAGE_MASK;
     const page = this.#pages.get(number);
     if (page !== undefined)
-      assert(seqInPage(page, inPage) === 0, "a row may be replaced only once");
+      assert(seqInPage(page, inPage) === 0, "prepared replacements: row was already replaced");
     const noted = putInPage(page, inPage, seqOffset + 1);
     if (noted !== page) this.#pages.set(number, noted);
     this.#least = Math.min(this.#least, seqOffset + 1);
@@ -55,7 +55,7 @@ export class PreparedReplacements {
 
   /** Converts offsets to seqs once the commit's seqs are known. */
   begin(firstSeq: Seq): void {
-    assert(!this.#isBegun, "a commit may begin only once");
+    assert(!this.#isBegun, "prepared replacements: commit has already begun");
     this.#isBegun = true;
     for (const page of this.#pages.values()) moveSeqs(page, firstSeq - 1);
     this.#least += firstSeq - 1;

@@ -103,7 +103,7 @@ export function takeFromPage(page: Page, inPage: number): void {
 export function mergePage(into: Page, page: Page): Page {
   let all = into;
   visitPage(page, { first: 0, from: 0, to: PAGE_ROWS }, (row, seq) => {
-    assert(seqInPage(all, row) === 0, "a row may be replaced only once");
+    assert(seqInPage(all, row) === 0, "replacement pages: row was already replaced");
     all = putInPage(all, row, seq);
     return false;
   });

@@ -101,11 +101,8 @@ export class LocalBlobStore implements BlobStore {
     }
     for (const { blob, path } of placed) {
       const target = this.#pathOf(path);
-      assert(!disk.exists(target), "no stored name may be used twice");
-      defined(
-        this.#moves.get(blob),
-        "a blob must be published by the store that staged it",
-      )(target);
+      assert(!disk.exists(target), "blob store: a file with the stored name already exists");
+      defined(this.#moves.get(blob), "blob store: blob was not staged by this store")(target);
     }
     // Parents come first, so that once a directory has been synced, it is durably reachable.
     const inOrder = [...toSync].toSorted((left, right) => left.length - right.length);
@@ -198,10 +195,7 @@ export class LocalBlobStore implements BlobStore {
       },
     };
     this.#moves.set(blob, (target) => {
-      assert(
-        current === stagedPath,
-        "a blob must be published once and not after it was discarded",
-      );
+      assert(current === stagedPath, "blob store: blob was already published or discarded");
       disk.rename(stagedPath, target);
       current = target;
     });
@@ -242,16 +236,22 @@ export class LocalBlobStore implements BlobStore {
 }
 
 function requireTableId(tableId: number): void {
-  assert(Number.isSafeInteger(tableId) && tableId > 0, "a table id must be a number above 0");
+  assert(
+    Number.isSafeInteger(tableId) && tableId > 0,
+    "blob store: table id is not a positive integer",
+  );
 }
 
 function requireOwner(owner: number): void {
-  assert(Number.isSafeInteger(owner) && owner >= 0, "an owner must be a number");
+  assert(
+    Number.isSafeInteger(owner) && owner >= 0,
+    "blob store: owner is not a non-negative integer",
+  );
 }
 
 function plainPath(path: BlobPath): string {
-  assert(SUB.test(path.sub), "the name of a subfolder must be f and its number");
-  assert(STORED_NAME.test(path.storedName), "a stored name must be a plain name");
+  assert(SUB.test(path.sub), "blob store: invalid subfolder name");
+  assert(STORED_NAME.test(path.storedName), "blob store: invalid stored name");
   requireTableId(path.tableId);
   requireOwner(path.owner);
   return blobPath(path);

@@ -135,7 +135,7 @@ export function* claimSteps(
 
 /** Writes the mark. This last step turns the directory into a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
-  assert(key !== "", "a mark must have a key");
+  assert(key !== "", "storage mark: storage key is empty");
   // Existing directories are included, because an earlier attempt may have failed before their
   // names were durable.
   yield dirname(root);

@@ -93,7 +93,7 @@ export class WalFiles {
   }
 
   get current(): DiskFile {
-    return defined(this.#current, "the log must have a current file");
+    return defined(this.#current, "commit log: no current log file");
   }
 
   /** A lower bound on the numbers of the files that receive later writes, even after a crash. */
@@ -124,12 +124,12 @@ export class WalFiles {
   roll(header: WalHeader): void {
     assert(
       header.fileNumber === this.#currentNumber + 1,
-      "log files must be numbered without gaps",
+      "commit log: gap in the numbering of log files",
     );
-    assert(!this.#isNamed, "a file must be entered before the next is named");
+    assert(!this.#isNamed, "commit log: next file named before the previous one was entered");
     const { disk, paths } = this.#options;
     if (this.#spares.length === 0) this.#spares.push(this.#makeNow());
-    const spare = defined(this.#spares.at(-1), "there must be a spare file");
+    const spare = defined(this.#spares.at(-1), "commit log: no spare log file");
     const file = disk.open(spare, {});
     try {
       file.write(encodeWalHeader(header), 0);
@@ -152,7 +152,7 @@ export class WalFiles {
    *   be repeated.
    */
   enter(): void {
-    assert(this.#isNamed, "a log file must have its name before the writer starts to use it");
+    assert(this.#isNamed, "commit log: log file entered before it was named");
     const { disk, fileBytes, paths } = this.#options;
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);

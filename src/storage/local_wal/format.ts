@@ -111,7 +111,7 @@ export function encodeWalHeader({ fileNumber, baseSeq }: WalHeader): Uint8Array 
   bytes.u53(baseSeq);
   bytes.skip(HEADER_CRC_OFFSET - bytes.length);
   bytes.u32(crc32(bytes.view()));
-  assert(bytes.length === WAL_HEADER_BYTES, "a log file header must have WAL_HEADER_BYTES bytes");
+  assert(bytes.length === WAL_HEADER_BYTES, "commit log: log file header has the wrong size");
   return bytes.copy();
 }
 
@@ -155,7 +155,7 @@ export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
 /** Reserves room for a frame's header. Returns the offset where the frame begins. */
 export function beginFrame(into: ByteWriter): number {
   const start = into.length;
-  assert(start % 8 === 0, "frames must begin at multiples of 8");
+  assert(start % 8 === 0, "commit log: frame does not begin at a multiple of 8 bytes");
   into.skip(FRAME_HEADER_BYTES);
   return start;
 }

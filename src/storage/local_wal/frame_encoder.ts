@@ -119,7 +119,7 @@ export class FrameEncoder {
     // The slack leaves room for the row that crosses the limit and for the head of its write.
     const slack = WAL_HEADER_BYTES + FRAME_HEADER_BYTES + Math.min(65536, fileBytes / 8);
     this.#partBytes = Math.min(PART_BYTES_MAX, fileBytes - slack - rowBytesMax);
-    assert(this.#partBytes >= 1024, "a log file must hold the largest row and a little more");
+    assert(this.#partBytes >= 1024, "frame encoder: log file size is below the minimum");
     this.#position = { ...position };
     this.#lastSeq = lastSeq;
     this.#mark = {
@@ -138,7 +138,7 @@ export class FrameEncoder {
   }
 
   begin(catalogSeq: number): void {
-    assert(this.#frameStart === -1, "one commit must be written at a time");
+    assert(this.#frameStart === -1, "frame encoder: previous commit has not ended");
     const mark = this.#mark;
     mark.fileNumber = this.#position.fileNumber;
     mark.offset = this.#position.offset;
@@ -161,15 +161,24 @@ export class FrameEncoder {
   }
 
   addRow(row: Row, seq: number, prev: number): void {
-    assert(row.length === this.#columns.length, "a row must have a value for each column");
+    assert(
+      row.length === this.#columns.length,
+      "frame encoder: number of values differs from the number of columns",
+    );
     const { rowBytesMax } = this.#options;
     writeRow(this.#buffer, row, { seq: this.#seqToWrite(seq), prev, rowBytesMax });
     this.#endRow(seq);
   }
 
   addBatch({ columns, rowCount }: Batch, seqs: Float64Array, prevs: Float64Array): void {
-    assert(columns.length === this.#columns.length, "a batch must have a vector for each column");
-    assert(seqs.length === rowCount, "every row must have a seq");
+    assert(
+      columns.length === this.#columns.length,
+      "frame encoder: number of vectors differs from the number of columns",
+    );
+    assert(
+      seqs.length === rowCount,
+      "frame encoder: number of seqs differs from the number of rows",
+    );
     const { rowBytesMax } = this.#options;
     if (rowCount > 0 && this.#addColumns({ columns, rowCount }, seqs, prevs)) return;
     for (let row = 0; row < rowCount; row += 1) {
@@ -235,8 +244,8 @@ export class FrameEncoder {
     prepared: PreparedFrames,
     { catalogSeq, firstSeq }: { catalogSeq: number; firstSeq: number },
   ): number {
-    assert(this.#frameStart === -1, "one commit must be written at a time");
-    assert(prepared.partCount > 0, "a commit must have a row");
+    assert(this.#frameStart === -1, "frame encoder: previous commit has not ended");
+    assert(prepared.partCount > 0, "frame encoder: prepared commit has no rows");
     const position = this.#position;
     for (let part = 0; part < prepared.partCount; part += 1) {
       const length = prepared.sealedLength(part);
@@ -258,7 +267,7 @@ export class FrameEncoder {
   }
 
   abort(): void {
-    assert(this.#frameStart !== -1, "a commit must be under way");
+    assert(this.#frameStart !== -1, "frame encoder: no commit is in progress");
     const mark = this.#mark;
     this.#buffer.cutTo(mark.bufferLength);
     this.#position.fileNumber = mark.fileNumber;
@@ -279,11 +288,11 @@ export class FrameEncoder {
   }
 
   end(): number {
-    assert(this.#frameStart !== -1, "a commit must be under way");
+    assert(this.#frameStart !== -1, "frame encoder: no commit is in progress");
     this.#endWrite();
     this.#seal(this.#partCount === 0 ? "commit" : "partEnd");
     this.#frameStart = -1;
-    return defined(this.#open, "a sealed frame must be in a group").number;
+    return defined(this.#open, "frame encoder: sealed frame belongs to no commit group").number;
   }
 
   /**
@@ -291,13 +300,16 @@ export class FrameEncoder {
    * to a group once it is taken.
    */
   takeGroup(): TakenGroup {
-    assert(this.#frameStart === -1, "a group may be taken only between commits");
-    const group = defined(this.#groups.shift(), "there must be a group to write");
+    assert(this.#frameStart === -1, "frame encoder: commit group taken during a commit");
+    const group = defined(
+      this.#groups.shift(),
+      "frame encoder: no commit group is waiting to be written",
+    );
     if (group === this.#open) this.#open = undefined;
     const bytes = group.own ?? this.#buffer.range(group.start, group.end);
     if (this.#groups.length === 0) {
       const { length } = this.#writtenBuffer;
-      assert(length === 0, "frames must be added to a buffer that is not being written");
+      assert(length === 0, "frame encoder: the spare buffer still holds unwritten frames");
       [this.#buffer, this.#writtenBuffer] = [this.#writtenBuffer, this.#buffer];
     }
     return { ...group, bytes };
@@ -345,7 +357,10 @@ export class FrameEncoder {
     this.#seal(this.#partCount === 0 ? "partBegin" : "part");
     this.#partCount += 1;
     this.#beginFrame();
-    this.beginWrite(defined(this.#write, "a row must belong to a write"), this.#columns);
+    this.beginWrite(
+      defined(this.#write, "frame encoder: row belongs to no table write"),
+      this.#columns,
+    );
   }
 
   /** Fills in the frame's header, and adds the frame to the open group or to a new one. */
@@ -378,7 +393,10 @@ export class FrameEncoder {
     const position = this.#position;
     const isCurrent = position.fileNumber === this.currentFile.number;
     const fileBytes = isCurrent ? this.currentFile.bytes : this.#options.fileBytes;
-    assert(length <= this.#options.fileBytes - WAL_HEADER_BYTES, "a frame must fit a log file");
+    assert(
+      length <= this.#options.fileBytes - WAL_HEADER_BYTES,
+      "frame encoder: frame does not fit in a log file",
+    );
     if (position.offset + length <= fileBytes) return;
     position.fileNumber += 1;
     position.offset = WAL_HEADER_BYTES;

@@ -23,7 +23,7 @@ export function writeHead(
   into.u8(OPERATION_CODES[operation]);
   into.u16(columns.length);
   for (const { columnId, type } of columns) {
-    assert(columnId <= 65535, "a column id must have 16 bits");
+    assert(columnId <= 65535, "frame encoder: column id does not fit in 16 bits");
     into.u16(columnId);
     into.u8(formOf(type));
   }

@@ -128,7 +128,7 @@ export class PreparedFrames implements PreparedCommit {
   #partAt(index: number): FramePart {
     const part = this.#part ?? this.#beginPart(index);
     if (this.#rowCountOffset === 0) {
-      const write = defined(this.#write, "a row must belong to a write");
+      const write = defined(this.#write, "prepared commit: row belongs to no table write");
       this.#rowCountOffset = writeHead(part.bytes, write, this.#columns);
     }
     return part;
@@ -186,12 +186,12 @@ export class PreparedFrames implements PreparedCommit {
   }
 
   #at(part: number): FramePart {
-    return defined(this.#parts[part], "the part of the prepared commit must exist");
+    return defined(this.#parts[part], "prepared commit: frame part does not exist");
   }
 
   #beginPart(first: number): FramePart {
     const bytes = new ByteWriter(PART_BYTES_AT_START);
-    assert(beginFrame(bytes) === 0, "a part must be a frame of its own");
+    assert(beginFrame(bytes) === 0, "prepared commit: frame part does not begin at offset 0");
     const part: FramePart = { bytes, first, last: first, jumps: [] };
     this.#parts.push(part);
     this.#part = part;

@@ -153,8 +153,8 @@ export class LocalWal implements CommitLog {
   }
 
   begin(catalogSeq: number): void {
-    assert(!this.#isFatal, "a failed log must accept no more writes");
-    assert(!this.#isClosed, "a closed log must accept no more writes");
+    assert(!this.#isFatal, "log writer: write after the log has failed");
+    assert(!this.#isClosed, "log writer: write after the log was closed");
     this.#encoder.begin(catalogSeq);
   }
 
@@ -192,8 +192,8 @@ export class LocalWal implements CommitLog {
   }
 
   append(prepared: PreparedFrames, head: { catalogSeq: number; firstSeq: number }): number {
-    assert(!this.#isFatal, "a failed log must accept no more writes");
-    assert(!this.#isClosed, "a closed log must accept no more writes");
+    assert(!this.#isFatal, "log writer: write after the log has failed");
+    assert(!this.#isClosed, "log writer: write after the log was closed");
     const groupNumber = this.#encoder.append(prepared, head);
     this.#schedule();
     return groupNumber;
@@ -217,7 +217,10 @@ export class LocalWal implements CommitLog {
   }
 
   writeNow(decide?: () => void): boolean {
-    assert(this.#isPaused && !this.#isDiskBusy, "no other group may be on its way to the disk");
+    assert(
+      this.#isPaused && !this.#isDiskBusy,
+      "log writer: another commit group is still being written",
+    );
     const groups: TakenGroup[] = [];
     while (!this.#isFatal && this.#encoder.nextGroup !== undefined) {
       const group = this.#encoder.takeGroup();

@@ -79,7 +79,7 @@ export class MemColumn {
       column.#text = ByteWriter.over(vector.bytes);
       column.#offsets = vector.offsets;
     } else {
-      assert(vector.kind === "any", "a column of a memtable must be held in an array of its own");
+      assert(vector.kind === "any", "memtable column: vector does not have its own array");
       column.#values = [...vector.values];
     }
     column.#kind = vector.kind === "utf8" ? "text" : vector.kind;
@@ -89,7 +89,7 @@ export class MemColumn {
 
   /** Appends values to a column that is a plain array. */
   appendPlain(values: readonly Value[]): void {
-    assert(this.#kind === "any", "the column must be a plain array");
+    assert(this.#kind === "any", "memtable column: column is not a plain array");
     for (const value of values) this.#values.push(value);
     this.#length += values.length;
   }
@@ -130,17 +130,20 @@ export class MemColumn {
 
   /** Reads a UTF-8 string and appends it. The column must be a text column. */
   appendTextOf(from: ByteReader): void {
-    assert(this.#kind === "text", "a text column must hold text");
+    assert(this.#kind === "text", "memtable column: column does not hold text");
     this.#reserve(this.#length + 1);
     from.blockInto(this.#text);
-    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text must fit 32 bits");
+    assert(
+      this.#text.length <= TEXT_BYTES_MAX,
+      "memtable column: text offset does not fit in 32 bits",
+    );
     this.#length += 1;
     this.#offsets[this.#length] = this.#text.length;
   }
 
   /** Appends the first `count` values of a vector. */
   appendVector(vector: Vector, count: number): void {
-    assert(count <= vector.length, "the vector must have all the values");
+    assert(count <= vector.length, "memtable column: vector has fewer values than rows to append");
     this.#reserve(this.#length + count);
     if (!this.#appendText(vector, count) && !this.#appendNumbers(vector, count)) {
       for (let row = 0; row < count; row += 1) {
@@ -157,7 +160,10 @@ export class MemColumn {
     const first = offsets[0] ?? 0;
     const shift = this.#text.length - first;
     this.#text.raw(bytes.subarray(first, offsets[count]));
-    assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text must fit 32 bits");
+    assert(
+      this.#text.length <= TEXT_BYTES_MAX,
+      "memtable column: text offset does not fit in 32 bits",
+    );
     const own = this.#offsets;
     const base = this.#length;
     for (let row = 1; row <= count; row += 1) own[base + row] = (offsets[row] ?? 0) + shift;
@@ -193,7 +199,7 @@ export class MemColumn {
   }
 
   truncate(length: number): void {
-    assert(length <= this.#length, "a truncation must shorten the column");
+    assert(length <= this.#length, "memtable column: cannot truncate beyond the current length");
     this.#nulls?.fill(0, length, this.#length);
     if (this.#kind === "any") this.#values.length = length;
     if (this.#kind === "text") this.#text.cutTo(this.#offsets[length] ?? 0);
@@ -201,7 +207,7 @@ export class MemColumn {
   }
 
   valueAt(row: number): Value {
-    assert(row < this.#length, "the row must exist");
+    assert(row < this.#length, "memtable column: row is out of range");
     if (this.#kind === "any") return this.#values[row] ?? null;
     if (this.#nulls !== undefined && this.#nulls[row] === 1) return null;
     switch (this.#kind) {
@@ -250,9 +256,12 @@ export class MemColumn {
       this.#nulls[row] = 1;
       if (this.#kind === "text") this.#offsets[row + 1] = this.#text.length;
     } else if (this.#kind === "text") {
-      assert(typeof value === "string", "a text column must hold text");
+      assert(typeof value === "string", "memtable column: value of a text column is not a string");
       this.#text.rawText(value);
-      assert(this.#text.length <= TEXT_BYTES_MAX, "an offset into text must fit 32 bits");
+      assert(
+        this.#text.length <= TEXT_BYTES_MAX,
+        "memtable column: text offset does not fit in 32 bits",
+      );
       this.#offsets[row + 1] = this.#text.length;
     } else if (typeof value === "number") {
       if (this.#kind === "f64") this.#floats[row] = value;
@@ -260,7 +269,10 @@ export class MemColumn {
     } else if (typeof value === "boolean") {
       this.#bools[row] = value ? 1 : 0;
     } else {
-      assert(typeof value === "bigint", "a numeric column must hold numbers");
+      assert(
+        typeof value === "bigint",
+        "memtable column: value of a numeric column is not a number",
+      );
       this.#widen(row);
       this.#values[row] = value;
     }
@@ -268,7 +280,7 @@ export class MemColumn {
 
   /** Converts the column to a plain array. Only the first `count` rows have values yet. */
   #widen(count: number): void {
-    assert(this.#kind === "f64", "only whole numbers may grow beyond 2^53");
+    assert(this.#kind === "f64", "memtable column: only an f64 column can be widened to bigint");
     const floats = this.#floats;
     const nulls = this.#nulls;
     const values: Value[] = [];

@@ -203,7 +203,10 @@ export class MemIndex {
 
   /** Returns a row's value for the key part at index `at`. */
   valueAt(at: number, row: number): Value {
-    const column = defined(this.order.columns[at], "the position must be in the key");
+    const column = defined(
+      this.order.columns[at],
+      "memtable index: no key column at this position",
+    );
     const value =
       column.expression === undefined
         ? this.#columnOf(column).valueAt(row)
@@ -212,7 +215,10 @@ export class MemIndex {
   }
 
   #columnOf({ columnId }: StoredColumn): MemColumn {
-    return defined(this.#memtable.column(columnId), "an indexed column must be there");
+    return defined(
+      this.#memtable.column(columnId),
+      "memtable index: indexed column is missing from the memtable",
+    );
   }
 
   /** Returns the computed values of an expression at least up to the given row. */
@@ -235,7 +241,7 @@ export class MemIndex {
    */
   prefixesOf(rows: Uint32Array, commonBytes = 0): Float64Array {
     const prefixes = new Float64Array(rows.length);
-    const first = defined(this.order.columns[0], "an index must have a column");
+    const first = defined(this.order.columns[0], "memtable index: index has no key columns");
     if (isStored(first)) {
       fillPrefixes(prefixes, this.#columnOf(first).vector(), { rows, commonBytes });
       return prefixes;

@@ -68,7 +68,10 @@ export class MemPartition {
    */
   setNewRows(keys: Float64Array | Int32Array, first: number): void {
     if (keys.length === 0) return;
-    assert((keys[0] ?? 0) > this.highestKey, "new keys must be above all others");
+    assert(
+      (keys[0] ?? 0) > this.highestKey,
+      "memtable partition: new keys are not above the existing keys",
+    );
     this.#keys.append(keys, first);
     this.highestKey = keys.at(-1) ?? this.highestKey;
   }

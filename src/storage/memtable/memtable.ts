@@ -190,8 +190,8 @@ export class Memtable {
   /** Appends a row within the reserved capacity. Returns its row number. */
   push(partition: MemPartition, { seq, prev, isDeleted }: MemRow): number {
     const row = this.rowCount;
-    assert(row < this.seqs.length, "the reserved capacity must have room for the row");
-    assert(seq > this.lastSeq, "rows must ascend by seq");
+    assert(row < this.seqs.length, "memtable: no capacity was reserved for the row");
+    assert(seq > this.lastSeq, "memtable: rows are not in ascending order of seq");
     this.owners[row] = partition.owner;
     this.seqs[row] = seq;
     this.prevs[row] = prev;
@@ -210,11 +210,11 @@ export class Memtable {
   pushNew(partition: MemPartition, seqs: Float64Array): number {
     const first = this.rowCount;
     const end = first + seqs.length;
-    assert(end <= this.seqs.length, "the reserved capacity must have room for the rows");
+    assert(end <= this.seqs.length, "memtable: no capacity was reserved for the rows");
     let last = this.lastSeq;
     for (let index = 0; index < seqs.length; index += 1) {
       const seq = seqs[index] ?? 0;
-      assert(seq > last, "rows must ascend by seq");
+      assert(seq > last, "memtable: rows are not in ascending order of seq");
       last = seq;
     }
     this.owners.fill(partition.owner, first, end);
@@ -250,7 +250,7 @@ export class Memtable {
     let position = 0;
     for (const column of this.#columns) {
       column.appendFrom(rows, position, count);
-      assert(column.length === this.rowCount, "every column must have every row");
+      assert(column.length === this.rowCount, "memtable: column length differs from the row count");
       position += 1;
     }
   }
@@ -259,8 +259,11 @@ export class Memtable {
   appendBatch({ columns }: Batch, count: number): void {
     let position = 0;
     for (const column of this.#columns) {
-      column.appendVector(defined(columns[position], "a batch must have every column"), count);
-      assert(column.length === this.rowCount, "every column must have every row");
+      column.appendVector(
+        defined(columns[position], "memtable: batch lacks a column of the table"),
+        count,
+      );
+      assert(column.length === this.rowCount, "memtable: column length differs from the row count");
       position += 1;
     }
   }
@@ -269,7 +272,7 @@ export class Memtable {
   addAll(younger: Memtable): void {
     const first = this.rowCount;
     const { deleted, hiddenCount, owners, prevs, replacedBy, rowCount: count, seqs } = younger;
-    assert((seqs[0] ?? 0) > this.lastSeq, "rows must ascend by seq");
+    assert((seqs[0] ?? 0) > this.lastSeq, "memtable: rows are not in ascending order of seq");
     this.reserve(count);
     this.owners.set(owners.subarray(0, count), first);
     this.seqs.set(seqs.subarray(0, count), first);
@@ -282,9 +285,12 @@ export class Memtable {
       this.partition(partition.owner).addAll(partition, first);
     }
     for (const [index, column] of this.#columns.entries()) {
-      const added = defined(younger.#columns[index], "both must have the same columns");
+      const added = defined(
+        younger.#columns[index],
+        "memtable: the memtables to be joined have different columns",
+      );
       column.appendVector(added.vector(), count);
-      assert(column.length === this.rowCount, "every column must have every row");
+      assert(column.length === this.rowCount, "memtable: column length differs from the row count");
     }
   }
 
@@ -298,7 +304,7 @@ export class Memtable {
   }
 
   replace(row: number, seq: number): void {
-    assert(this.replacedBy[row] === 0, "a row version may be replaced only once");
+    assert(this.replacedBy[row] === 0, "memtable: row version was already replaced");
     this.replacedBy[row] = seq;
     this.replacementChanges += 1;
     this.#noteChange(row);
@@ -310,7 +316,7 @@ export class Memtable {
     const { deleted, replacedBy } = this;
     let hiddenCount = 0;
     prepared.visit((row, seq) => {
-      assert(replacedBy[row] === 0, "a row version may be replaced only once");
+      assert(replacedBy[row] === 0, "memtable: row version was already replaced");
       replacedBy[row] = seq;
       this.#noteChange(row);
       if (deleted[row] === 0) hiddenCount += 1;
@@ -327,7 +333,7 @@ export class Memtable {
   }
 
   revert(row: number): void {
-    assert(this.replacedBy[row] !== 0, "a row version must have been replaced");
+    assert(this.replacedBy[row] !== 0, "memtable: row version to be restored was not replaced");
     this.replacedBy[row] = 0;
     this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
@@ -339,7 +345,7 @@ export class Memtable {
   /** Drops the newest row. The caller removes the row's key and its replacement. */
   pop(): void {
     const row = this.rowCount - 1;
-    assert(row >= 0, "there must be a row to roll back");
+    assert(row >= 0, "memtable: no row is left to roll back");
     for (const index of this.#indexes.values()) index.pop(row);
     for (const terms of this.#terms.values()) terms.pop(row);
     const partition = this.partition(this.owners[row] ?? 0);
@@ -348,7 +354,7 @@ export class Memtable {
     partition.orders.clear();
     assert(
       partition.rows[partition.count] === row,
-      "the newest row of the memtable must be the last row of its owner",
+      "memtable: newest row is not the last row of its owner",
     );
     if (partition.count === 0) this.partitions.delete(partition.owner);
     if (this.deleted[row] === 1 || this.replacedBy[row] !== 0) this.hiddenCount -= 1;
@@ -460,7 +466,7 @@ export class Memtable {
    */
   follow(share: SharedMemtable): void {
     const first = this.rowCount;
-    assert(share.rowCount >= first, "a share must have at least the rows of this memtable");
+    assert(share.rowCount >= first, "memtable: shared memtable has fewer rows than the reader");
     this.owners = share.owners;
     this.seqs = share.seqs;
     this.prevs = share.prevs;
@@ -486,11 +492,11 @@ export class Memtable {
     if (from === 0) return MemColumn.of(shared, vector);
     const column = defined(
       this.column(columnId),
-      "the column must exist before more of its values arrive",
+      "memtable: shared values belong to an unknown column",
     );
     assert(
       column.length === from && vector.kind === "any",
-      "values of a column must arrive in order",
+      "memtable: shared column values arrived out of order",
     );
     column.appendPlain(vector.values);
     return column;

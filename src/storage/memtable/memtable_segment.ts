@@ -55,7 +55,7 @@ export function* segmentOrder({
     place += counts[number] as number;
   }
   yield;
-  assert(place === rowCount, "every row must have a place");
+  assert(place === rowCount, "flush: some memtable rows have no position in the segment");
   const order = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) {
     const number = numberOf[row] as number;

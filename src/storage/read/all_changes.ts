@@ -178,7 +178,7 @@ class AllChangeScan implements OwnedChangeScan {
     for (let index = 0; index < rowCount; index += 1) {
       const segment = this.#segments[places[from + index] ?? 0];
       const row = rows[from + index] ?? 0;
-      assert(segment !== undefined, "every row version in the window must lie in a segment");
+      assert(segment !== undefined, "change scan: row version in the window belongs to no segment");
       this.#cursor.standInSegment(segment, row);
       owners[index] = ownerOf(segment, row);
       commitSeqs[index] = segment.guard(() => segment.reader.commitSeqAt(row));
@@ -332,7 +332,7 @@ class SegmentWindows {
 
   /** Continues the pass. Returns the window once it is complete and has at least one version. */
   step(): Window | undefined {
-    assert(!this.isAtEnd, "a finished pass must not continue");
+    assert(!this.isAtEnd, "change scan: pass continued after its end");
     for (let count = 0; count < GROUPS_PER_STEP; count += 1) {
       const segment = this.#segments[this.#segmentIndex];
       if (segment === undefined) return this.#finished();
@@ -378,7 +378,7 @@ class SegmentWindows {
       this.#rows[kept] = this.#rows[index] ?? 0;
       kept += 1;
     }
-    assert(kept < this.#count, "a cut must remove at least one version");
+    assert(kept < this.#count, "change scan: lowering the bound removed no row version");
     this.#count = kept;
   }
 

@@ -135,7 +135,7 @@ class MergedVersions implements VersionSource {
       columns: this.#columnIds.map((columnId, index) => {
         const type = columnTypeOf(this.#table, columnId);
         return merged.column(type, ({ columns }) =>
-          defined(columns[index], "versions must have the requested columns"),
+          defined(columns[index], "change scan: row version lacks a requested column"),
         );
       }),
     };

@@ -39,7 +39,7 @@ export class NewestScan implements OrderedScan {
 
   private constructor(table: StoredTable, options: OrderedScanOptions) {
     const { after = 0, columnIds, max, min, owner, upTo } = options;
-    assert(options.isDescending, "only a descending scan may need to read backwards");
+    assert(options.isDescending, "newest-row scan: scan direction is not descending");
     this.#table = table;
     this.#columnIds = columnIds;
     this.#watch = new DefinitionWatch(table, columnIds);
@@ -61,7 +61,7 @@ export class NewestScan implements OrderedScan {
    * backwards.
    */
   static open(table: StoredTable, options: OrderedScanOptions): NewestScan | undefined {
-    assert(options.columnId === SEQ_COLUMN_ID, "only seqs may have the order of the rows");
+    assert(options.columnId === SEQ_COLUMN_ID, "newest-row scan: order column is not _seq");
     if (table.historyAt(options.upTo).length > 0) return undefined;
     return new NewestScan(table, options);
   }

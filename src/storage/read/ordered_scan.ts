@@ -91,7 +91,10 @@ class StoreOrderedScan implements OrderedScan {
     pieces: readonly OrderedPiece[],
   ) {
     const { columnId, columnIds, isDescending } = options;
-    const { type } = defined(table.column(columnId), "the column must belong to the table");
+    const { type } = defined(
+      table.column(columnId),
+      "ordered scan: column is missing from the table",
+    );
     const ascending = storedComparatorFor(type);
     this.#ascending = ascending;
     this.#table = table;
@@ -131,7 +134,7 @@ class StoreOrderedScan implements OrderedScan {
     if (rows.length === 0 && !isMore) return undefined;
     const columns = this.#options.columnIds.map((columnId) => {
       const values = rows.map((row, i) => {
-        defined(pieces[i], "each row must belong to a piece").stand(this.#cursor, row);
+        defined(pieces[i], "ordered scan: row belongs to no source").stand(this.#cursor, row);
         return this.#table.valueAt(this.#cursor, columnId);
       });
       return vectorFromValues(columnTypeOf(this.#table, columnId), values);
@@ -223,7 +226,7 @@ class StoreOrderedScan implements OrderedScan {
 
   /** Moves the topmost piece to its next row, and restores the heap. */
   #advance(head: OrderedHead): void {
-    const order = defined(head.order, "a piece that is read must be in order");
+    const order = defined(head.order, "ordered scan: source has no sort order");
     if (head.place === head.last) {
       this.#heads.removeFirst();
       return;

@@ -41,7 +41,7 @@ export class Overlaps {
     const { columns } = index.order;
     this.#index = index;
     this.#at = columns.length - 1;
-    this.#type = defined(columns.at(-1), "an index must have columns").type;
+    this.#type = defined(columns.at(-1), "overlap search: index has no columns").type;
     this.#math = new RangeMath(boundOf(this.#type));
   }
 
@@ -176,7 +176,7 @@ export class Overlaps {
   }
 
   #mustHaveRange(key: Row): Range {
-    return defined(this.#rangeIn(key), "the key must have a range that is not empty");
+    return defined(this.#rangeIn(key), "overlap search: key has no range or an empty one");
   }
 
   #rangeIn(key: Row): Range | undefined {

@@ -31,8 +31,8 @@ export class StoreScan implements Scan {
 
   constructor(table: StoredTable, options: ScanOptions) {
     const { batchRows = BATCH_ROWS_MAX } = options;
-    assert(batchRows >= 1, "a batch must have a row");
-    assert(batchRows <= ROW_GROUP_ROWS_MAX, "a batch must fit a row group");
+    assert(batchRows >= 1, "table scan: batch size is zero");
+    assert(batchRows <= ROW_GROUP_ROWS_MAX, "table scan: batch size exceeds the row group size");
     this.#batchRows = batchRows;
     this.#watch = new DefinitionWatch(table, options.columnIds);
     const filter: RowFilter = {
@@ -171,7 +171,7 @@ function sourceOf(table: StoredTable, segment: OpenSegment, filter: RowFilter): 
 }
 
 function columnAt({ columns }: ScanBatch, index: number): Vector {
-  return defined(columns[index], "a scan must yield the requested columns");
+  return defined(columns[index], "table scan: requested column is missing from the result");
 }
 
 function seqsOf(vector: Vector): Float64Array {

@@ -377,7 +377,10 @@ export class GroupColumns {
     const stored = this.#segment.reader.columnRows(columnId, this.#group, span);
     const column = this.#table.column(columnId);
     const storedType = this.#segment.columnType(columnId);
-    assert(stored !== undefined && storedType !== undefined, "the file must have the column");
+    assert(
+      stored !== undefined && storedType !== undefined,
+      "segment scan: column is missing from the segment file",
+    );
     return column === undefined ? stored : convertVector(stored, storedType, column.type);
   }
 
@@ -400,16 +403,16 @@ export class GroupColumns {
     const segment = this.#segment;
     const group = this.#group;
     const storedType = segment.columnType(columnId);
-    assert(storedType !== undefined, "the file must have the column");
+    assert(storedType !== undefined, "segment scan: column is missing from the segment file");
     const make = (): Vector => {
       const span = { start, end, buffer: this.#bufferOf(columnId) };
       const rows = segment.guard(() => segment.reader.columnRows(columnId, group, span));
-      assert(rows !== undefined, "the file must have the column");
+      assert(rows !== undefined, "segment scan: column is missing from the segment file");
       return rows;
     };
     const makeTexts = (): Utf8Vector => {
       const texts = make();
-      assert(texts.kind === "utf8", "packed text must be UTF-8");
+      assert(texts.kind === "utf8", "segment scan: packed text is not a UTF-8 vector");
       return texts;
     };
     const choose = (selection: Selection): Utf8Vector | undefined =>

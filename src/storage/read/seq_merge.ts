@@ -170,7 +170,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
       head.next += 1;
       if (head.next === head.seqs.length) break;
     }
-    assert(count > 0, "a batch must have a row");
+    assert(count > 0, "seq merge: source returned an empty batch");
     return picked.subarray(0, count);
   }
 

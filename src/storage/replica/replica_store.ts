@@ -268,14 +268,14 @@ export class ReplicaStore implements ReadStore {
       }
     },
     segmentPath: (entry) => this.#pathOf(entry),
-    remove: () => assert(false, "a reader must not remove files"),
+    remove: () => assert(false, "reader thread: readers must not remove files"),
     onDamage: (segment: OpenSegment, _damage: CorruptionError) => {
       segment.quarantine({ isForGood: true });
     },
   };
 
   #pathOf({ segmentId }: SegmentEntry): string {
-    return defined(this.#paths.get(segmentId), "a segment must have been shared with its path");
+    return defined(this.#paths.get(segmentId), "reader thread: shared segment has no path");
   }
 
   #table(tableId: number): OpenTable {
@@ -304,7 +304,10 @@ class KeyedMemtable extends Memtable {
     const partition = this.partitions.get(owner);
     if (partition === undefined) return;
     const keyColumns = keyPositions.map((position) =>
-      defined(this.columns[position], "a key column must be a column of the memtable"),
+      defined(
+        this.columns[position],
+        "reader thread: key column is missing from the shared memtable",
+      ),
     );
     const places = keyPositions.map((_, index) => index);
     for (let index = this.#indexed.get(owner) ?? 0; index < partition.count; index += 1) {

@@ -135,7 +135,7 @@ export class Chunk {
       case BITS:
         return new Uint8Array(buffer, this.partsAt, Math.ceil(count / 8));
       default:
-        assert(encoding === DICTIONARY, "the encoding must keep its values in an array");
+        assert(encoding === DICTIONARY, "column chunk: encoding has no value array");
         if (codeBytes(auxiliary) === 0) return new Uint8Array(count);
         return codeBytes(auxiliary) === 1
           ? new Uint8Array(buffer, this.partsAt, count)

@@ -65,8 +65,8 @@ export class ChunkCache {
 
   get(reader: number, chunkIndex: number): Vector | undefined {
     const item = this.#used(keyOf(reader, chunkIndex));
-    assert(!(item instanceof Uint8Array), "a reader of chunks must cache only vectors");
-    assert(!(item instanceof ColumnOrder), "vectors and orders must never share a cache key");
+    assert(!(item instanceof Uint8Array), "chunk cache: cache key of a vector holds bytes");
+    assert(!(item instanceof ColumnOrder), "chunk cache: cache key of a vector holds a sort order");
     return item;
   }
 
@@ -82,7 +82,7 @@ export class ChunkCache {
     const item = this.#used(keyOf(reader, blockIndex));
     assert(
       item === undefined || item instanceof Uint8Array,
-      "a reader of blocks must cache only bytes",
+      "chunk cache: cache key of a block does not hold bytes",
     );
     return item;
   }
@@ -91,7 +91,7 @@ export class ChunkCache {
     const item = this.#used(keyOf(reader, chunkIndex));
     assert(
       item === undefined || item instanceof ColumnOrder,
-      "a reader of orders must cache orders",
+      "chunk cache: cache key of a sort order holds another item",
     );
     return item;
   }

@@ -55,7 +55,7 @@ export function decodeRows(
   { start, end }: ChunkRows,
   buffer: Arrays = NEW_ARRAYS,
 ): Vector {
-  assert(start >= 0 && end <= chunk.rowCount, "rows must be within their chunk");
+  assert(start >= 0 && end <= chunk.rowCount, "chunk decoder: row range is outside the chunk");
   const { entry } = chunk;
   const length = end - start;
   const range = { start, end };
@@ -66,7 +66,7 @@ export function decodeRows(
       if (!entry.hasNulls) return constVector(constantOf(chunk), length);
       return numberVector(chunk, range, buffer);
     case BITS: {
-      assert(chunk.array instanceof Uint8Array, "packed bits must be a byte array");
+      assert(chunk.array instanceof Uint8Array, "chunk decoder: packed bits are not a byte array");
       const values = unpackBits(chunk.array, start, end);
       return { kind: "bool", length, values, nulls: chunk.nulls(range) };
     }
@@ -90,14 +90,14 @@ export function decodeRows(
 
 /** Decodes a single value without building a vector. */
 export function decodeValue(chunk: Chunk, row: number): Value {
-  assert(row >= 0 && row < chunk.rowCount, "a row must be within its chunk");
+  assert(row >= 0 && row < chunk.rowCount, "chunk decoder: row is outside the chunk");
   const { entry } = chunk;
   if (entry.encoding === NONE || chunk.isNull(row)) return null;
   switch (entry.encoding) {
     case CONSTANT:
       return constantOf(chunk);
     case BITS:
-      assert(chunk.array instanceof Uint8Array, "packed bits must be a byte array");
+      assert(chunk.array instanceof Uint8Array, "chunk decoder: packed bits are not a byte array");
       return bitAt(chunk.array, row) === 1;
     case DICTIONARY:
       return textOf(chunk.blocks, chunk.array[row] ?? 0);
@@ -140,7 +140,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
 export function decodeFlags(chunk: Chunk): Uint8Array {
   const flags = decodeRows(chunk, { start: 0, end: chunk.rowCount });
   if (flags.kind === "bool") return flags.values;
-  assert(flags.kind === "const", "flags must be booleans");
+  assert(flags.kind === "const", "chunk decoder: flag column is not boolean");
   return new Uint8Array(chunk.rowCount).fill(flags.value === true ? 1 : 0);
 }
 
@@ -211,7 +211,10 @@ function numberVector(chunk: Chunk, range: ChunkRows, buffer: Arrays): Vector {
   if (chunk.layout === "f64") {
     return { kind: "f64", length, values: float64sOf(chunk, range, buffer), nulls };
   }
-  assert(chunk.entry.encoding === CONSTANT, "booleans must be bits or constant");
+  assert(
+    chunk.entry.encoding === CONSTANT,
+    "chunk decoder: unexpected encoding of a boolean column",
+  );
   const values = new Uint8Array(length).fill(chunk.entry.base);
   return { kind: "bool", length, values, nulls };
 }
@@ -225,7 +228,7 @@ export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays
   const stored = chunk.array.subarray(start, end);
   if (stored instanceof Int32Array) return stored;
   if (stored instanceof Uint8Array) return addInt8(stored, base, buffer.int32s(length));
-  assert(stored instanceof Uint16Array, "a chunk of integers must have an encoding of integers");
+  assert(stored instanceof Uint16Array, "chunk decoder: unexpected encoding of an integer column");
   return addInt16(stored, base, buffer.int32s(length));
 }
 
@@ -238,7 +241,7 @@ export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arra
   const stored = chunk.array.subarray(start, end);
   if (stored instanceof Float64Array) return stored;
   if (stored instanceof Float32Array) return widen(stored, buffer.float64s(length));
-  assert(!(stored instanceof Int32Array), "a chunk of numbers must have an encoding of numbers");
+  assert(!(stored instanceof Int32Array), "chunk decoder: unexpected encoding of a numeric column");
   if (isScaled(encoding)) {
     const span = Math.round((max - min) * auxiliary);
     return fillScaled(stored, { base, divisor: auxiliary, span }, buffer.float64s(length));
@@ -290,7 +293,7 @@ function dictionaryVector(chunk: Chunk, range: ChunkRows): Vector {
   const codes = chunk.array.subarray(range.start, range.end);
   assert(
     codes instanceof Uint8Array || codes instanceof Uint16Array,
-    "dictionary codes must have one or two bytes",
+    "chunk decoder: dictionary codes are not one or two bytes wide",
   );
   return { kind: "dict", length, codes, values, nulls: chunk.nulls(range) };
 }

@@ -46,7 +46,7 @@ const SPAN_16 = 65535;
 const SPAN_32 = 4294967295;
 
 export function encodeChunk(type: DataType, vector: Vector): EncodedChunk {
-  assert(vector.length > 0, "a chunk must have a row");
+  assert(vector.length > 0, "chunk encoder: chunk has no rows");
   const nulls = nullsOf(vector);
   let nullCount = 0;
   if (nulls !== undefined) for (const flag of nulls) nullCount += flag;
@@ -106,7 +106,7 @@ function assemble(
   const parts = nulls === undefined ? values.parts : [packBits(nulls), ...values.parts];
   let byteCount = 0;
   for (const part of parts) byteCount += padded(part.byteLength);
-  assert(byteCount < 2 ** 32, "a chunk must be shorter than 4 GiB");
+  assert(byteCount < 2 ** 32, "chunk encoder: chunk exceeds 4 GiB");
   const bytes = new Uint8Array(byteCount);
   let at = 0;
   for (const part of parts) {
@@ -155,7 +155,7 @@ function gatherNumbers(vector: Vector): Int32Array | Float64Array | undefined {
     const value = valueAt(vector, row);
     if (typeof value === "bigint") return undefined;
     if (value === null) continue;
-    assert(typeof value === "number", "a numeric column must hold numbers");
+    assert(typeof value === "number", "chunk encoder: value of a numeric column is not a number");
     numbers[row] = value;
   }
   return numbers;
@@ -184,7 +184,7 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
   }
   // NaN sorts above all numbers, so the upper bound of the zone map is infinity.
   if (hasNan) return { min: Math.min(min, Infinity), max: Infinity, areWhole: false, hasNan };
-  assert(min <= max, "a column without NaN must have bounds");
+  assert(min <= max, "chunk encoder: column without NaN has no bounds");
   return { min, max, areWhole: areWhole && max - min < Infinity, hasNan };
 }
 
@@ -274,7 +274,7 @@ function encodeWide(vector: Vector): EncodedValues {
       word[row] = Number(rest & 0xffffffffn);
       rest >>= 32n;
     }
-    assert(rest === 0n || rest === -1n, "a whole number must fit 128 bits");
+    assert(rest === 0n || rest === -1n, "chunk encoder: integer does not fit in 128 bits");
   }
   return { encoding: WIDE, parts: words.map(bytesOf), auxiliary: wordCount };
 }
@@ -282,6 +282,6 @@ function encodeWide(vector: Vector): EncodedValues {
 function bigintOf(value: Value): bigint {
   if (value === null) return 0n;
   if (typeof value === "bigint") return value;
-  assert(typeof value === "number", "a numeric column must hold numbers");
+  assert(typeof value === "number", "chunk encoder: value of a numeric column is not a number");
   return BigInt(value);
 }

@@ -96,7 +96,7 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
   const { segmentId } = header;
   const { directoryOffset, directoryBytes } = trailer;
   const { buffer, byteOffset } = file.bytes;
-  assert(byteOffset === 0, "a map must start at the beginning of its buffer");
+  assert(byteOffset === 0, "segment directory: mapping is not at the start of its buffer");
   const reader = new ByteReader(new Uint8Array(buffer, directoryOffset, directoryBytes), {
     path: file.path,
     fileOffset: directoryOffset,
@@ -110,9 +110,9 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
   const minSeq = reader.f64();
   const maxSeq = reader.f64();
   const places = SECTION_NAMES.map(() => ({ offset: reader.u53(), byteCount: reader.u53() }));
-  assert(rowCount > 0, "a segment must have a row");
-  assert(groupCount >= Math.ceil(rowCount / ROW_GROUP_ROWS_MAX), "a group must not be too large");
-  assert(minSeq <= maxSeq, "the lowest seq must not be above the highest");
+  assert(rowCount > 0, "segment directory: segment has no rows");
+  assert(groupCount >= Math.ceil(rowCount / ROW_GROUP_ROWS_MAX), "segment: too few row groups");
+  assert(minSeq <= maxSeq, "segment directory: lowest seq is above the highest seq");
   const systemIds = isHistoryFormat(header.format) ? HISTORY_COLUMN_IDS : SYSTEM_COLUMN_IDS;
   const { keyColumnIds, types } = readColumns(reader, columnCount - systemIds.length);
   reader.position = DIRECTORY_FIXED_BYTES + tableBytes;
@@ -128,7 +128,7 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
     const section = SECTION_NAMES[index] as SectionName;
     return new Section(file, { segmentId, section, offset, byteCount, hashesOffset });
   });
-  assert(reader.remaining === 0, "the directory must end with the hashes of pages");
+  assert(reader.remaining === 0, "segment directory: unexpected bytes after the page hashes");
   const [owners, ownerStarts, keyHashes, keyRows, keyFilter] = sections as [
     Section,
     Section,
@@ -152,7 +152,7 @@ function parseDirectory(file: SegmentFile, header: Header, trailer: Trailer): Di
     columnIds,
     columnIndexes: new Map(columnIds.map((columnId, index) => [columnId, index])),
     types,
-    layoutOf: (columnId) => defined(layouts.get(columnId), "each file column must have a layout"),
+    layoutOf: (columnId) => defined(layouts.get(columnId), "segment: column has no layout"),
     groupStarts: new Uint32Array(buffer, groupsAt, groupCount + 1),
     chunkEntries: new DataView(buffer, entriesAt, entriesBytes),
     sections: { owners, ownerStarts, keyHashes, keyRows, keyFilter },

@@ -47,7 +47,10 @@ const WORD_BYTES = 5;
  */
 export const TEXT_BYTES_MAX = 512;
 
-assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group must fit its bits");
+assert(
+  ROW_GROUP_ROWS_MAX <= ROW_MASK + 1,
+  "column order: row number of a row group does not fit in its bits",
+);
 
 /** Selects the rows of a part that a read still needs once many rows have been replaced. */
 export interface LiveRows {
@@ -118,7 +121,7 @@ export class ColumnOrder {
   }
 
   rowAt(place: number): number {
-    assert(place >= 0 && place < this.rowCount, "a place must be within its order");
+    assert(place >= 0 && place < this.rowCount, "column order: position is out of range");
     return this.#rows === undefined ? place : (this.#rows[place] ?? 0);
   }
 
@@ -177,7 +180,7 @@ export function areTextsShort(vector: Vector): boolean {
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
-  assert(length <= ROW_MASK + 1, "a row must fit its bits");
+  assert(length <= ROW_MASK + 1, "column order: row number does not fit in its bits");
   switch (vector.kind) {
     case "f64":
       if (!areFinite(vector.values)) return undefined;

@@ -84,9 +84,9 @@ export class ColumnOrders {
     group: number,
     { end, live, start }: RowSpan & { readonly live: LiveRows },
   ): ColumnOrder | undefined {
-    assert(this.has(columnId, group), "the column must have an order");
+    assert(this.has(columnId, group), "column order: column has no sort order");
     const rows = this.#reader.columnRows(columnId, group, { start, end });
-    return liveOrderOf(defined(rows, "the segment must have the column"), live);
+    return liveOrderOf(defined(rows, "column order: column is missing from the segment"), live);
   }
 
   /** Drops all orders, because the file is being closed. */

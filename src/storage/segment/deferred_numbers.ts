@@ -160,7 +160,7 @@ function chosenInt32s({ chunk, range }: UnreadRows, chosen: Selection): Int32Arr
   const { base } = chunk.entry;
   const into = new Int32Array(count);
   if (stored instanceof Uint8Array) return addBytes(stored, rows, { base, into });
-  assert(stored instanceof Uint16Array, "a chunk of integers must have an encoding of integers");
+  assert(stored instanceof Uint16Array, "chunk decoder: unexpected encoding of an integer column");
   return addShorts(stored, rows, { base, into });
 }
 
@@ -170,7 +170,7 @@ function chosenFloat64s({ chunk, range }: UnreadRows, chosen: Selection): Float6
   if (stored instanceof Float64Array) return gatherFloat64(stored, rows, count);
   const into = new Float64Array(count);
   if (stored instanceof Float32Array) return widen(stored, rows, into);
-  assert(!(stored instanceof Int32Array), "a chunk of numbers must have an encoding of numbers");
+  assert(!(stored instanceof Int32Array), "chunk decoder: unexpected encoding of a numeric column");
   const scale = { base: chunk.entry.base, divisor: divisorOf(chunk), into };
   if (stored instanceof Uint8Array) return divideBytes(stored, rows, scale);
   if (stored instanceof Uint16Array) return divideShorts(stored, rows, scale);

@@ -125,4 +125,4 @@ export function bitAt(bits: Uint8Array, row: number): number {
   return ((bits[row >> 3] ?? 0) >> (row & 7)) & 1;
 }
 
-assert(DICTIONARY_VALUES_MAX <= 65536, "a code must fit two bytes");
+assert(DICTIONARY_VALUES_MAX <= 65536, "column encoding: dictionary codes do not fit in two bytes");

@@ -185,7 +185,10 @@ export function layoutOf(type: DataType): Layout {
     case "row":
       return "values";
     default:
-      assert(isStringKind(type.kind), "only strings may be encoded as text");
+      assert(
+        isStringKind(type.kind),
+        "segment format: text encoding for a column that is not a string",
+      );
       return "text";
   }
 }
@@ -226,7 +229,7 @@ export class PlaceHash {
 
   /** Adds the next piece. All but the last must have HASH_BYTES_MAX bytes. */
   add(piece: Uint8Array): void {
-    assert(piece.length <= HASH_BYTES_MAX, "a piece must have at most HASH_BYTES_MAX bytes");
+    assert(piece.length <= HASH_BYTES_MAX, "segment hash: piece exceeds HASH_BYTES_MAX bytes");
     this.#hash = xxHash3(piece, (this.#hash.low ^ this.#hash.high) >>> 0);
   }
 
@@ -398,10 +401,10 @@ export function padded(byteCount: number): number {
 }
 
 // Typed arrays over a mapped file require this alignment.
-assert(HEADER_BYTES % 8 === 0, "chunks must begin 8-aligned");
-assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table must begin 8-aligned");
-assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries must be 8-aligned");
-assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page must be hashed as a single piece");
+assert(HEADER_BYTES % 8 === 0, "segment format: chunks are not 8-byte aligned");
+assert(DIRECTORY_FIXED_BYTES % 8 === 0, "segment format: column table is not 8-byte aligned");
+assert(CHUNK_ENTRY_BYTES % 8 === 0, "segment format: chunk entries are not 8-byte aligned");
+assert(PAGE_BYTES <= HASH_BYTES_MAX, "segment format: page is larger than one hashed piece");
 
 /** The bounds of the values in a numeric chunk. If all values are NULL, `min` is above `max`. */
 export interface Zone {

@@ -16,7 +16,7 @@ export const GROUP_BYTES_MAX: number = 8 * 1024 * 1024;
 
 /** Returns the end (exclusive) of the group that begins at `start`. */
 export function groupEnd(vectors: readonly Vector[], start: number, rowCount: number): number {
-  assert(start < rowCount, "a row group must have a row");
+  assert(start < rowCount, "segment writer: row group would be empty");
   let end = Math.min(rowCount, start + ROW_GROUP_ROWS_MAX);
   while (end - start > 1 && bytesWithin(vectors, start, end) > GROUP_BYTES_MAX) {
     end = start + Math.ceil((end - start) / 2);

@@ -15,7 +15,7 @@ export function historyBoundsOf(reader: SegmentReader): HistoryBounds | undefine
   let highest = -Infinity;
   for (let group = 0; group < reader.groupCount; group += 1) {
     const entry = reader.chunkEntry(REPLACING_COLUMN_ID, group);
-    assert(entry !== undefined, "history must have replacing seqs");
+    assert(entry !== undefined, "history segment: column of replacing seqs is missing");
     lowest = Math.min(lowest, entry.min);
     highest = Math.max(highest, entry.max);
   }

@@ -52,7 +52,10 @@ export function* indexFilePieces(
   { commonBytes, prefixes, rows }: IndexEntries,
 ): Generator<Uint8Array> {
   const { rowCount } = place;
-  assert(prefixes.length === rowCount && rows.length === rowCount, "each row must have an entry");
+  assert(
+    prefixes.length === rowCount && rows.length === rowCount,
+    "index file: number of entries differs from the number of rows",
+  );
   const rest = new Uint8Array(padded(12 * rowCount) - 12 * rowCount);
   const hash = new PlaceHash(bodySeed(FORM, place));
   const pieces = (): Generator<Uint8Array> => cut([bytesOf(prefixes), bytesOf(rows), rest]);

@@ -22,7 +22,7 @@ const SIGN = 0x8000_0000;
  * @param keys Must not contain NaN. Equal keys keep their order.
  */
 export function* sortByKey(keys: Float64Array, rows: Uint32Array): Generator<void, void> {
-  assert(keys.length === rows.length, "each key must have a row");
+  assert(keys.length === rows.length, "index sort: number of rows differs from the number of keys");
   if (isAscending(keys)) return;
   if (keys.length <= INSERTED_MAX) insertSorted(keys, rows);
   else yield* radixSort(keys, rows);

@@ -160,7 +160,10 @@ function sortWithValues(
   values: Value[],
   compare: (left: Value, right: Value) => number,
 ): void {
-  assert(rows.length === values.length, "each row must have a value");
+  assert(
+    rows.length === values.length,
+    "index sort: number of values differs from the number of rows",
+  );
   const order = Uint32Array.from(rows.keys()).toSorted(
     (left, right) => compare(values[left] ?? null, values[right] ?? null) || left - right,
   );

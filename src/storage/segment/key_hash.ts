@@ -27,7 +27,7 @@ export function* hashKeys(
   for (const vector of keyVectors) {
     assert(
       vector.length === hashes.length,
-      "a key column must have one value for each row of its group",
+      "key hash: key column length differs from the row count",
     );
     for (let start = 0; start < hashes.length; start += STEP_ROWS) {
       mixVector(hashes.subarray(start, start + STEP_ROWS), vector, start);
@@ -73,7 +73,7 @@ function mixValue(hash: number, value: Value): number {
     case "bigint":
       return mixWide(hash, value);
     default:
-      assert(value instanceof Uint8Array, "a key must be a scalar and not NULL");
+      assert(value instanceof Uint8Array, "key hash: key value is NULL or not a scalar");
       return mix(mix(hash, Bun.hash.xxHash32(value)), value.length);
   }
 }

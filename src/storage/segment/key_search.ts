@@ -42,7 +42,10 @@ export class KeySearch {
   find(owner: number, key: Row, upTo: number): number {
     const { keyCount, sections, keyHashes, keyRows, keyFilter, keyColumnIds } = this.#directory;
     if (keyCount === 0) return -1;
-    assert(key.length === keyColumnIds.length, "a key must have a value for each key column");
+    assert(
+      key.length === keyColumnIds.length,
+      "key search: number of values differs from the number of key columns",
+    );
     if (this.#isOutsideBounds(key)) return -1;
     const hash = hashOfKey(owner, key);
     sections.keyFilter.touch(filterOffset(hash, keyFilter.byteLength));

@@ -129,7 +129,7 @@ export class PackedChunk {
    * @throws {CorruptionError} If a block is damaged. The same applies to all methods below.
    */
   value(row: number): Value {
-    assert(row >= 0 && row < this.#shape.rowCount, "a row must be within its chunk");
+    assert(row >= 0 && row < this.#shape.rowCount, "packed chunk: row is out of range");
     const { chunk, first } = this.#window({ start: row, end: row + 1 }, { withTexts: false });
     if (chunk.entry.encoding !== DICTIONARY) return decodeValue(chunk, row - first);
     return chunk.isNull(row - first) ? null : this.#dictionaryText(chunk.array[row - first] ?? 0);
@@ -143,7 +143,7 @@ export class PackedChunk {
 
   /** Decodes rows into a vector that never shares the file's memory. */
   rows({ start, end }: Rows, buffer?: ColumnBuffer): Vector {
-    assert(start >= 0 && end <= this.#shape.rowCount, "rows must be within their chunk");
+    assert(start >= 0 && end <= this.#shape.rowCount, "packed chunk: row range is out of bounds");
     const { chunk, first } = this.#window({ start, end }, { buffer });
     return decodeRows(chunk, { start: start - first, end: end - first }, buffer);
   }
@@ -154,9 +154,9 @@ export class PackedChunk {
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;
-    assert(entry.encoding === TEXT, "the chunk must contain text");
+    assert(entry.encoding === TEXT, "packed chunk: chunk does not contain text");
     const last = rows[count - 1] ?? 0;
-    assert(start + last < rowCount, "rows must be within their chunk");
+    assert(start + last < rowCount, "packed chunk: row range is out of bounds");
     if (count * ROWS_PER_CHOSEN_MIN > last - (rows[0] ?? 0)) return undefined;
     const at = this.#partsAt;
     const textAt = at + padded((rowCount + 1) * 4);
@@ -267,7 +267,7 @@ export class PackedChunk {
         return withTexts ? [codes, rest] : [codes];
       }
       default: {
-        assert(encoding === TEXT || encoding === BLOCKS, "the encoding can be packed");
+        assert(encoding === TEXT || encoding === BLOCKS, "packed chunk: encoding cannot be packed");
         const textAt = at + padded((rowCount + 1) * 4);
         const from = this.#u32(at + start * 4);
         const byteCount = this.#u32(at + end * 4) - from;
@@ -319,7 +319,7 @@ export class PackedChunk {
 
   #copy({ from, byteCount }: EncodedPart, into: Uint8Array, at: number): void {
     const end = from + byteCount;
-    assert(end <= this.byteCount, "rows must be within their chunk");
+    assert(end <= this.byteCount, "packed chunk: byte range is out of bounds");
     for (let next = from; next < end; ) {
       const index = Math.floor(next / BLOCK_BYTES);
       const inBlock = next - index * BLOCK_BYTES;
@@ -331,7 +331,7 @@ export class PackedChunk {
 
   /** Reads a u32, such as a block offset. Its offset must be a multiple of 4. */
   #u32(at: number): number {
-    assert(at + 4 <= this.byteCount, "offsets must be within their chunk");
+    assert(at + 4 <= this.byteCount, "packed chunk: offset is out of bounds");
     const block = this.#block(Math.floor(at / BLOCK_BYTES));
     const { buffer, byteOffset } = block;
     return new DataView(buffer, byteOffset + (at % BLOCK_BYTES), 4).getUint32(0, true);

@@ -148,7 +148,7 @@ export class SegmentReader {
 
   /** Returns the first row of a group. */
   groupStart(groupIndex: number): number {
-    assert(groupIndex <= this.groupCount, "a group must be within its segment");
+    assert(groupIndex <= this.groupCount, "segment reader: row group is out of range");
     return this.#directory.groupStarts[groupIndex] as number;
   }
 
@@ -158,7 +158,7 @@ export class SegmentReader {
 
   /** Returns the index of the group that contains a row. */
   groupOf(row: number): number {
-    assert(row >= 0 && row < this.rowCount, "a row must be within its segment");
+    assert(row >= 0 && row < this.rowCount, "segment reader: row is out of range");
     const starts = this.#directory.groupStarts;
     // This estimate is exact while groups are full. After a group that ended early because of its
     // size, it is too low.
@@ -299,7 +299,7 @@ export class SegmentReader {
   /** For each row of a group, returns 1 if it is a tombstone, otherwise 0. */
   deleted(groupIndex: number): Uint8Array {
     const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
-    assert(vector.kind === "bool", "tombstone flags must be booleans");
+    assert(vector.kind === "bool", "segment reader: tombstone column is not boolean");
     return vector.values;
   }
 
@@ -442,7 +442,7 @@ export class SegmentReader {
 
   /** Unmaps the file. From then on, existing views have length 0. */
   close(): void {
-    assert(this.#isOpen, "a segment may be closed only once");
+    assert(this.#isOpen, "segment reader: segment closed twice");
     this.#isOpen = false;
     this.#cache.removeReader(this.#cacheKey, this.#chunks.length);
     for (const chunk of this.#packed.values()) chunk.release();
@@ -450,7 +450,10 @@ export class SegmentReader {
   }
 
   #chunkIndex(columnId: number, groupIndex: number): number | undefined {
-    assert(groupIndex >= 0 && groupIndex < this.groupCount, "a group must be within its segment");
+    assert(
+      groupIndex >= 0 && groupIndex < this.groupCount,
+      "segment reader: row group is out of range",
+    );
     const { columnIds, columnIndexes } = this.#directory;
     const columnIndex = columnIndexes.get(columnId);
     return columnIndex === undefined ? undefined : groupIndex * columnIds.length + columnIndex;
@@ -459,12 +462,12 @@ export class SegmentReader {
   #systemChunkIndex(columnId: number, groupIndex: number): number {
     return defined(
       this.#chunkIndex(columnId, groupIndex),
-      "every segment must have the system columns",
+      "segment reader: system column is missing",
     );
   }
 
   #entry(chunkIndex: number): ChunkEntry {
-    assert(this.#isOpen, "a closed segment must not be read");
+    assert(this.#isOpen, "segment reader: read after the segment was closed");
     return readChunkEntry(this.#directory.chunkEntries, chunkIndex * CHUNK_ENTRY_BYTES);
   }
 
@@ -473,7 +476,7 @@ export class SegmentReader {
    * so it takes a single lookup.
    */
   #known(chunkIndex: number): Chunk | undefined {
-    assert(this.#isOpen, "a closed segment must not be read");
+    assert(this.#isOpen, "segment reader: read after the segment was closed");
     return this.#chunks[chunkIndex];
   }
 
@@ -560,7 +563,7 @@ export class SegmentReader {
 }
 
 function numbersOf(vector: Vector): Float64Array {
-  assert(vector.kind === "f64", "system columns must be numbers");
+  assert(vector.kind === "f64", "segment reader: system column is not numeric");
   return vector.values;
 }
 
@@ -587,7 +590,7 @@ function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
  */
 function ownerAt(directory: Directory, index: number): RowSpan & { readonly owner: number } {
   const { ownerCount, owners, sections } = directory;
-  assert(index >= 0 && index < ownerCount, "the index of an owner must be within the segment");
+  assert(index >= 0 && index < ownerCount, "segment reader: owner index is out of range");
   sections.owners.touch(index * 8);
   return { owner: owners[index] as number, ...rowsAt(directory, index) };
 }
@@ -597,6 +600,6 @@ function rowsAt({ ownerStarts, sections }: Directory, index: number): RowSpan {
   sections.ownerStarts.touch(index * 4 + 4);
   const start = ownerStarts[index] as number;
   const end = ownerStarts[index + 1] as number;
-  assert(start < end, "an owner in the directory must have a row");
+  assert(start < end, "segment reader: owner in the directory has no rows");
   return { start, end };
 }

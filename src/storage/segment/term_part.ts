@@ -124,7 +124,7 @@ export class TermPartBuilder {
   /** Adds the terms of the next row. */
   add(terms: readonly string[]): void {
     const row = this.#ends.length;
-    assert(row < ROWS_MAX, "a row group must have at most 65,536 rows");
+    assert(row < ROWS_MAX, "inverted index: row group has more than 65,536 rows");
     for (const term of terms) this.#addTerm(term, row);
     this.#ends.push(this.#entryCount);
   }

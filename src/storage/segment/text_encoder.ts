@@ -50,7 +50,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
   for (let row = 0; row < values.length; row += 1) {
     const text = values[row];
     if (text === null) continue;
-    assert(typeof text === "string", "a text column must hold strings");
+    assert(typeof text === "string", "text encoder: value of a text column is not a string");
     let code = codeByText.get(text);
     if (code === undefined) {
       code = codeByText.size;
@@ -80,7 +80,7 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
       newCode = texts.length;
       newCodes[code] = newCode;
       const text = values[code];
-      assert(typeof text === "string", "a text column must hold strings");
+      assert(typeof text === "string", "text encoder: value of a text column is not a string");
       texts.push(text);
     }
     renumbered[row] = newCode;
@@ -126,12 +126,12 @@ function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: U
   for (let index = 0; index < values.length; index += 1) {
     const text = values[index];
     if (text !== null) {
-      assert(typeof text === "string", "a text column must hold strings");
+      assert(typeof text === "string", "text encoder: value of a text column is not a string");
       writer.rawText(text);
     }
     offsets[index + 1] = writer.length;
   }
-  assert(writer.length < 2 ** 32, "the text of a chunk must be shorter than 4 GiB");
+  assert(writer.length < 2 ** 32, "text encoder: text of a chunk exceeds 4 GiB");
   return { offsets, bytes: writer.view() };
 }
 
@@ -145,11 +145,11 @@ export function encodeBlocks(vector: Vector, layout: Layout): EncodedValues {
       writeValue(writer, value);
     } else if (value !== null) {
       const isBytes = value instanceof Uint8Array || value instanceof Float32Array;
-      assert(isBytes, "a column of bytes must hold byte arrays");
+      assert(isBytes, "text encoder: value of a BYTES column is not a byte array");
       writer.raw(bytesOf(value));
     }
     offsets[row + 1] = writer.length;
   }
-  assert(writer.length < 2 ** 32, "the bytes of a chunk must be shorter than 4 GiB");
+  assert(writer.length < 2 ** 32, "text encoder: bytes of a chunk exceed 4 GiB");
   return { encoding: BLOCKS, parts: [bytesOf(offsets), writer.view()] };
 }

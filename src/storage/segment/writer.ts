@@ -161,9 +161,10 @@ export class SegmentWriter {
 
   constructor(outline: SegmentOutline) {
     const ids = outline.columns.map(({ columnId }) => columnId);
-    assert(new Set(ids).size === ids.length, "column ids must differ");
-    for (const id of ids) assert(id > 0, "column ids must be above 0");
-    for (const id of outline.keyColumnIds) assert(ids.includes(id), "key columns must be columns");
+    assert(new Set(ids).size === ids.length, "segment writer: duplicate column id");
+    for (const id of ids) assert(id > 0, "segment writer: column id is not positive");
+    for (const id of outline.keyColumnIds)
+      assert(ids.includes(id), "segment writer: key column is not a column of the segment");
     this.#outline = outline;
     this.#columnIds = [
       ...(outline.isHistory === true ? HISTORY_COLUMN_IDS : SYSTEM_COLUMN_IDS),
@@ -187,13 +188,16 @@ export class SegmentWriter {
   /** Adds a row group with the next 1 to ROW_GROUP_ROWS_MAX rows. Keeps no reference to them. */
   *group(rows: SegmentRows): Generator<Uint8Array, void> {
     const count = rows.seqs.length;
-    assert(count > 0, "a row group must have a row");
-    assert(count <= ROW_GROUP_ROWS_MAX, "a row group must fit its bound");
-    assert(rows.vectors.length === this.#outline.columns.length, "every column must have a vector");
+    assert(count > 0, "segment writer: row group is empty");
+    assert(count <= ROW_GROUP_ROWS_MAX, "segment writer: row group exceeds the maximum size");
+    assert(
+      rows.vectors.length === this.#outline.columns.length,
+      "segment writer: number of vectors differs from the number of columns",
+    );
     const { isHistory = false } = this.#outline;
     assert(
       isHistory === (rows.replacingSeqs !== undefined),
-      "rows of history must have been replaced",
+      "segment writer: replacing seqs must be given for history segments only",
     );
     if (this.#offset === 0)
       yield this.#emit(this.#header(this.#formatFor({ isHistory, isPacked: false })));
@@ -213,7 +217,7 @@ export class SegmentWriter {
       const vector = rows.vectors[index];
       assert(
         vector !== undefined && vector.length === count,
-        "vectors must have the rows of the group",
+        "segment writer: vector length differs from the row count",
       );
       yield* this.#chunk({ ...place, layout: layoutOf(type) }, encodeChunk(type, vector));
     }
@@ -223,7 +227,7 @@ export class SegmentWriter {
 
   /** Writes the sections, the directory and the trailer, and thereby completes the file. */
   *finish(): Generator<Uint8Array, SegmentEnd> {
-    assert(this.#rowCount > 0, "a segment must have a row");
+    assert(this.#rowCount > 0, "segment writer: segment has no rows");
     yield* this.#section("owners", this.#owners.view());
     this.#ownerStarts.u32(this.#rowCount);
     yield* this.#section("ownerStarts", this.#ownerStarts.view());
@@ -236,7 +240,7 @@ export class SegmentWriter {
     const directoryHash = hashAt(directorySeed(segmentId), directory);
     const directoryBytes = directory.length;
     yield this.#emit(encodeTrailer({ segmentId, directoryOffset, directoryBytes, directoryHash }));
-    assert(this.#offset <= SEGMENT_BYTES_MAX, "a segment can be mapped");
+    assert(this.#offset <= SEGMENT_BYTES_MAX, "segment writer: segment is too large to be mapped");
     return {
       bytes: this.#offset,
       rowCount: this.#rowCount,
@@ -279,13 +283,16 @@ export class SegmentWriter {
       const owner = owners[row] as number;
       const seq = seqs[row] as number;
       if (owner !== this.#lastOwner) {
-        assert(owner > this.#lastOwner, "rows must ascend by owner");
+        assert(owner > this.#lastOwner, "segment writer: owners are not in ascending order");
         this.#owners.f64(owner);
         this.#ownerStarts.u32(this.#rowCount + row);
         this.#lastOwner = owner;
         this.#lastSeq = -1;
       }
-      assert(seq > this.#lastSeq, "rows of an owner must ascend by seq");
+      assert(
+        seq > this.#lastSeq,
+        "segment writer: rows of an owner are not in ascending order of seq",
+      );
       this.#lastSeq = seq;
       if (seq < this.#minSeq) this.#minSeq = seq;
       if (seq > this.#maxSeq) this.#maxSeq = seq;
@@ -297,14 +304,14 @@ export class SegmentWriter {
       const seq = seqs[row] as number;
       const replacing = replacingSeqs[row] as number;
       const isReplaced = replacing > seq || (replacing === seq && deleted[row] === 1);
-      assert(isReplaced, "a row of history must have been replaced or be a tombstone");
+      assert(isReplaced, "segment writer: history row is neither replaced nor a tombstone");
       if (replacing < this.#lowestReplacing) this.#lowestReplacing = replacing;
       if (replacing > this.#highestReplacing) this.#highestReplacing = replacing;
     }
   }
 
   #emit(bytes: Uint8Array): Uint8Array {
-    assert(bytes.length % 8 === 0, "parts of the file must be 8-aligned");
+    assert(bytes.length % 8 === 0, "segment writer: part of the file is not 8-byte aligned");
     this.#offset += bytes.length;
     return bytes;
   }
@@ -316,7 +323,7 @@ export class SegmentWriter {
   ): Generator<Uint8Array, void> {
     const columnCount = this.#columnIds.length;
     const columnId = this.#columnIds[this.#entries.length - groupIndex * columnCount];
-    assert(columnId !== undefined, "a group must have one chunk for each column");
+    assert(columnId !== undefined, "segment writer: row group has more chunks than columns");
     const { compression = "none", segmentId } = this.#outline;
     const packed = yield* inEmptySteps(packedBytes({ chunk, layout, rowCount }, compression));
     const isPacked = packed !== undefined;
@@ -332,7 +339,7 @@ export class SegmentWriter {
     if (this.#outline.keyColumnIds.length === 0) return;
     const keyVectors = this.#outline.keyColumnIds.map((keyColumnId) => {
       const index = this.#outline.columns.findIndex(({ columnId }) => columnId === keyColumnId);
-      return defined(vectors[index], "key columns must have vectors");
+      return defined(vectors[index], "segment writer: key column has no vector");
     });
     this.#keyHashes.push(yield* inEmptySteps(hashKeys(owners, keyVectors)));
   }
@@ -380,7 +387,7 @@ export class SegmentWriter {
     }
     assert(
       writer.length === DIRECTORY_FIXED_BYTES,
-      "the fixed part must have DIRECTORY_FIXED_BYTES bytes",
+      "segment writer: fixed part of the directory has the wrong size",
     );
     writer.raw(columnTable);
     for (const start of this.#groupStarts) writer.u32(start);
@@ -455,20 +462,32 @@ function commitGaps({ seqs, commitSeqs }: SegmentRows): Float64Array {
   const gaps = new Float64Array(seqs.length);
   for (let row = 0; row < gaps.length; row += 1) {
     gaps[row] = (commitSeqs[row] as number) - (seqs[row] as number);
-    assert((gaps[row] as number) >= 0, "a commit must end at or after each of its rows");
+    assert(
+      (gaps[row] as number) >= 0,
+      "segment writer: commit seq is lower than the seq of its row version",
+    );
   }
   return gaps;
 }
 
 // The chunks of system columns are written in this order.
-assert(SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID, "the first system column must be the seq");
+assert(
+  SYSTEM_COLUMN_IDS[0] === SEQ_COLUMN_ID,
+  "segment format: _seq is not the first system column",
+);
 assert(
   SYSTEM_COLUMN_IDS[1] === DELETED_COLUMN_ID,
-  "the second system column must be the tombstone flag",
+  "segment format: tombstone flag is not the second system column",
 );
-assert(SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID, "the third system column must be the prev");
-assert(SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID, "the fourth system column must be the commit");
+assert(
+  SYSTEM_COLUMN_IDS[2] === PREV_COLUMN_ID,
+  "segment format: prev is not the third system column",
+);
+assert(
+  SYSTEM_COLUMN_IDS[3] === COMMIT_COLUMN_ID,
+  "segment format: commit seq is not the fourth system column",
+);
 assert(
   HISTORY_COLUMN_IDS[4] === REPLACING_COLUMN_ID,
-  "the fifth system column must be the replacing seq",
+  "segment format: replacing seq is not the fifth history column",
 );

@@ -40,7 +40,7 @@ export function* buildIndex(
   const prefixes = new Float64Array(rowCount);
   const rows = new Uint32Array(rowCount);
   for (let row = 0; row < rowCount; row += 1) rows[row] = row;
-  const first = defined(columns[0], "an index must have a column");
+  const first = defined(columns[0], "index builder: index has no key columns");
   const commonBytes = yield* commonBytesOf(reader, first);
   for (let group = 0; group < reader.groupCount; group += 1) {
     const start = reader.groupStart(group);
@@ -51,7 +51,7 @@ export function* buildIndex(
     yield;
   }
   const ties = new TieSorter(new IndexOrder(columns), (at, row) =>
-    keyValueOf(reader, defined(columns[at], "the position must be in the index"), row),
+    keyValueOf(reader, defined(columns[at], "index builder: no key column at this position"), row),
   );
   for (let index = 0; index < reader.ownerCount; index += 1) {
     const { end, start } = reader.ownerAt(index);

@@ -104,7 +104,10 @@ export class OpenSegment {
 
   /** Adopts the replacements recorded in the memtable that the segment was written from. */
   adoptDeletions(deletions: DeletionVector): void {
-    assert(this.#deletions === undefined, "replacements must be adopted before any is added");
+    assert(
+      this.#deletions === undefined,
+      "open segment: deletion vector adopted after rows were replaced",
+    );
     this.#deletions = deletions;
   }
 
@@ -118,7 +121,7 @@ export class OpenSegment {
   }
 
   unpin(): void {
-    assert(this.#pinCount > 0, "a pin may be given back only once");
+    assert(this.#pinCount > 0, "open segment: pin released more often than acquired");
     this.#pinCount -= 1;
     if (this.#isDropped && this.#pinCount === 0) this.#remove();
   }
@@ -169,7 +172,7 @@ export class OpenSegment {
   }
 
   get deletions(): DeletionVector {
-    assert(!this.isHistory, "rows of history must include the seqs that replaced them");
+    assert(!this.isHistory, "open segment: history segment has no replacing seqs");
     this.#deletions ??= this.#readDeletions();
     return this.#deletions;
   }
@@ -222,7 +225,7 @@ export class OpenSegment {
     const file = this.#files.openIndex(this.entry, indexId, openIndexFile);
     const entries = file ?? this.guard(() => finished(buildIndex(reader, { columns })));
     const index = new SegmentIndex(entries, order, (at, row) => {
-      const column = defined(columns[at], "the position must be in the index");
+      const column = defined(columns[at], "open segment: no index column at this position");
       return this.guard(() => keyValueOf(this.reader, column, row));
     });
     this.#indexes.set(indexId, { index, close: () => file?.close() });
@@ -451,7 +454,7 @@ export class OpenSegment {
   replace(row: number, seq: number): void {
     if (this.isHistory) {
       const isKnown = this.isDeletedAt(row) || this.replacedByAt(row) === seq;
-      assert(isKnown, "a version in history must have been replaced before it moved there");
+      assert(isKnown, "open segment: history row replaced again by a different seq");
       return;
     }
     this.deletions.replace(row, seq);
@@ -538,10 +541,7 @@ export class OpenSegment {
   revert(row: number): void {
     if (this.isHistory) {
       // The key of a tombstone in history has been inserted again, which history does not record.
-      assert(
-        this.isDeletedAt(row),
-        "the replacement of a version in history must never be rolled back",
-      );
+      assert(this.isDeletedAt(row), "open segment: cannot revert the replacement of a history row");
       return;
     }
     this.deletions.revert(row);

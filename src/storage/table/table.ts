@@ -144,7 +144,10 @@ export class StoredTable {
   }
 
   set definition(definition: TableDefinition) {
-    assert(definition.tableId === this.tableId, "a table must keep its id");
+    assert(
+      definition.tableId === this.tableId,
+      "table: new definition belongs to a different table",
+    );
     this.#definition = definition;
     this.#keyPositions = keyPositionsOf(definition);
     this.active.redefine(definition.columns, convertMemColumn);
@@ -288,7 +291,7 @@ export class StoredTable {
    * place.
    */
   freeze(): Memtable {
-    assert(this.frozen === undefined, "one memtable must be flushed at a time");
+    assert(this.frozen === undefined, "table: a frozen memtable is still being flushed");
     this.frozen = this.#waiting.shift();
     if (this.frozen !== undefined) return this.frozen;
     this.frozen = this.active;
@@ -303,7 +306,7 @@ export class StoredTable {
    */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
-    assert(isAbove, "memtables must ascend by seq");
+    assert(isAbove, "table: memtables are not in ascending order of seq");
     if (this.active.rowCount > 0) {
       this.active.releaseGrowth();
       this.#waiting.push(this.active);
@@ -501,7 +504,7 @@ export class StoredTable {
     return key.map((value, at) => {
       const column = defined(
         columns[this.#keyPositions[at] ?? -1],
-        "a key column must be a column",
+        "table: primary key column is missing from the table definition",
       );
       return keyFormOf(column.type, value);
     });
@@ -644,7 +647,7 @@ function earlierFile(first: number | undefined, memtable: Memtable): number | un
 function keyPositionsOf(definition: TableDefinition): readonly number[] {
   return definition.keyColumnIds.map((columnId) => {
     const position = definition.columns.findIndex((column) => column.columnId === columnId);
-    assert(position !== -1, "a key column must be a column");
+    assert(position !== -1, "table: primary key column is missing from the table definition");
     return position;
   });
 }

@@ -37,7 +37,7 @@ export function indexColumnsOf(
 ): IndexColumn[] {
   const columnOf = (id: number): StoredColumn => {
     const column = columns.find(({ columnId }) => columnId === id);
-    return defined(column, "an index must read columns of its table");
+    return defined(column, "table index: key column is missing from the table definition");
   };
   return columnIds.map((id): IndexColumn => {
     const computed = expressions.find(({ columnId }) => columnId === id);
@@ -109,7 +109,7 @@ export function holderOf(
   const { enforcedSeq = 0 } = index.stored;
   const memtables = table.memtables();
   for (let at = memtables.length - 1; at >= 0; at -= 1) {
-    const memtable = defined(memtables[at], "each position must have a memtable");
+    const memtable = defined(memtables[at], "table index: no memtable at this position");
     const rows = memIndexOf(memtable, index);
     rows.catchUp();
     const isOwn = memtable === written.memtable && written.row !== undefined;

@@ -13,14 +13,14 @@ export class VersionCursor {
   #row = -1;
 
   standInMemtable(memtable: Memtable, row: number): void {
-    assert(row >= 0, "a cursor must stand on a row");
+    assert(row >= 0, "version cursor: cursor is not positioned on a row");
     this.#memtable = memtable;
     this.#segment = undefined;
     this.#row = row;
   }
 
   standInSegment(segment: OpenSegment, row: number): void {
-    assert(row >= 0, "a cursor must stand on a row");
+    assert(row >= 0, "version cursor: cursor is not positioned on a row");
     this.#memtable = undefined;
     this.#segment = segment;
     this.#row = row;
@@ -102,6 +102,6 @@ export class VersionCursor {
   }
 
   #requireSegment(): OpenSegment {
-    return defined(this.#segment, "a cursor must stand on a row");
+    return defined(this.#segment, "version cursor: cursor is not positioned on a row");
   }
 }

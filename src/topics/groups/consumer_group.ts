@@ -124,7 +124,7 @@ export class ConsumerGroup {
     this.log = log;
     this.#deps = deps;
     const stored = storedGroup(deps.store, place);
-    assert(stored !== undefined, "a group must have a position");
+    assert(stored !== undefined, "consumer group: stored position is missing");
     this.#window = new GroupWindow(stored.state);
     this.updatedAtMs = stored.updatedAtMs;
     this.usedMs = deps.clock.monotonicMs();

@@ -50,7 +50,7 @@ export function storedGroup(
   });
   if (row === undefined) return undefined;
   const [committed, updatedAtMs, body] = row;
-  assert(body instanceof Uint8Array, "a group must have a body");
+  assert(body instanceof Uint8Array, "consumer group: stored record has no body");
   return { state: stateOf(Number(committed), body), updatedAtMs: Number(updatedAtMs) };
 }
 

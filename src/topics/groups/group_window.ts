@@ -210,7 +210,7 @@ export class GroupWindow {
     offset: number,
     { consumer, deadlineMs }: { consumer: number; deadlineMs: number },
   ): number {
-    assert(this.isWaiting(offset), "only a waiting message may be claimed");
+    assert(this.isWaiting(offset), "consumer group: claimed message is not waiting");
     const slot = this.#slot(offset);
     const deliveries = Math.min(DELIVERIES_MAX, (this.#deliveries[slot] ?? 0) + 1);
     this.#deliveries[slot] = deliveries;

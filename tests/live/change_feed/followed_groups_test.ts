@@ -29,7 +29,7 @@ test("FeedColumns.remove throws for a column that no group reads", () => {
   columns.add([1]);
   columns.remove([1]);
 
-  expect(() => columns.remove([1])).toThrow("only a column in use may be released");
+  expect(() => columns.remove([1])).toThrow("change feed: released column has no remaining uses");
 });
 
 test("FeedColumns.compact waits until more than half of the columns have no reader", () => {

@@ -29,5 +29,5 @@ test("the rate of a tally falls while no changes arrive", () => {
 test("a tally refuses changes that do not ascend", () => {
   const tally = new ChangeTally();
   tally.add(seq(5), 1, 0);
-  expect(() => tally.add(seq(4), 1, 0)).toThrow("changes must ascend by seq");
+  expect(() => tally.add(seq(4), 1, 0)).toThrow("changes are not in ascending order of seq");
 });

@@ -305,7 +305,7 @@ export function bindSets(
     const { columns: assignedTo, select: node } = set;
     const values = bindRowQuery(node, { width: assignedTo.length, context });
     return assignedTo.flatMap((column, i): BoundSet[] => {
-      const value = defined(values[i], "a row query must have a value for each column");
+      const value = defined(values[i], "row assignment: too few values");
       if (column.part !== undefined) {
         assignPart({ column, valueAs: (to) => castTo(value, { to, mode: "assignment", node }) });
         return [];
@@ -362,7 +362,7 @@ export function requireAssignable(table: TableEntry, position: number, { _locati
 /** Returns a column of the row being changed. The target is the first relation in scope. */
 function targetColumn({ scope }: ExpressionContext, { name }: Name): BoundExpression {
   const column = scope.relations[0]?.columns.find((each) => each.name === name);
-  return columnValue(defined(column, "the target must have the columns of its table"));
+  return columnValue(defined(column, "change binder: column is missing from the target relation"));
 }
 
 function isKey(table: TableEntry, { name }: Name): boolean {

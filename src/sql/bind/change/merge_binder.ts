@@ -222,7 +222,10 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
   const columns = [...renewed.values(), choice];
   const query = plainSelect({ from, outputs });
   const again = (column: BoundColumn): BoundColumn =>
-    defined(renewed.get(column), "each column of FROM must be passed on");
+    defined(
+      renewed.get(column),
+      "MERGE binder: column of the source is missing from the derived query",
+    );
   const rows = selectFrom({ kind: "query", query, alias: "", columns }, []);
   return {
     rows,
@@ -232,7 +235,7 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
       ...target,
       columns: target.columns.map(again),
       from: {
-        from: defined(rows.from, "the source must have a FROM"),
+        from: defined(rows.from, "MERGE binder: source query has no FROM clause"),
         scope: renewedScope(target.from.scope, again),
       },
     },
@@ -271,9 +274,7 @@ function renewedScope(
 function matchOf({ columns, table }: Target): BoundExpression {
   const [keyId] = table.primaryKey;
   const key = columns.find(({ origin }) => origin?.columnId === keyId);
-  const operand = columnValue(
-    defined(key, "a table other than a STREAM table must have a primary key"),
-  );
+  const operand = columnValue(defined(key, "MERGE binder: target table has no primary key"));
   return { kind: "is", type: BOOLEAN, test: "null", negated: true, operand };
 }
 
@@ -351,7 +352,7 @@ function bindInserted(
     );
   }
   const given = positions.map((position, i): GivenCell<BoundCell> => {
-    const cell = defined(values[i], "there must be as many values as columns");
+    const cell = defined(values[i], "MERGE binder: INSERT has fewer values than columns");
     const column = columns?.[i];
     if (column !== undefined) requireNoDefault(column, cell);
     const whole = (): BoundCell => insertedCell(cell, { context, overriding, position, table });
@@ -359,7 +360,7 @@ function bindInserted(
   });
   const cells = joinedParts(given, table, context);
   return [...new Set(positions)].map((position, i): BoundSet => {
-    return { position, value: defined(cells[i], "each assigned column must have a value") };
+    return { position, value: defined(cells[i], "MERGE binder: assigned column has no value") };
   });
 }
 

@@ -188,7 +188,7 @@ export function liveOnly(
 
 export function seqColumnOf({ columns }: Target): BoundColumn {
   const column = columns.find(({ origin }) => origin?.columnId === SEQ_COLUMN_ID);
-  return defined(column, "a table must have a _seq");
+  return defined(column, "UPDATE binder: table has no _seq column");
 }
 
 function carriedBy(returning: BoundReturning | undefined): BoundExpression[] {

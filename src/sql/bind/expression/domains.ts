@@ -77,7 +77,10 @@ export function checkedByDomain(
 
 function withValue(expression: BoundExpression, value: BoundExpression): BoundExpression {
   if (expression.kind === "column") {
-    assert(expression.column.name === VALUE_NAME, "a condition of a domain must read only VALUE");
+    assert(
+      expression.column.name === VALUE_NAME,
+      "domain binder: CHECK condition reads a column other than VALUE",
+    );
     return value;
   }
   return mapChildren(expression, (child) => withValue(child, value));

@@ -75,7 +75,7 @@ export function bindIn(
   }
   const { expressions } = castToCompare([operand, ...items], [left, ...right.expressions], "IN");
   const [tested, ...castItems] = expressions;
-  const castOperand = defined(tested, "IN must have an operand");
+  const castOperand = defined(tested, "IN binder: left operand is missing");
   if (!hasOrder(castOperand.type))
     return tolerantIn(castOperand, castItems, { expression, negated });
   return {

@@ -52,7 +52,10 @@ export function bindRowComparison(
   if (left.type === "list" && isSelectNode(right)) {
     return bindRowAgainstQuery({ row: left, query: right, expression }, context, bind);
   }
-  assert(left.type === "list" && right.type === "list", "both sides must be written as rows");
+  assert(
+    left.type === "list" && right.type === "list",
+    "row comparison: operand is not a row constructor",
+  );
   if (op.endsWith("DISTINCT FROM")) return rowDistinct(op, pairsOf(left, right), context, bind);
   if (op === "=" || op === "!=") {
     const equal = rowEquals(left, right, context, bind);
@@ -151,7 +154,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
     result = { kind: "or", type: BOOLEAN, operands: [before, both] };
   }
   requireFields(pairs, node);
-  return defined(result, "the rows must have at least one pair of fields");
+  return defined(result, "row comparison: rows have no fields");
 }
 
 /** Binds `(a, b) = (SELECT …)`, a comparison with a query that returns at most one row. */
@@ -167,7 +170,10 @@ function bindRowAgainstQuery(
   const pairs = left.map(
     (value, i): RowPair => ({
       left: value,
-      right: defined(right[i], "both rows must have the same number of fields"),
+      right: defined(
+        right[i],
+        "row comparison: subquery returns fewer columns than the row has fields",
+      ),
       node: query,
     }),
   );

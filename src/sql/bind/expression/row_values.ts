@@ -173,11 +173,14 @@ function rowOfVariable(
  * relation has no such column, one is added.
  */
 export function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
-  const node = defined(relation.node, "every relation of an outer join must have a FROM item");
+  const node = defined(relation.node, "outer join binder: relation has no FROM item");
   if (node.relation.kind === "table") {
     const { primaryKey } = node.relation.table;
     const key = relation.columns.find(({ origin }) => origin?.columnId === primaryKey[0]);
-    return defined(key ?? relation.systemColumns[0], "a table must have a key or a _seq");
+    return defined(
+      key ?? relation.systemColumns[0],
+      "outer join binder: table has neither a primary key nor _seq",
+    );
   }
   const known = statement.presences.get(node);
   if (known !== undefined) return known;

@@ -156,7 +156,7 @@ export function bindQuantifiedQuery(
   const tests = operands.map((left, i) => {
     const { expression } = defined(
       inner.query.outputs[i],
-      "a query must have a column for each output",
+      "subquery binder: no query column for this output",
     );
     const column = context.statement.newColumn({ name: "", type: expression.type });
     const right: BoundExpression = columnValue(column);
@@ -213,8 +213,8 @@ function sidesOf(test: BoundExpression): {
   if (test.kind === "compare") return test;
   const [left, right] = test.kind === "call" ? test.args : [];
   return {
-    left: defined(left, "a comparison must have a left side"),
-    right: defined(right, "a comparison must have a right side"),
+    left: defined(left, "subquery binder: comparison has no left operand"),
+    right: defined(right, "subquery binder: comparison has no right operand"),
     evaluate: test.kind === "call" ? test.evaluate : () => null,
   };
 }
@@ -293,5 +293,5 @@ function requireWidth({ node, query }: InnerQuery, width: number): void {
 }
 
 function typeOfColumn({ outputs }: BoundSelect): DataType {
-  return defined(outputs[0], "the width must have been checked").expression.type;
+  return defined(outputs[0], "subquery binder: scalar subquery returns no column").expression.type;
 }

@@ -263,7 +263,11 @@ function countedRows(
   if (row === undefined) return undefined;
   const args = [presenceOf(row), ...row.fields.map(({ value }) => value)];
   const form = resolveAggregate(name, [BOOLEAN]);
-  return { form: defined(form, "count must accept values of any type"), args, given: undefined };
+  return {
+    form: defined(form, "aggregate binder: no form of count accepts this argument type"),
+    args,
+    given: undefined,
+  };
 }
 
 /**

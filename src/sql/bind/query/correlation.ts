@@ -271,7 +271,10 @@ export function declaredOf(outer: Correlation | undefined): Correlation | undefi
 function handed(value: BoundExpression, from: Correlation, to: Correlation): BoundExpression {
   if (from === to) return value;
   if (to instanceof PassedOn) return to.handOn(handed(value, from, to.declared));
-  const around = defined(to.context.outer, "an inner query must have an outer query");
+  const around = defined(
+    to.context.outer,
+    "correlated reference: inner query has no enclosing query",
+  );
   return to.referTo(handed(value, from, around));
 }
 

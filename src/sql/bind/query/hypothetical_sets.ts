@@ -159,7 +159,10 @@ class Rewriting {
     return sorts
       .map(({ wanted }) => wanted)
       .reduceRight((rest, wanted, i) => {
-        const other = defined(sorts[i], "each key has its conditions").other;
+        const other = defined(
+          sorts[i],
+          "hypothetical-set aggregate: sort key has no comparison conditions",
+        ).other;
         const isEqual = this.#binary("AND", this.#unary("NOT", other), rest);
         return this.#binary("OR", wanted, isEqual);
       });
@@ -169,7 +172,7 @@ class Rewriting {
   #distinctRows(before: Expr): Expr {
     const { _location } = this.#call;
     const [first, ...others] = this.#keys.map(({ sort }) => sort.by);
-    const key = defined(first, "WITHIN GROUP has a sort key");
+    const key = defined(first, "hypothetical-set aggregate: WITHIN GROUP has no sort key");
     if (others.length > 0) {
       // A row made up of NULLs is not itself NULL, so it is counted.
       const row: Expr = { type: "list", expressions: [key, ...others], _location };

@@ -127,7 +127,10 @@ function conforming(
   const isWhole = query.outputs.length === 1 && only?.expression.type.kind === "row";
   if (isWhole && returnsRow(call)) {
     const whole = selectFromQuery(query, statement);
-    const row = defined(whole.outputs[0], "a query must keep its output").expression;
+    const row = defined(
+      whole.outputs[0],
+      "function call: query wrapped around the body lost its output",
+    ).expression;
     return { ...whole, outputs: castOutputs(fieldsOfValue(row) ?? [], call) };
   }
   if (query.outputs.length === columns.length) {
@@ -162,7 +165,10 @@ function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundO
     );
   }
   return outputs.map(({ expression }, i) => {
-    const column = defined(columns[i], "the number of columns must have been checked");
+    const column = defined(
+      columns[i],
+      "function call: body returns more columns than were declared",
+    );
     return {
       name: column.name ?? callable.routine.name,
       expression: castTo(expression, { to: column.type, mode: "assignment", node }),
@@ -184,11 +190,15 @@ function withOutputs(
   const whole = selectFromQuery(query, statement);
   const cast = outputs.map(({ expression, name }, i) => ({
     name,
-    expression: castTo(defined(whole.outputs[i], "a query must keep its outputs").expression, {
-      to: expression.type,
-      mode: "assignment",
-      node: undefined,
-    }),
+    expression: castTo(
+      defined(whole.outputs[i], "function call: query wrapped around the body lost an output")
+        .expression,
+      {
+        to: expression.type,
+        mode: "assignment",
+        node: undefined,
+      },
+    ),
   }));
   return { ...whole, outputs: cast };
 }
@@ -204,7 +214,10 @@ export function routineValue(call: RoutineCall, context: ExpressionContext): Bou
   if (inlined !== undefined) return strict(call, inlined);
   const one = firstRow(query, statement);
   const single = returnsRow(call) ? asRow(one, call, statement) : one;
-  const { type } = defined(single.outputs[0], "a function must have an output").expression;
+  const { type } = defined(
+    single.outputs[0],
+    "function call: function body has no output",
+  ).expression;
   const value = valueOf(
     { query: single, outerReferences, context, node },
     { type, form: { kind: "scalar" } },
@@ -222,7 +235,7 @@ function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
   const isRow = returnsRow(call);
   const row: DataType =
     call.type?.kind === "row" && isRow ? call.type : { kind: "row", fields: columns };
-  const value = isRow ? row : defined(columns[0], "a value must have a type").type;
+  const value = isRow ? row : defined(columns[0], "function call: result column has no type").type;
   const program = { entry, types: args.map(({ type }) => type), columns, isRow, isSet };
   return {
     kind: "call",
@@ -419,7 +432,8 @@ export function routineRows(call: RoutineCall, context: ExpressionContext): Made
       : oneRow(call, context);
   const query = callable.routine.isSet ? bound : firstRow(bound, statement);
   const single = asRow(query, call, statement);
-  const element = defined(single.outputs[0], "a function must have an output").expression.type;
+  const element = defined(single.outputs[0], "function call: function body has no output")
+    .expression.type;
   const rows = valueOf(
     { query: single, outerReferences, context, node },
     { type: arrayTypeOf(element), form: { kind: "array", ofArrays: false } },
@@ -528,7 +542,7 @@ function besideArguments(
       condition: undefined,
       outerReferences: ids.map((id, i) => ({
         id,
-        value: columnValue(defined(columns[i], "each argument must have a column")),
+        value: columnValue(defined(columns[i], "function call: argument has no column")),
       })),
     },
     outputs: made.map((column) => ({ name: column.name, expression: columnValue(column) })),

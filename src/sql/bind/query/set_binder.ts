@@ -96,7 +96,10 @@ function withCommonTypes(
 ): SetColumnPair[] {
   const word = query.type.toUpperCase();
   return left.outputs.map(({ expression, name }, i): SetColumnPair => {
-    const other = defined(right.outputs[i], "the widths must have been compared").expression;
+    const other = defined(
+      right.outputs[i],
+      "set operation: sides have different numbers of columns",
+    ).expression;
     const nodes: SelectStatement[] = [query.right, query.right];
     const [l, r] = castToCommonType([expression, other], nodes, word).expressions;
     return { name, left: l ?? expression, right: r ?? other };

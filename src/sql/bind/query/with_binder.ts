@@ -95,7 +95,7 @@ function refuseChange({ alias, statement }: WithBinding): never {
 
 /** Returns the query of an entry. The entry must not be a change. */
 function queryOf({ statement }: WithBinding): SelectStatement {
-  assert(!isChangeNode(statement), "a change must be bound as a part of the statement");
+  assert(!isChangeNode(statement), "WITH binder: data-modifying entry was bound as a query");
   return statement;
 }
 
@@ -266,7 +266,10 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
   const columns = names.map((column, i) =>
-    statement.newColumn({ name: column, type: defined(types[i], "every column must have a type") }),
+    statement.newColumn({
+      name: column,
+      type: defined(types[i], "WITH binder: column has no type"),
+    }),
   );
   if (query.type !== "union all") {
     for (const { type } of columns) requireOrder(type, "UNION", query.right._location.start);
@@ -309,7 +312,7 @@ function boundUntilWide(
       name,
       columns: names.map((column, i) => ({
         name: column,
-        type: defined(types[i], "every column must have a type"),
+        type: defined(types[i], "WITH binder: column has no type"),
       })),
       recursion,
       outer: deps.outer,
@@ -544,7 +547,8 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   const order = openCounts.flatMap((count, place) => (count === 0 ? [place] : []));
   for (const place of order) {
     for (const reader of readers[place] ?? []) {
-      const openCount = defined(openCounts[reader], "a reader must be an entry of WITH") - 1;
+      const openCount =
+        defined(openCounts[reader], "WITH binder: reference from outside the WITH entries") - 1;
       openCounts[reader] = openCount;
       if (openCount === 0) order.push(reader);
     }
@@ -560,9 +564,7 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
       },
     );
   }
-  return order.map((place) =>
-    defined(entries[place], "a position must belong to an entry of WITH"),
-  );
+  return order.map((place) => defined(entries[place], "WITH binder: no entry at this position"));
 }
 
 /**

@@ -164,7 +164,7 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
   const ask = compileScalar(node.condition);
   const layout = layoutOf(node.input.columns);
   const kept = node.columns.map(({ id }) =>
-    defined(layout.get(id), "a filter must yield only columns of its input"),
+    defined(layout.get(id), "filter operator: output column is missing from the input"),
   );
   const isWhole = kept.length === node.input.columns.length && kept.every((at, i) => at === i);
   const input = buildPlan(node.input, use);
@@ -240,7 +240,7 @@ function buildWorking({ recursion }: Extract<PlanNode, { kind: "working" }>): Op
 
 function buildGathered({ division }: ExecutionContext): Operator {
   return new BatchSource(
-    defined(division, "rows may be gathered only in a divided query").gathered,
+    defined(division, "gather operator: query is not divided among readers").gathered,
   );
 }
 
@@ -299,12 +299,12 @@ function buildWindow(node: WindowNode, { bounds }: Use): OperatorFactory {
   const ids = new Set(node.calls.map(({ column }) => column.id));
   const keptColumns = node.columns.filter(({ id }) => !ids.has(id));
   const kept = keptColumns.map(({ id }) =>
-    defined(layout.get(id), "a window must yield columns of its input"),
+    defined(layout.get(id), "window operator: output column is missing from the input"),
   );
   const keptTypes = keptColumns.map(({ type }) => type);
   const { orderBy, partitionBy } = defined(
     node.calls[0],
-    "a window must have at least one call",
+    "window operator: node has no window function calls",
   ).window;
   const partitionKeys = partitionBy.map((expression): BoundSort => {
     return { expression, isDescending: false, nullsFirst: false };

@@ -61,7 +61,10 @@ function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
     const open: (context: ExecutionContext, rowsWanted: number) => OrderedRows | undefined =
       byIndex === undefined
         ? buildOrderedScan(scan, {
-            columnId: defined(columnId, "at least one extreme must be known"),
+            columnId: defined(
+              columnId,
+              "MIN/MAX operator: neither an index nor an ordered column is known",
+            ),
             isDescending,
           })
         : buildIndexOrder(scan, byIndex, { skipsNull: true });

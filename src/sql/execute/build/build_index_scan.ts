@@ -168,7 +168,7 @@ function compileChoice(
 
 function typeOfKey({ columns }: TableEntry, columnId: number): DataType {
   const column = columns.find((each) => each.columnId === columnId);
-  return defined(column, "a key column must be a column of its table").type;
+  return defined(column, "index scan: key column is missing from the table definition").type;
 }
 
 /**

@@ -86,7 +86,7 @@ function shapeOf(node: JoinNode): Shape {
     residual:
       node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout),
     kept: node.columns.map(({ id }) =>
-      defined(pairLayout.get(id), "a join must yield only columns of its two sides"),
+      defined(pairLayout.get(id), "join operator: output column belongs to neither side"),
     ),
   };
 }

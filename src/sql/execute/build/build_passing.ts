@@ -36,7 +36,7 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
   if (node.kind === "filter") {
     const condition = compileCondition(node.condition, layout);
     const kept = node.columns.map(({ id }) =>
-      defined(layout.get(id), "a filter must yield only columns of its input"),
+      defined(layout.get(id), "filter operator: output column is missing from the input"),
     );
     const inGroups = pacing([node.condition]);
     return (from, context) => new Filter(inGroups(from, context), { condition, kept, context });
@@ -68,7 +68,7 @@ export function buildOverScan(node: PlanNode): OverScan {
   }
   assert(
     node.kind === "filter" || node.kind === "project",
-    "only filters and projections may pass on the rows of a scan",
+    "ordered scan: only filters and projections may stand above the scan",
   );
   const { isFiltered, pass: below, scan } = buildOverScan(node.input);
   const pass = buildPassing(node);

@@ -345,7 +345,7 @@ function scanOptions(
   { isConsumed = false, isFiltered = false }: ScanUse,
 ): (context: ExecutionContext) => TableScanOptions {
   const columnIds = columns.map(({ origin }) => {
-    return defined(origin, "a scanned column must be a stored one").columnId;
+    return defined(origin, "table scan: scanned column is not a stored column").columnId;
   });
   const batchRows = isBulk ? BULK_BATCH_ROWS : BATCH_ROWS_MAX;
   return (context) => ({
@@ -359,7 +359,8 @@ function scanOptions(
     reusesMemory: isConsumed,
     defersNumbers: isFiltered,
     share: isDivided
-      ? defined(context.division, "a divided scan must have been given a share").share
+      ? defined(context.division, "table scan: divided scan was given no share of the row groups")
+          .share
       : undefined,
   });
 }
@@ -426,14 +427,14 @@ function openOrdered(
 
 /** Returns the values of the first key column in the given keys. */
 function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
-  const columnId = defined(primaryKey[0], "a table read by keys must have a primary key");
+  const columnId = defined(primaryKey[0], "key lookup: table has no primary key");
   return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
 }
 
 function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
   const column = columns.find((each) => each.columnId === columnId);
-  return defined(column, "the column must belong to the table").type;
+  return defined(column, "table scan: column is missing from the table definition").type;
 }
 
 /**
@@ -460,7 +461,7 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
     max = Math.max(max, numberFrom(value, "max"));
   }
   return {
-    columnId: defined(primaryKey[0], "a table read by keys must have a primary key"),
+    columnId: defined(primaryKey[0], "key lookup: table has no primary key"),
     min,
     max,
   };

@@ -80,7 +80,10 @@ export class TableRuntime {
     this.types = table.columns.map(({ type }) => type);
     this.keyPositions = table.primaryKey.map((columnId) => {
       const position = table.columns.findIndex((column) => column.columnId === columnId);
-      assert(position !== -1, "a key column must be a column of the table");
+      assert(
+        position !== -1,
+        "table runtime: primary key column is missing from the table definition",
+      );
       return position;
     });
     this.keyTypes = this.keyPositions.map((position) => typeAt(this.types, position));
@@ -333,7 +336,7 @@ export function runtimeOf(table: TableEntry): TableRuntime {
 
 function typeAt(types: readonly DataType[], position: number): DataType {
   const type = types[position];
-  assert(type !== undefined, "a column must have a type");
+  assert(type !== undefined, "table runtime: column has no type");
   return type;
 }
 
@@ -403,7 +406,7 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
 function compileDomains({ columns }: TableEntry): Check[] {
   return columns.flatMap(({ domain, name: column }, position) =>
     (domain?.checks ?? []).map(({ name, sql }): Check => {
-      assert(domain !== undefined, "a condition must belong to a domain");
+      assert(domain !== undefined, "table runtime: domain condition has no domain");
       const condition = bindDomainCheck(sql, domain, bindExpression);
       // The condition reads the tested value as column 0.
       const evaluate = compileExpression(condition, new Map([[0, position]]));
@@ -426,7 +429,10 @@ function compileChecks(table: TableEntry, kind: Check["kind"] = "check"): Check[
     const statement = new StatementBinding([]);
     const context = { statement, scope, clause: "CHECK", sink: undefined };
     const condition = bindCondition(parseStored(sql, table.columns), context);
-    assert(columns.length === table.columns.length, "a check can read every column");
+    assert(
+      columns.length === table.columns.length,
+      "table runtime: CHECK context lacks columns of the table",
+    );
     const read = columnIdsIn(condition);
     return {
       kind,

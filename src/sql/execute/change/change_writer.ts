@@ -234,7 +234,7 @@ export class ChangeWriter {
     this.#rowCount += rowCount;
     const owner = ownerOf(this.#context.principal, table);
     const write = { tableId: table.tableId, owner, operation, rows: NO_ROWS, ...columns };
-    defined(this.#staged, "columns must go to a staged commit").add(write);
+    defined(this.#staged, "change writer: columns added without a staged commit").add(write);
   }
 
   /**
@@ -315,7 +315,7 @@ export class ChangeWriter {
 
   async #commit(): Promise<Applied> {
     const context = this.#context;
-    const staged = defined(this.#staged, "rows must be staged before they are committed");
+    const staged = defined(this.#staged, "change writer: commit without staged rows");
     // This check is needed even if nothing is written, because the rows that were read may have
     // been rolled back.
     while (!staged.settle()) await context.pause();
@@ -394,7 +394,10 @@ export class ChangeWriter {
   ): Generator<Batch> {
     let index = 0;
     for (const rows of this.#partsReturned(returning, seqs)) {
-      const known = defined(first[index], "each pass must divide the rows in the same way");
+      const known = defined(
+        first[index],
+        "change writer: RETURNING was divided into different batches on retry",
+      );
       yield returning.renew(known, rows, this.#context);
       index += 1;
     }

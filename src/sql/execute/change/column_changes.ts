@@ -107,7 +107,7 @@ export function deletedColumns(
 
 /** Returns the values of `_seq` as numbers. */
 function seqsOf(column: Vector | undefined): ArrayLike<number> {
-  const vector = defined(column, "an UPDATE or DELETE must read the seq of each row");
+  const vector = defined(column, "UPDATE or DELETE: source query does not return _seq");
   if (vector.kind === "f64") return vector.values.subarray(0, vector.length);
   return valuesOf(vector).map(Number);
 }

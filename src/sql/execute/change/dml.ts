@@ -290,7 +290,7 @@ function compileSource(
     case "copy":
       return copied({ runtime, targets, options: source.options });
     case "query":
-      return queried(defined(build, "the query must have been built"), { targets, rowOf });
+      return queried(defined(build, "INSERT: source query was not built"), { targets, rowOf });
   }
 }
 
@@ -332,7 +332,7 @@ function listed({
 /** Returns the rows of a COPY, whose data arrives as bytes with the request. */
 function copied(target: CopyTarget): InsertedRows {
   const open: InsertedRows["open"] = ({ context, onColumns, onRows, takesColumns }) => {
-    const input = defined(context.copyInput, "a running COPY must have a source of data");
+    const input = defined(context.copyInput, "COPY: statement has no data source");
     const sink = { onColumns: (batch: Batch) => onColumns(batch), onRows, takesColumns };
     return new CopyRows(target, { context, input, sink });
   };

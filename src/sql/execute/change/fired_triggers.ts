@@ -141,7 +141,7 @@ export class FiredTriggers {
     call: Omit<TriggerCall, "table" | "trigger">,
     { principal, transaction }: ExecutionContext,
   ): void {
-    defined(transaction, "a trigger can be deferred only in a transaction").deferCall({
+    defined(transaction, "trigger queue: deferred trigger outside a transaction").deferCall({
       name: trigger.name,
       principal,
       call: { ...call, table: this.#table, trigger },
@@ -155,7 +155,7 @@ export class FiredTriggers {
   ): WaitingSteps<Row | null> {
     const calls = defined(
       context.triggers,
-      "a change with triggers must be able to call functions",
+      "trigger queue: execution context cannot call trigger functions",
     );
     context.checkTime();
     return yield* awaited(calls.call({ ...call, table: this.#table, trigger }));

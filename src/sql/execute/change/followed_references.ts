@@ -446,7 +446,7 @@ class Followed {
     this.#context.noteRead(found.length);
     assert(
       found.every(({ row }) => row.length === child.columns.length),
-      "rows must be whole",
+      "foreign key check: referencing row lacks columns of its table",
     );
     return found;
   }

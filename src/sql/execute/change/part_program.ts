@@ -36,7 +36,10 @@ export interface PartProgram {
  */
 export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
   return (context, elsewhere) => {
-    const state = defined(context.parts, "a statement of several parts must have their state");
+    const state = defined(
+      context.parts,
+      "WITH execution: state of the data-modifying parts is missing",
+    );
     type Outcome = DmlOutcome | Promise<DmlOutcome>;
     const runFrom = (index: number, before: Iterable<Batch>): Outcome => {
       const part = parts[index];

@@ -103,7 +103,10 @@ export function holdChanges(
   context: ExecutionContext,
   follow: () => WaitingSteps<void> = () => followAll(runtime, changes, context),
 ): Applied {
-  const parts = defined(context.parts, "changes must be held for the parts of a statement");
+  const parts = defined(
+    context.parts,
+    "WITH execution: state of the data-modifying parts is missing",
+  );
   parts.hold({
     rowCount: changes.length,
     staging: heldStaging(runtime, changes, context),
@@ -270,7 +273,7 @@ export function writesOf(
   for (const change of changes) {
     if (changesNothing(change)) continue;
     const { operation, row } = change;
-    assert(!movesKey(runtime, change), "a change to a primary key must be in a transaction");
+    assert(!movesKey(runtime, change), "row change: primary key changed outside a transaction");
     const last = writes.at(-1);
     if (last?.operation === operation) (last.rows as Row[]).push(row);
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
@@ -296,7 +299,7 @@ export function seqsOf(
   return changes.map((change) => {
     if (changesNothing(change)) return change.beforeSeq ?? null;
     const seq = written?.[next];
-    assert(seq !== undefined, "the commit must return a seq for each row");
+    assert(seq !== undefined, "row change: commit returned no seq for a row");
     next += 1;
     return seq;
   });
@@ -391,7 +394,7 @@ function stage(runtime: TableRuntime, change: RowChange, context: ExecutionConte
   if (changesNothing(change)) return change.beforeSeq ?? null;
   const { before, operation, row } = change;
   const { transaction } = context;
-  assert(transaction !== undefined, "rows must be staged inside a transaction");
+  assert(transaction !== undefined, "row change: rows staged outside a transaction");
   const { table } = runtime;
   const owner = ownerOf(context.principal, table);
   const key = runtime.keyOf(row);

@@ -108,7 +108,10 @@ export class TriggeredChange {
   *#run(): WaitingSteps<DmlOutcome> {
     const context = this.#context;
     const { events, returning, triggers } = this.#options;
-    assert(context.transaction !== undefined, "a change with triggers must have a transaction");
+    assert(
+      context.transaction !== undefined,
+      "trigger execution: change with triggers has no transaction",
+    );
     for (const event of events) yield* triggers.fireStatement("before", event, context);
     // Queries in RETURNING read the state before the statement, so rows must not be staged one by
     // one.

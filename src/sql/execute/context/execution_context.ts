@@ -247,5 +247,5 @@ export interface UploadSink {
 
 /** Returns the store to which a statement writes its changes. */
 export function writeStoreOf({ writes }: ExecutionContext): WriteStore {
-  return defined(writes, "a change must have a store");
+  return defined(writes, "execution context: data-modifying statement has no store to write to");
 }

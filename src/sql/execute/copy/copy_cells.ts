@@ -55,7 +55,7 @@ export class CopyCells {
   }
 
   lineOf(row: number): number {
-    return defined(this.lines[row], "a row of the scan must have a line");
+    return defined(this.lines[row], "COPY reader: row has no line number");
   }
 }
 

@@ -63,7 +63,7 @@ export function compileLogic(
         result = combineTruth(kind, result, scatter(values, open, batch.rowCount, settling));
       }
     }
-    return defined(result, "a conjunction must have an operand");
+    return defined(result, "expression compiler: AND or OR has no operands");
   };
 }
 

@@ -67,9 +67,15 @@ export function compileExpression(expression: BoundExpression, layout: BatchLayo
       return (batch, context) => constVector(context.slots[slot] ?? null, batch.rowCount);
     }
     case "column": {
-      const position = defined(layout.get(expression.column.id), "the layout must have the column");
+      const position = defined(
+        layout.get(expression.column.id),
+        "expression compiler: column is missing from the layout",
+      );
       return (batch) =>
-        defined(batch.columns[position], "a batch must have every column of its layout");
+        defined(
+          batch.columns[position],
+          "expression evaluation: batch lacks a column of its layout",
+        );
     }
     case "cast":
       return compileCast(expression, layout);
@@ -242,7 +248,10 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
 
   function callAt(vectors: readonly Vector[], row: number, context: ExecutionContext): Value {
     for (let i = 0; i < vectors.length; i += 1) {
-      const value = valueAt(defined(vectors[i], "every argument must have a vector"), row);
+      const value = valueAt(
+        defined(vectors[i], "expression evaluation: function argument has no vector"),
+        row,
+      );
       if (value === null && !seesNull) return null;
       values[i] = value;
       context.effort.noteRead(value);
@@ -393,7 +402,10 @@ function compileIn(expression: ExpressionOf<"in">, layout: BatchLayout): Evaluat
 
 /** Returns the rows of a batch for which a condition is true. */
 export function selectRows(condition: Vector, rowCount: number): Selection {
-  assert(condition.length === rowCount, "a condition must have a truth value for each row");
+  assert(
+    condition.length === rowCount,
+    "expression evaluation: condition result count differs from the row count",
+  );
   return rowsWhereTrue(condition, rowCount);
 }
 

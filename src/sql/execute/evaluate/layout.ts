@@ -18,7 +18,9 @@ export const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
 export function positionsOf(expression: BoundExpression, layout: BatchLayout): ReadonlySet<number> {
   const positions = new Set<number>();
   for (const id of columnIdsIn(expression)) {
-    positions.add(defined(layout.get(id), "the layout must have the column"));
+    positions.add(
+      defined(layout.get(id), "expression compiler: column is missing from the layout"),
+    );
   }
   return positions;
 }

@@ -228,7 +228,7 @@ export class JoinTable {
       placeRows(keyIds, rows, { next: starts, firstRow: row });
       row += keyIds.length;
     }
-    assert(row === this.#rowCount, "every row of the build side must have been placed");
+    assert(row === this.#rowCount, "hash join: not all build rows were placed");
     // By now, each start has been advanced to the start of the next key id.
     starts.copyWithin(1, 0, keyCount);
     starts[0] = 0;

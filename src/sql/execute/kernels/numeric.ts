@@ -268,13 +268,12 @@ export function rowsWhereTrue(
     const count = nulls === undefined ? selectOnes(values, rows) : selectKnown(values, nulls, rows);
     return { rows, count };
   }
-  assert(
-    vector.kind === "any",
-    "a vector of truth values must have the kind 'bool', 'const' or 'any'",
-  );
+  assert(vector.kind === "any", "numeric kernel: unexpected vector kind for truth values");
   let count = 0;
   for (let i = 0; i < rowCount; i += 1) {
-    if (defined(vector.values[i], "a vector must have a value for each row") === true) {
+    if (
+      defined(vector.values[i], "numeric kernel: vector is shorter than the row count") === true
+    ) {
       rows[count] = i;
       count += 1;
     }

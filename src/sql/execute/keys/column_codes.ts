@@ -57,7 +57,7 @@ export class ColumnCodes {
   /** Converts codes back to values. Only columns of integers and strings are supported. */
   vectorOf(codes: Float64Array): Vector {
     if (this.texts !== undefined) return this.texts.vectorOf(codes);
-    assert(this.#isWhole, "the codes of an integer column must be its values");
+    assert(this.#isWhole, "column codes: column holds neither text nor integers");
     const isInt32 = physicalKind(this.#type) === "i32";
     const { length } = codes;
     if (this.#interned.length > 0) {

@@ -118,7 +118,7 @@ export class Grouping {
   keysOf(position: number, start: number, end: number): Vector {
     const values = this.#keys[position];
     if (values === undefined) return this.#index.vectorOf(position, start, end);
-    const type = defined(this.#types[position], "a key must have a vector for each column");
+    const type = defined(this.#types[position], "grouping: key column has no type");
     return vectorFromValues(type, values.slice(start, end));
   }
 
@@ -205,7 +205,7 @@ export class Grouping {
     const [vector] = taken;
     assert(
       vector?.kind === "i32" || vector?.kind === "f64",
-      "keys of whole numbers must be numeric vectors",
+      "grouping: integer key is not a numeric vector",
     );
     this.#direct?.learn(vector.values, found);
     return false;

@@ -68,7 +68,7 @@ export class KeyHashTable {
     for (let i = 0, at = start * width + position; i < codes.length; i += 1, at += width) {
       codes[i] = keys[at] ?? 0;
     }
-    return defined(this.#codes[position], "a key must have a vector for each column").vectorOf(
+    return defined(this.#codes[position], "key hash table: key column has no codes").vectorOf(
       codes,
     );
   }
@@ -99,7 +99,7 @@ export class KeyHashTable {
       return this.#texts.idsOf(only, rowCount, isAdding);
     }
     const codes = vectors.map((vector, i) =>
-      defined(this.#codes[i], "a key must have a vector for each column").codesOf(
+      defined(this.#codes[i], "key hash table: key column has no codes").codesOf(
         vector,
         rowCount,
         isAdding,

@@ -7,7 +7,7 @@ export function keyTextOf(types: readonly DataType[], key: readonly Value[]): st
   let text = "";
   for (let i = 0; i < key.length; i += 1) {
     const type = types[i];
-    assert(type !== undefined, "every key column must have a type");
+    assert(type !== undefined, "key encoding: key column has no type");
     const value = key[i] ?? null;
     if (value === null) {
       text += "n";

@@ -214,7 +214,10 @@ export class TextInterner {
 
   #intern(text: Value, isAdding: boolean): number {
     if (text === null) return this.#internNull(isAdding);
-    assert(typeof text === "string", "a text column must hold strings");
+    assert(
+      typeof text === "string",
+      "text interner: text column contains a value that is not a string",
+    );
     const bytesMax = 3 * text.length;
     if (bytesMax > this.#scratch.bytes.length) {
       this.#scratch = textSourceOf(Buffer.alloc(2 * bytesMax));
@@ -280,6 +283,9 @@ export class TextInterner {
   }
 
   #pageOf(id: number): InternedPage {
-    return defined(this.#pages[Math.floor(id / PAGE_TEXTS)], "every string must lie on a page");
+    return defined(
+      this.#pages[Math.floor(id / PAGE_TEXTS)],
+      "text interner: string id has no page",
+    );
   }
 }

@@ -185,7 +185,7 @@ class BuildColumn {
 
 function pushTo(pages: Value[][], row: number, value: Value): void {
   if ((row & PAGE_MASK) === 0) pages.push([]);
-  defined(pages[row >>> PAGE_BITS], "every row must lie on a page").push(value);
+  defined(pages[row >>> PAGE_BITS], "materialised rows: row has no page").push(value);
 }
 
 // Each kind of array has its own function, because a loop that processes several kinds is 4 times
@@ -262,7 +262,7 @@ export class BuildColumns {
   }
 
   takeColumn(position: number, rows: RowNumbers, count: number): Vector {
-    return defined(this.#columns[position], "a materialised row must have every column").take(
+    return defined(this.#columns[position], "materialised rows: column is missing").take(
       rows,
       count,
     );

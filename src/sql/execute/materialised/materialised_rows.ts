@@ -39,7 +39,7 @@ export class MaterialisedRows {
   append(columns: readonly Vector[], rowCount: number): void {
     let bytes = 0;
     for (let position = 0; position < this.#columns.length; position += 1) {
-      const vector = defined(columns[position], "a materialised row must have every column");
+      const vector = defined(columns[position], "materialised rows: column is missing");
       bytes += this.#columnAt(position).append(vector, rowCount);
     }
     this.#rowCount += rowCount;
@@ -98,7 +98,7 @@ export class MaterialisedRows {
   }
 
   #columnAt(position: number): PagedColumn {
-    return defined(this.#columns[position], "a materialised row must have every column");
+    return defined(this.#columns[position], "materialised rows: column is missing");
   }
 
   /**
@@ -112,7 +112,7 @@ export class MaterialisedRows {
       const { columns, rowCount } = this.batchOf(order, start);
       for (const [position, column] of kept.entries()) {
         bytes += column.append(
-          defined(columns[position], "a materialised row must have every column"),
+          defined(columns[position], "materialised rows: column is missing"),
           rowCount,
         );
       }

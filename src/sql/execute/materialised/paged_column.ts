@@ -33,7 +33,10 @@ import {
 
 const PAGE_BITS = 12;
 const PAGE_MASK = BATCH_ROWS_MAX - 1;
-assert(BATCH_ROWS_MAX === 2 ** PAGE_BITS, "a page must have room for a batch");
+assert(
+  BATCH_ROWS_MAX === 2 ** PAGE_BITS,
+  "materialised rows: page size differs from the batch size",
+);
 
 type ColumnForm = NumberForm | "text" | "any";
 type ColumnPage = NumberPage | TextPage | ValuePage;
@@ -116,7 +119,7 @@ export class PagedColumn {
   }
 
   #pageOf(row: number): ColumnPage {
-    return defined(this.#pages[row >>> PAGE_BITS], "every row must lie on a page");
+    return defined(this.#pages[row >>> PAGE_BITS], "materialised rows: row has no page");
   }
 
   /**
@@ -126,7 +129,7 @@ export class PagedColumn {
   #pageFor(part: VectorPart, held: number): ColumnPage {
     const index = this.#rowCount >>> PAGE_BITS;
     if (index === this.#pages.length) this.#pages.push(this.#newPage());
-    const page = defined(this.#pages[index], "a page must have been opened");
+    const page = defined(this.#pages[index], "materialised rows: page has not been opened");
     if (page.holds(part)) return page;
     const values = new ValuePage();
     if (held > 0) values.append({ vector: page.vector(), start: 0, count: held });
@@ -159,7 +162,10 @@ export class PagedColumn {
     for (let i = start; i < end; i += 1) {
       const row = order[i] ?? 0;
       const page = this.#pages[row >>> PAGE_BITS];
-      assert(page instanceof NumberPage, "numbers must be kept in pages of numbers");
+      assert(
+        page instanceof NumberPage,
+        "materialised rows: numeric column contains a page of another kind",
+      );
       taken.copyFrom(page, row & PAGE_MASK);
     }
     return taken.vector();
@@ -171,7 +177,10 @@ export class PagedColumn {
     for (let i = start; i < end; i += 1) {
       const row = order[i] ?? 0;
       const page = this.#pages[row >>> PAGE_BITS];
-      assert(page instanceof TextPage, "strings must be kept in pages of strings");
+      assert(
+        page instanceof TextPage,
+        "materialised rows: text column contains a page of another kind",
+      );
       pages.push(page);
       const range = page.rangeOf(row & PAGE_MASK);
       byteCount += range.end - range.start;
@@ -179,7 +188,7 @@ export class PagedColumn {
     const taken = new TextPage(byteCount, end - start);
     for (let i = start; i < end; i += 1) {
       taken.copyFrom(
-        defined(pages[i - start], "every row must lie on a page"),
+        defined(pages[i - start], "materialised rows: row has no page"),
         (order[i] ?? 0) & PAGE_MASK,
       );
     }

@@ -101,7 +101,7 @@ export class AggregateRows {
   }
 
   #columnOf(groups: BatchGroups | undefined, length: number): Vector {
-    const { groupCount, ids } = defined(groups, "rows of several groups must have group ids");
+    const { groupCount, ids } = defined(groups, "aggregate operator: batch has no group ids");
     this.#groupCount = Math.max(this.#groupCount, groupCount);
     const values = new Int32Array(ids.buffer, ids.byteOffset, length);
     return { kind: "i32", length, values, nulls: undefined };
@@ -113,7 +113,10 @@ export class AggregateRows {
     const start = this.#argumentStart;
     const args = columns.slice(start, start + this.#options.argumentTypes.length);
     if (!this.#options.isGrouped) return { groups: undefined, args, rowCount };
-    const ids = numbersOf(defined(columns[0], "every row must belong to a group"), rowCount);
+    const ids = numbersOf(
+      defined(columns[0], "aggregate operator: sorted rows have no group id column"),
+      rowCount,
+    );
     const groups = { ids, groupCount: this.#groupCount, rowCounts: undefined };
     return { groups, args, rowCount };
   }

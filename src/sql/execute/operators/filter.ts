@@ -53,7 +53,7 @@ export class Filter implements Operator {
       const rows = condition(batch, context, this.#rowsOf(batch));
       if (rows.count === 0) continue;
       const columns = kept.map((position) =>
-        defined(batch.columns[position], "a batch must have every column of the input"),
+        defined(batch.columns[position], "filter operator: batch lacks a column of the input"),
       );
       return keepRows({ rowCount: batch.rowCount, columns }, rows);
     }

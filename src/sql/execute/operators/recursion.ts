@@ -74,7 +74,7 @@ export class WorkingTable implements Operator {
 
   #current(): MaterialisedRows {
     const rows = this.#context.working.get(this.#recursion);
-    return defined(rows, "a recursive query must have working rows");
+    return defined(rows, "recursive query: working table is missing");
   }
 }
 

@@ -70,7 +70,7 @@ export class CteRows implements SharedRows {
     if (this.#spilled === undefined) return this.#rows.batchFrom(position);
     const { blocks, file, starts } = this.#spilled;
     const index = lastAtMost(starts, position);
-    const batch = file.read(defined(blocks[index], "a row must be in a block"));
+    const batch = file.read(defined(blocks[index], "WITH rows: spilled row has no block"));
     const skipped = position - (starts[index] ?? 0);
     if (skipped === 0) return batch;
     const columns = batch.columns.map((column) => slice(column, skipped, batch.rowCount));

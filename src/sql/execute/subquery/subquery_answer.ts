@@ -212,7 +212,7 @@ function mayEqual(row: Row, operands: readonly Value[], types: readonly DataType
 export function rowOf({ columns }: Batch, row: number, columnCount: number): Row {
   const values: Value[] = [];
   for (let i = 0; i < columnCount; i += 1) {
-    values.push(valueAt(defined(columns[i], "a query must yield its columns"), row));
+    values.push(valueAt(defined(columns[i], "subquery: result lacks an expected column"), row));
   }
   return values;
 }

@@ -122,7 +122,7 @@ export class WindowOperator implements Operator {
   next(): Batch | undefined {
     if (this.#rows === undefined) this.#fill();
     else if (this.#row === this.#rows.rowCount && this.#merge?.isOver === false) this.#loadNext();
-    const rows = defined(this.#rows, "rows must have been loaded");
+    const rows = defined(this.#rows, "window operator: rows have not been loaded");
     return this.#row < rows.rowCount ? this.#batch(rows) : undefined;
   }
 
@@ -149,7 +149,7 @@ export class WindowOperator implements Operator {
       args: args.map((evaluate, i) => {
         return this.#hold({
           evaluate,
-          type: defined(argumentTypes[i], "every argument must have a type"),
+          type: defined(argumentTypes[i], "window operator: function argument has no type"),
         });
       }),
       filter: filter === undefined ? undefined : this.#hold({ evaluate: filter, type: BOOLEAN }),
@@ -174,7 +174,10 @@ export class WindowOperator implements Operator {
   #add(batch: Batch): void {
     const { kept, context } = this.#options;
     const keptVectors = kept.map((column) => {
-      return defined(batch.columns[column], "a kept column must be a column of the input");
+      return defined(
+        batch.columns[column],
+        "window operator: kept column is missing from the input batch",
+      );
     });
     const values = this.#values.map(({ evaluate }) => evaluate(batch, context));
     this.#site.memory.take(ROW_BYTES * batch.rowCount);
@@ -234,7 +237,10 @@ export class WindowOperator implements Operator {
 
   /** Loads the next partitions in place of those already yielded. */
   #loadNext(): void {
-    this.#materialised = defined(this.#merge, "the runs must be in the middle of a merge").load();
+    this.#materialised = defined(
+      this.#merge,
+      "window operator: no merge of sorted runs is in progress",
+    ).load();
     this.#begin(Uint32Array.from({ length: this.#materialised.rowCount }, (_, row) => row));
   }
 
@@ -274,7 +280,10 @@ export class WindowOperator implements Operator {
     const held = this.#materialised.batchOf(this.#order.slice(start, this.#row), 0);
     const made = results.map((values, i): Vector => {
       return vectorFromValues(
-        defined(this.#options.calls[i], "every column of results must belong to a call").type,
+        defined(
+          this.#options.calls[i],
+          "window operator: result column belongs to no function call",
+        ).type,
         values,
       );
     });
@@ -297,7 +306,10 @@ export class WindowOperator implements Operator {
     } else if (this.#partition.groupStarts[this.#group + 1] === this.#row) {
       this.#group += 1;
     }
-    assert(this.#row < this.#partition.end, "the row must lie within the current partition");
+    assert(
+      this.#row < this.#partition.end,
+      "window operator: row is outside the current partition",
+    );
   }
 
   #partitionFrom(start: number, rows: WindowRows): WindowPartition {
@@ -315,7 +327,7 @@ export class WindowOperator implements Operator {
 
   /** Whether a row has the same key values as the previous row. */
   #areEqual(keys: readonly SortKey[], column: number, row: number): boolean {
-    const rows = defined(this.#rows, "rows must be sorted before they are compared");
+    const rows = defined(this.#rows, "window operator: rows compared before they were sorted");
     return keys.every((key, i) => {
       return rows.compare({ key, position: column + i }, row - 1, row) === 0;
     });

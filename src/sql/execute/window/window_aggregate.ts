@@ -219,7 +219,7 @@ export class FrameAggregate implements WindowColumn {
       if (action === "remove") {
         assert(
           state.remove !== undefined,
-          "rows may be subtracted only where the result stays exact",
+          "window aggregate: state does not support removing rows",
         );
         state.remove(0, ...values);
         continue;
@@ -274,8 +274,8 @@ class ExtremeQueue {
   constructor({ args, argumentTypes, filter, form, rows, context }: FrameAggregateOptions) {
     this.#context = context;
     this.#rows = rows;
-    this.#column = defined(args[0], "MIN and MAX must have an argument");
-    this.#type = defined(argumentTypes[0], "an argument must have a type");
+    this.#column = defined(args[0], "window aggregate: MIN or MAX has no argument");
+    this.#type = defined(argumentTypes[0], "window aggregate: argument of MIN or MAX has no type");
     this.#filter = filter;
     this.#sign = form.name === "min" ? 1 : -1;
   }

@@ -227,7 +227,7 @@ class BoundFinder {
     const key = this.#options.key;
     const current = rows.valueAt(key, row);
     const order = {
-      ...defined(sort, "RANGE with an offset must have an ORDER BY"),
+      ...defined(sort, "window frame: RANGE with an offset has no ORDER BY key"),
       type: reach.type,
     };
     const target = current === null ? null : reach.step(current, this.#offset);
@@ -252,7 +252,10 @@ function checkedOffset(
 ): Value {
   if (offset === undefined) return null;
   const value = offset(context);
-  assert(type === "preceding" || type === "following", "an offset must have a direction");
+  assert(
+    type === "preceding" || type === "following",
+    "window frame: offset is neither PRECEDING nor FOLLOWING",
+  );
   const isFit =
     value !== null && (reach === undefined ? Number(value) >= 0 : !reach.isNegative(value));
   if (isFit) return value;

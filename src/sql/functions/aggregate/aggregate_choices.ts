@@ -204,7 +204,7 @@ const BIT_OPERATORS: ReadonlyMap<string, string> = new Map([
 export function bitStringState(name: string): AggregateState {
   const combine = defined(
     BIT_PAIR_OPERATIONS.get(BIT_OPERATORS.get(name) ?? ""),
-    "a bit aggregate must have an operation",
+    "bit aggregate: function has no bit operation",
   );
   return new FoldState((kept, value) => combinedBits(combine, kept, value));
 }

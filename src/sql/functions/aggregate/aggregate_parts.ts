@@ -51,7 +51,10 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
 
 /** Returns the aggregate that counts the values of an average. */
 function countOf({ argumentTypes }: AggregateForm): AggregateForm {
-  return defined(resolveAggregate("count", argumentTypes), "values of every type must be counted");
+  return defined(
+    resolveAggregate("count", argumentTypes),
+    "aggregate parts: no form of count accepts this argument type",
+  );
 }
 
 /** Returns the aggregate that sums a part. The sum need not fit into the final result's type. */

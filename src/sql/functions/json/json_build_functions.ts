@@ -124,7 +124,7 @@ function rowToJson(
   types: readonly DataType[],
 ): string {
   const type = firstType(types);
-  assert(type.kind === "row", "the overload must take rows");
+  assert(type.kind === "row", "row_to_json: argument is not a row");
   return jsonOfFields(type.fields, row as RowValue, isSpread === true ? ",\n " : ",");
 }
 
@@ -135,7 +135,7 @@ function arrayToJson(
 ): string {
   if (isSpread !== true || array === null) return toJson([array], types);
   const type = firstType(types);
-  assert(type.kind === "array", "the overload must take arrays");
+  assert(type.kind === "array", "array_to_json: argument is not an array");
   const inner: readonly Value[] = array as readonly Value[];
   const isDeep = inner.some((each) => Array.isArray(each));
   const elements = inner.map((each) => toJson([each], [isDeep ? type : type.element]));

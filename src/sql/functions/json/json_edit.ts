@@ -183,6 +183,6 @@ function pathOf(path: Value): string[] {
 
 /** Returns the strings in an array, except NULLs. */
 export function textsOf(value: Value): string[] {
-  assert(Array.isArray(value), "an argument of type text[] must have an array as its value");
+  assert(Array.isArray(value), "JSON path argument: value of type text[] is not an array");
   return (value as readonly Value[]).filter((item) => typeof item === "string");
 }

@@ -58,7 +58,10 @@ function transactionTest(op: string): OperatorForm | undefined {
 /** Returns how many bytes one position in a log is after another. */
 export function distance(left: Value, right: Value): Value {
   const bytes = numberOfUnsigned(left as string) - numberOfUnsigned(right as string);
-  return defined(numericFromText(bytes.toString()), "an integer must be a number");
+  return defined(
+    numericFromText(bytes.toString()),
+    "log position difference: result does not parse as NUMERIC",
+  );
 }
 
 function moved(position: Value, count: Value, sign: bigint): Value {

@@ -202,7 +202,10 @@ class Machine {
       if (this.#visited[place] === this.#step) continue;
       this.#visited[place] = this.#step;
       const instruction = this.#instructions[place];
-      assert(instruction !== undefined, "an instruction index must lie within the program");
+      assert(
+        instruction !== undefined,
+        "regular expression: instruction index is outside the program",
+      );
       if (instruction.op === "split") stack.push(instruction.other, instruction.preferred);
       else if (instruction.op === "jump") stack.push(instruction.to);
       else if (instruction.op === "save") stack.push(place + 1);

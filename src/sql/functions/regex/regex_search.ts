@@ -336,7 +336,10 @@ export class RegexSearch {
           break;
         case ASSERT: {
           const assertion = this.#assertions[first];
-          assert(assertion !== undefined, "an assertion index must lie within the program");
+          assert(
+            assertion !== undefined,
+            "regular expression: assertion index is outside the program",
+          );
           if (!assertionHolds(assertion, this.#before, this.#after)) break;
           stack[depth] = place + 1;
           depth += 1;

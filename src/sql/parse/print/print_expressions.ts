@@ -196,7 +196,7 @@ function formText(expr: SpecialForm, query: QueryPrinter): string {
     case "trim":
       return `TRIM(${expr.side.toUpperCase()}${clause(" ", expr.characters)} FROM ${text(expr.value)})`;
     default:
-      return unreachable(expr, "the form of an expression must be known");
+      return unreachable(expr, "SQL printer: unknown expression form");
   }
 }
 

@@ -80,9 +80,7 @@ const WORDS = new WordTable([...CLASS_OF.keys()]);
  */
 export function keywordAt(text: string, start: number, end: number, hash: number): string {
   const index = WORDS.indexAt(text, start, end, hash);
-  return index === -1
-    ? ""
-    : defined(WORDS.words[index], "an index in the table must belong to a word");
+  return index === -1 ? "" : defined(WORDS.words[index], "keyword table: index has no keyword");
 }
 
 /** Returns the words of a class, in alphabetical order. */

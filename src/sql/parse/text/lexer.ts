@@ -133,7 +133,7 @@ export function tokenizeWithLists(text: string, utf8?: Uint8Array): LexedTokens 
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
 export function tokenize(text: string, from = 0, to: number = text.length): LexedTokens {
-  assert(from >= 0 && to <= text.length, "the range must be inside the text");
+  assert(from >= 0 && to <= text.length, "lexer: range is outside the SQL text");
   const lexer = new Lexer(text, from, to);
   lexer.run();
   return lexer;

@@ -84,10 +84,7 @@ export class Utf8Text {
   constructor(text: string, utf8?: Uint8Array) {
     this.text = text;
     if (utf8 === undefined) return;
-    assert(
-      utf8.length >= text.length,
-      "UTF-8 must have at least one byte for each unit of its text",
-    );
+    assert(utf8.length >= text.length, "literal list: UTF-8 text is shorter than its UTF-16 form");
     this.#bytes = Buffer.from(utf8.buffer, utf8.byteOffset, utf8.byteLength);
   }
 
@@ -105,7 +102,7 @@ export class Utf8Text {
    * one.
    */
   byteAt(unit: number): number {
-    assert(unit >= this.#unit, "offsets must be converted in ascending order");
+    assert(unit >= this.#unit, "literal list: offsets are not in ascending order");
     this.#byte += this.#isAscii
       ? unit - this.#unit
       : Buffer.byteLength(this.text.slice(this.#unit, unit));
@@ -118,7 +115,7 @@ export class Utf8Text {
    * one.
    */
   unitAt(byte: number): number {
-    assert(byte >= this.#byte, "offsets must be converted in ascending order");
+    assert(byte >= this.#byte, "literal list: offsets are not in ascending order");
     this.#unit += this.#isAscii
       ? byte - this.#byte
       : unitCount(this.bytes ?? Buffer.alloc(0), this.#byte, byte);
@@ -198,7 +195,7 @@ function scanColumn(
  * the response; a cell read after that would appear empty.
  */
 export function assertHeld({ bytes }: LiteralList): void {
-  assert(bytes.length > 0, "a list must be read before the bytes of its text are released");
+  assert(bytes.length > 0, "literal list: list read after its text was released");
 }
 
 /**

@@ -11,5 +11,5 @@ test("readLiteralColumn refuses a list whose bytes were released", () => {
   const reads = [() => readLiteralColumn(rows, 0, BIGINT), () => readLiteralColumn(rows, 1, TEXT)];
   for (const read of reads) expect(read).not.toThrow();
   bytes.buffer.transfer(0);
-  for (const read of reads) expect(read).toThrow("before the bytes of its text are released");
+  for (const read of reads) expect(read).toThrow("after its text was released");
 });
