@@ -1,7 +1,7 @@
 /**
  * Verifies that the end of a session at a provider ends the sessions that began with it, and that
  * nobody else can end them. The tests use the real process, certified providers in separate
- * processes, and an issuer that signs whatever a test requests.
+ * processes, and an issuer that signs any token a test requests.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { JWK } from "jose";
@@ -30,8 +30,8 @@ let server: ServerProcess;
 type Section = keyof typeof providers;
 
 /**
- * Returns a client of the provider. Its logout tokens name either a single session or a person,
- * which means all of that person's sessions.
+ * Returns the registration of a client at the provider. The client gets logout tokens that name
+ * either a single session or a person, which means all of that person's sessions.
  */
 function clientOf(name: string, namesSession: boolean): object {
   return {
@@ -82,7 +82,7 @@ async function refresh(browser: Browser): Promise<Response> {
   return await fetch(url, { method: "POST", headers: { Cookie: browser.cookiesFor(url) } });
 }
 
-/** Logs an account in on the admin page. Returns the access token. */
+/** Logs in to the admin page with an account of a provider. Returns the access token. */
 async function loggedIn(section: Section, account: string, browser: Browser): Promise<string> {
   await providers[section].next({ account });
   const { url } = await browser.go(`${server.url}${API}/${section}/login`);
@@ -175,7 +175,10 @@ const EVENTS = { "http://schemas.openid.net/event/backchannel-logout": {} };
 
 let count = 0;
 
-/** Returns the claims for a logout token, with changes. Undefined removes a claim. */
+/**
+ * Returns the claims of a logout token, with the given changes. A change to undefined removes a
+ * claim.
+ */
 function logoutClaims(change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   count += 1;
   return { jti: `t${count}`, sub: "carl", events: EVENTS, ...change };

@@ -1,12 +1,12 @@
 /**
- * Sends requests that no HTTP library would send, byte by byte over a socket. Each gets a
- * response, and the server stays up.
+ * Sends requests that no HTTP library would send, byte by byte over a socket. The server responds
+ * to each of them, and stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** How long the test waits for a response, in milliseconds. */
+/** The maximum time that the test waits for a response, in milliseconds. */
 const ANSWER_MS_MAX = 60_000;
 
 let server: ServerProcess;

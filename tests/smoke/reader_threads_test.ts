@@ -1,6 +1,6 @@
 /**
- * Tests long queries in the reader threads of the real process. They are correct while their
- * tables change in every possible way, everything that ends a statement ends them, and they leave
+ * Tests long queries in the reader threads of the real process. They return correct results while
+ * their tables change in every possible way, end with everything that ends a statement, and leave
  * nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -54,7 +54,9 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-/** The row in system.queries of the only query other than the one that reads the view. */
+/**
+ * A query as `system.queries` lists it. It is the only one besides the query that reads the view.
+ */
 interface Listed {
   readonly queryId: string;
   readonly rowsRead: number;
@@ -101,7 +103,10 @@ function post(sql: string, signal?: AbortSignal): Promise<Response> {
 /** The number of lines in a response's head, including the empty line. */
 const HEAD_LINES = 9;
 
-/** Starts a client that reads the beginning of a response, and the rest only when asked to. */
+/**
+ * Starts a client that reads the beginning of a response, and reads the rest only when the test
+ * asks for it.
+ */
 async function slowClient(sql: string): Promise<{ linesToEnd(): Promise<number> }> {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);
@@ -148,7 +153,10 @@ function segmentsIn(folder: string): readonly string[] {
   return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith(".seg")) : [];
 }
 
-/** Returns the files of a folder that the process has mapped, including removed ones. */
+/**
+ * Returns the files of a folder that the process has mapped into memory, including files that have
+ * been removed.
+ */
 function mappedOf(folder: string): readonly string[] {
   const maps = readFileSync(`/proc/${server.pid}/maps`, "utf8").split("\n");
   const paths = maps.filter((line) => line.includes(`/${folder}/`));
@@ -219,7 +227,7 @@ describe("a long query runs in a reader", () => {
       const running =
         "SELECT query_id FROM system.queries WHERE user_id = 'greedy' AND state = 'running'";
       await server.rows(`KILL QUERY '${String((await server.rows(running))[0]?.[0])}'`);
-      // One of the twelve queries ends while earlier ones are still waiting.
+      // One of the twelve queries ends while others, which were sent earlier, are still waiting.
       expect((await sums).body.status).toBe("success");
       await server.rows("DROP USER greedy");
       for (const { body } of await Promise.all(killing))
@@ -301,7 +309,8 @@ describe("a long query runs in a reader", () => {
       await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
       const before = residentBytes();
       const client = await slowClient("SELECT id, repeat(s, 250) FROM r.t");
-      // Meanwhile, other queries run for long enough that the complete result could be produced.
+      // Meanwhile, other queries run for so long that the server could have produced the complete
+      // result.
       for (let read = 0; read < 12; read += 1) {
         const [[a, b] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
@@ -414,7 +423,7 @@ describe("a long query that sleeps does so in its reader, without blocking the e
 });
 
 describe("clients that keep readers waiting do not block other clients", () => {
-  /** A query with a result of 40 MB, far more than sockets and queues hold. */
+  /** A query with a result of 40 MB, far more than sockets and queues can hold. */
   const ANSWER = "SELECT id, repeat(s, 40) FROM r.t";
 
   testThoroughly(
@@ -483,8 +492,8 @@ describe("the files that a reader has read are removed", () => {
       expect(mappedOf(folder)).not.toEqual([]);
       await server.rows(`KILL QUERY '${queryId}'`);
       await running;
-      // The current versions and their history remain. A background merge may have created a
-      // segment that has been replaced, too.
+      // The segment of current versions and the segment of history remain. A background merge may
+      // have created another segment, which has been replaced since.
       await until(() => segmentsIn(folder).length === 2);
       expect(segmentsIn(folder).filter((name) => replaced.includes(name))).toEqual([]);
       await until(() =>

@@ -1,7 +1,7 @@
 /**
  * Verifies that a client that resumes either has the current result or must start again, even if
- * the name now refers to a different table, user or set of columns. Each case runs once on a
- * server that keeps running, and once on a server that is killed between the loss of the
+ * the name of the table now refers to a different table, user or set of columns. Each case runs
+ * once on a server that keeps running, and once on a server that is killed between the loss of the
  * connection and the resume. A single kill serves all cases.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -23,7 +23,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Returns the events of a subscription until it is ready or refused, and its last position. */
+/** Returns the events of a subscription until it is ready or refused, and the last position. */
 async function follow(
   sql: string,
   { token, ...options }: SubscribeOptions & { token: string },
@@ -131,7 +131,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** A case in which a change has been made after the client lost its connection. */
+/** A case whose definitions have been changed after the client lost its connection. */
 interface Prepared {
   readonly user: string;
   readonly query: string;
@@ -157,7 +157,7 @@ describe.each([
   ["on one server", false],
   ["over a kill", true],
 ])("a client that resumes %s gets the changes to definitions", (_where, isKilled) => {
-  // A usual run tries each case in one of the two ways.
+  // A usual run tries each case in only one of the two ways.
   const tried = Object.entries(CASES).filter(
     (_, index) => isThorough || (index % 2 === 1) === isKilled,
   );
@@ -210,7 +210,7 @@ test.each(shareOf(WAYS, { oneOf: 2 }))(
     expect(late.told).toEqual(refused);
     const whole = await follow(sql, { token: user, from_seq_id: 0 });
     expect(whole.told).toEqual([2]);
-    // A client that has everything visible can continue from there, even if nothing has been
+    // A client that has every visible row can continue from its position, even if nothing has been
     // written in the meantime.
     const here = await follow(sql, { token: user, from_seq_id: whole.position });
     expect(here.told).toEqual([]);

@@ -1,7 +1,7 @@
 /**
- * Verifies that a client that resumes has exactly the rows that its user may see now, whatever has
- * changed in the meantime: policies, roles, owners, memberships, or the token's claims. The server
- * either sends the difference or makes the client start again.
+ * Verifies that a client that resumes has exactly the rows that its user may see now, even if
+ * policies, roles, owners, memberships or the token's claims have changed in the meantime. The
+ * server either sends the difference or makes the client start again.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createClient } from "../../src/client/mod.ts";
@@ -38,7 +38,7 @@ interface Followed {
   readonly claims: string | undefined;
 }
 
-/** Returns the rows and changes of a subscription until it is ready, or its error. */
+/** Returns the rows and changes of a subscription until it is ready, or the error that ends it. */
 async function follow(
   sql: string,
   { token, ...options }: SubscribeOptions & { token: string },

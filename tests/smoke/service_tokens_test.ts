@@ -1,6 +1,6 @@
 /**
- * Tests service tokens on the real process: what they give access to, which requests their scopes
- * refuse, and how they end.
+ * Tests service tokens on the real process: the rights that they give, the requests that their
+ * scopes refuse, and the ways in which they end.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -301,7 +301,7 @@ test("a token that is limited to a namespace cannot read the views of another", 
     "SUBSCRIBE TO SELECT * FROM other.of_app",
   ];
   for (const sql of queries) {
-    // A plan cached for another caller or another query makes no difference.
+    // The token is refused even if a plan for the query has been cached for another caller.
     await server.rows(sql);
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");

@@ -1,7 +1,7 @@
 /**
- * Tests STREAM tables shared by several users, over the wire. Policies determine who sees which
- * rows. Subscribers receive the expiry of a row as a delete with a reason, whether the query is
- * followed row by row or materialised, and despite lost connections and restarts.
+ * Tests STREAM tables shared by several users, over the wire. Policies determine the rows that
+ * each user sees. When a row expires, subscribers receive a delete with the reason, whether the
+ * query is followed row by row or materialised, and despite lost connections and restarts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../src/protocol/mod.ts";
@@ -23,7 +23,7 @@ const TABLES = {
   slow: "ACCESS_LEVEL = 'RESTRICTED'",
 } as const;
 
-/** Longer than any test takes, in seconds. */
+/** A time in seconds that no test reaches. */
 const LONG_SECONDS = 3600;
 
 const MEMBERS =
@@ -48,9 +48,9 @@ afterAll(() => server.stop());
 
 interface Following {
   readonly socket: SocketClient;
-  /** The ids of the rows from the snapshot or the resume. */
+  /** The ids of the rows that the snapshot or the resume delivered. */
   readonly ids: readonly unknown[];
-  /** The changes that arrived before the rows were complete, as happens after a resume. */
+  /** The changes that arrived before all rows were loaded, as happens after a resume. */
   readonly before: readonly ChangeMessage[];
 }
 
@@ -107,7 +107,8 @@ const QUERIES = [
 ] as const;
 
 /**
- * Sets the TTL. Rows thus expire only when a test is ready for it, however slow the machine is.
+ * Sets the TTL of a table's rows, so that they expire only when the test is ready for it, however
+ * slow the machine is.
  */
 async function setTtl(table: string, seconds: number): Promise<void> {
   await server.rows(`ALTER TABLE chat.${table} SET (TTL_SECONDS = ${seconds})`);

@@ -1,6 +1,6 @@
 /**
- * Verifies that on SIGHUP, the real process reloads the settings that can change and continues the
- * log in a new file, and that it ignores SIGUSR1 and SIGUSR2.
+ * Verifies that, on SIGHUP, the real process reloads the settings that can change and continues
+ * its log in a new file, and that it ignores SIGUSR1 and SIGUSR2.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ function rewrite(server: ServerProcess, from: string, to: string): void {
   writeFileSync(server.configPath, text.replace(from, to));
 }
 
-/** Waits until the process has printed something `count` times. */
+/** Waits until the process has printed a text `count` times. */
 async function printed(server: ServerProcess, what: string, count = 1): Promise<void> {
   await until(() => server.output.split(what).length - 1 >= count);
 }
@@ -106,7 +106,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP reloads the TLS certificate", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=unchanged");
 
-    // Half of a request has been sent when the certificate changes.
+    // The certificate changes while a client has sent half of a request.
     makeCertificate("second", { cert, key: join(directory, "next.pem") });
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");
@@ -138,7 +138,7 @@ function makeCertificate(name: string, { cert, key }: { cert: string; key: strin
   expect(exitCode).toBe(0);
 }
 
-/** Returns the name in the certificate that a new connection is given. */
+/** Returns the name in the certificate that the server presents to a new connection. */
 function nameOn(port: number): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => {

@@ -1,6 +1,6 @@
 /**
- * Tests how the server starts, and when it refuses to start: with one clear message on stderr,
- * exit code 1, and no side effects.
+ * Tests how the server starts. If it refuses to start, it prints one clear message on stderr,
+ * exits with code 1, and has no side effects.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -40,7 +40,7 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   HOME: process.env["HOME"] ?? "",
 };
 
-/** Runs the program in an environment of its own. */
+/** Runs the program in a separate environment. */
 function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
   return runCommandToEnd([...serverCommand(), ...args], { ...ENVIRONMENT, ...env });
 }
@@ -50,7 +50,7 @@ function runBundle(args: readonly string[]): Promise<Run> {
   return runCommandToEnd([...bundleCommand(), ...args], ENVIRONMENT);
 }
 
-/** Creates a configuration file with the given sections, and with paths of its own. */
+/** Creates a configuration file with the given sections. Its paths are used by no other test. */
 function configFile(text: string): string {
   const folder = newFolder();
   const path = join(folder, "config.toml");
@@ -109,8 +109,8 @@ describe("the server does not start if it cannot serve, and says why", () => {
     expectRefusal(await run([path]), path);
   });
 
-  // The tests of parseConfig check each message. This test checks that all faults are reported and
-  // nothing starts.
+  // The tests of parseConfig check each message. This test checks that the server reports all
+  // faults and does not start.
   test("the server does not start with faults in the configuration, and names all of them", async () => {
     const text = `
 [server]
@@ -375,8 +375,8 @@ describe("a started server explains itself", () => {
       server.output.match(/INFO  auth.jwt_secret is not set: the server creates a secret/g),
     ).toHaveLength(1);
     expect(server.output).not.toMatch(/WARN .*secret|warning .*secret/);
-    // The log contains each line once as well. The last lines are in the log file only after the
-    // server has stopped.
+    // The log file also contains each line once. The last lines reach the file only when the
+    // server stops.
     server.kill("SIGTERM");
     await server.exited();
     const log = readFileSync(join(server.directory, "logs/tidemark.log"), "utf8");

@@ -1,6 +1,6 @@
 /**
- * Tests the limit `limits.storage_bytes_per_user` as users and administrators of a real server see
- * it.
+ * Tests the limit `limits.storage_bytes_per_user` on a real server, as its users and
+ * administrators see it.
  */
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
 /**
- * Tests STREAM tables over the wire: a subscriber receives inserts and deletes, but no expiries.
+ * Tests STREAM tables over the wire. A subscriber receives inserts and deletes, but no message
+ * when a row expires.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";

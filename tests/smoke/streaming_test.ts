@@ -1,5 +1,5 @@
 /**
- * Tests responses that are streamed while their rows are being produced. They consist of the same
+ * Tests responses that the server streams while it produces their rows. They consist of the same
  * bytes as a complete response. The tests also cover failures after the first bytes, and clients
  * that read slowly or disconnect.
  */
@@ -44,7 +44,7 @@ function post(
   });
 }
 
-/** Returns the ids of the running queries, excluding its own. */
+/** Returns the ids of the running queries, except the one that asks for them. */
 async function runningQueries(): Promise<readonly unknown[]> {
   const rows = await server.rows(
     "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'",
@@ -111,7 +111,10 @@ describe("cells of every kind are the same in a streamed response", () => {
     n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
     decode(lpad(to_hex(n), 8, '0'), 'hex') AS raw, ('{"n":' || n || '}')::JSONB AS j`;
   const rowCount = amountOf({ usual: 8000, thorough: 60_000 });
-  /** For comparison, the rows are also requested in parts small enough to be sent as one piece. */
+  /**
+   * For comparison, the test also requests the rows in parts so small that the server sends each
+   * in one piece.
+   */
   const part = 1000;
 
   async function textsOf(accept: string): Promise<{ whole: string; parts: readonly string[] }> {

@@ -1,13 +1,17 @@
 /**
  * Verifies that sockets and event streams of a real server end when their token expires, and that
- * other sessions continue. The tests set the server's clock a day ahead while they are open.
+ * other sessions continue. The tests set the server's clock a day ahead while the connections are
+ * open.
  */
 import { expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { EventClient } from "../support/event_client.ts";
 import { bundleCommand, startReadyServer } from "../support/server_process.ts";
 
-/** The lifetime of an access token, a leeway of a minute, and a grace period of another minute. */
+/**
+ * The time in milliseconds after which a connection ends: the lifetime of its access token, a
+ * leeway of a minute, and a grace period of another minute.
+ */
 const OVERDUE_MS = 24 * 3_600_000 + 120_000;
 
 test("a socket and a stream end with TOKEN_EXPIRED, and those of a permanent service token continue", async () => {

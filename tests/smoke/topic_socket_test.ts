@@ -49,7 +49,7 @@ async function connect(packs = false, token = server.token): Promise<SocketClien
   return client;
 }
 
-/** Opens the consumer "c". */
+/** Opens the consumer with the id "c". */
 async function consume(
   client: SocketClient,
   { topic }: Names,

@@ -478,7 +478,8 @@ testThoroughly("the dead letters of an erased account disappear, even after a cr
   await insert(names, 2);
   const asked = { topic_id: names.topic, start: "Earliest" };
   expect(offsetsOf(await read(asked))).toEqual([0, 1]);
-  // The claims expire after a second, and the next read turns the messages into dead letters.
+  // The consumers' claims expire after a second, and the next read turns the messages into dead
+  // letters.
   const letters = async (group_id: string): Promise<unknown[]> => {
     const { messages } = await read({ topic_id: dead, group_id });
     return messages.map(({ offset, user: owner }) => [offset, owner]);

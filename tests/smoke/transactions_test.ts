@@ -1,5 +1,5 @@
 /**
- * Tests transactions that span requests, over HTTP: the calls, isolation in the test cases of the
+ * Tests transactions over several HTTP requests: the calls, isolation in the test cases of the
  * Hermitage project (https://github.com/ept/hermitage), and the state after a crash or a logout.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -42,7 +42,7 @@ interface CallOptions {
   readonly token?: string;
 }
 
-/** A transaction, with the calls that tests need. */
+/** A transaction that a test controls by calls to the server. */
 class Tx {
   readonly id: string;
   readonly #token: string;
@@ -381,7 +381,7 @@ test("a subscriber sees nothing of the definitions and rows of a transaction bef
   await tx.sql("ALTER TABLE t ADD COLUMN w INT DEFAULT 1; CREATE TABLE u (id INT PRIMARY KEY)");
   await tx.sql("INSERT INTO t VALUES (3, 30, 3); INSERT INTO u VALUES (1)");
   expect(await tx.sql("SELECT count(*) FROM t, u")).toEqual([[3]]);
-  // The other client's commit arrives before this one.
+  // The commit of the other client reaches the server before this one.
   await server.rows("INSERT INTO app.t VALUES (4, 40)");
   const first = await socket.expect("change");
   expect(first.rows).toMatchObject([{ id: 4, v: 40 }]);

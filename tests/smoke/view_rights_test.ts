@@ -1,6 +1,6 @@
 /**
- * Tests views that run with their owner's rights, on the real process: what subscribers receive
- * from a table they may not read, while memberships, the view and its owner change.
+ * Tests views that run with their owner's rights, on the real process. Subscribers follow them
+ * without the right to read their tables, while memberships, the view and its owner change.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ErrorMessage, ServerMessage } from "../../src/protocol/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that the real process delivers topic messages to a receiver over HTTP. The messages are
- * signed. Each is repeated until it is accepted, despite failures, slow responses, restarts and
- * SIGKILL. None is sent to a host that the configuration does not list.
+ * Verifies that the real process delivers signed topic messages to a receiver over HTTP. It
+ * repeats each message until the receiver accepts it, despite failures, slow responses, restarts
+ * and SIGKILL, and sends none to a host that the configuration does not list.
  */
 import { afterEach, expect, test } from "bun:test";
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -194,14 +194,16 @@ test("ALTER WEBHOOK continues at the new URL from the same position, and /metric
 });
 
 /**
- * How long to wait, in milliseconds, for a message that has failed several times. That takes
- * longer than any other condition in these tests.
+ * The maximum time to wait for the delivery of a message that has failed several times, in
+ * milliseconds. Such a delivery takes longer than anything else in these tests.
  */
 const RETRY_MS_MAX = 90_000;
 
 test("a webhook redelivers a message after an error, a redirect or a slow response, and shows the reason", async () => {
   const { receiver, server } = await start();
-  /** How the delivery of each row fails, until the test has seen the failure. */
+  /**
+   * For each row, the response that makes its delivery fail until the test has seen the failure.
+   */
   const failures = new Map<number, () => Response | Promise<Response>>([
     [1, () => new Response("", { status: 500 })],
     [2, () => Response.redirect(receiver.url("/elsewhere"), 307)],
@@ -283,8 +285,8 @@ testThoroughly(
     await until(() => ascending(receiver.ids).length === sent);
     await until(async () => (await stateOf(server))["lag_messages"] === 0);
     expect(ascending(receiver.ids)).toEqual(range(sent));
-    // Each kill may repeat the requests in flight, and those whose acknowledgements were not
-    // durable.
+    // Each kill may cause requests to be repeated: those in flight, and those whose
+    // acknowledgements were not durable yet.
     expect(receiver.requests.length - sent).toBeLessThanOrEqual(2 * 8);
   },
 );

@@ -1,6 +1,6 @@
 /**
- * Tests which faults in SQL are found before any of it runs, and which are found only when a
- * statement runs, because it uses the result of an earlier definition.
+ * Tests which faults in SQL the server finds before any statement of the request runs, and which
+ * it finds only when a statement runs, because the statement depends on an earlier definition.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 beforeEach(() => engine.run("DELETE FROM app.t"));
 
-/** Each fault follows an INSERT, which must not have run. */
+/** SQL faults. Each follows an INSERT, which must not have run. */
 const FAULTS: readonly (readonly [string, string])[] = [
   ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
   ["SELECT missing FROM app.t", "COLUMN_NOT_FOUND"],

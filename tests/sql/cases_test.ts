@@ -1,6 +1,6 @@
 /**
- * Runs the cases in `cases/` in-process, each file in order on a separate database.
- * `scripts/write_cases.ts` writes the cases that PostgreSQL can run, too.
+ * Runs the SQL cases in the folder `cases/` in-process. The cases of each file run in order on a
+ * separate database. `scripts/write_cases.ts` writes the cases that PostgreSQL can run, too.
  * `functions/registry_test.ts` checks that every function has a case in `functions.slt`. Most
  * error codes that SQL can raise have a case in `errors.slt`.
  */

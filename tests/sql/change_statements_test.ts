@@ -108,7 +108,7 @@ describe("a change that fails leaves no effect", () => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toBe(failure);
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
-    // After another statement in the same request, the statement takes the general path.
+    // A statement that follows another one in the same request takes the general path.
     const text = `SELECT 1; ${sql}`;
     expect((await engine.failure(text)).split(":")[0]).toBe(
       failure.split(":")[0]?.replace("@1", "@2") ?? "",

@@ -1,7 +1,7 @@
 /**
  * Tests `changes('ns.t', from_seq [, to_seq])`, which returns every version of a table between two
- * seqs, on the event loop and in readers, from memory, segments and history. Also tests the rights
- * that callers need, and reads beyond the limit of history.
+ * seqs. The tests read on the event loop and in readers, from memory, segments and history. They
+ * also cover the rights that callers need, and seqs whose history is gone.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";

@@ -110,7 +110,7 @@ test.each([
   expect<string | undefined>(error?.code, error?.message).toBe(code);
 });
 
-/** Strings many of which are equal under some collations and different under others. */
+/** Strings of which many are equal under some collations and different under others. */
 const LETTERS = ["a", "A", "á", "ä", "b", "B", "z", "ö", "1", "10", "-", " ", "ß", "ss", "SS"];
 
 const QUERIES = [

@@ -1,6 +1,6 @@
 /**
- * Tests the table option COMPRESSION: which segments are packed, and how they are listed. No query
- * result depends on the option.
+ * Tests the table option COMPRESSION: the segments that are packed, and how they are listed. No
+ * query result depends on the option.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { testThoroughly } from "../support/requirements.ts";
@@ -30,8 +30,8 @@ async function fill(table: string, from: number, to: number): Promise<void> {
 }
 
 /**
- * Returns how each segment of current rows in a table is packed, in order, according to both the
- * view and the manifest.
+ * Returns the compression of each segment with current rows of a table, in order, as reported by
+ * both the system view and the manifest.
  */
 async function compressionOf(name: string): Promise<unknown[]> {
   const where = `namespace_id = 'app' AND table_name = '${name}'`;

@@ -11,7 +11,10 @@ import { TestEngine } from "../../support/sql_engine.ts";
 import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
-/** How long a killed query may take to end on an otherwise idle machine, in milliseconds. */
+/**
+ * The maximum time that a killed query may take to end on an otherwise idle machine, in
+ * milliseconds.
+ */
 const KILL_MS_MAX = 250;
 
 let engine: TestEngine;

@@ -1,5 +1,6 @@
 /**
- * Verifies that a statement shown to anyone but its author contains no strings, however it begins.
+ * Verifies that the text of a statement contains no strings when it is shown to anyone but its
+ * author, however the statement begins.
  */
 import { expect, test } from "bun:test";
 import { bulkShapeOf, textOfKey, textOfStatement } from "../../../src/sql/activity/query_text.ts";
@@ -66,7 +67,7 @@ test("textOfStatement reads only the shown part of a long condition or of many q
   }
 });
 
-/** More literals than are ever replaced by parameters in one statement. */
+/** More literals than the server replaces by parameters in one statement. */
 const MANY = 80;
 
 test("a statement counts as one, however many items its lists have", () => {

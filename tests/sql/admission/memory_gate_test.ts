@@ -1,4 +1,7 @@
-/** Tests the memory gate: which statements wait, for how long, and how the wait ends. */
+/**
+ * Tests the memory gate: the statements that wait, the time that they wait, and the ways in which
+ * the wait ends.
+ */
 import { afterAll, expect, spyOn, test } from "bun:test";
 import { MemoryGate } from "../../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
@@ -14,7 +17,7 @@ function gateOf(clock: ManualClock, pressure: { isTight: boolean }): MemoryGate 
   return new MemoryGate(clock, Object.assign(pressure, { noteAllocated: () => undefined }));
 }
 
-/** Advances a clock in steps, with ticks in between for waiting statements. */
+/** Advances a clock in steps. In between, waiting statements may run. */
 async function pass(clock: ManualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 20) {
     clock.advance(20);

@@ -1,6 +1,6 @@
 /**
- * Tests the limit `limits.storage_bytes_per_user`: which bytes count, what is refused, and what
- * frees space.
+ * Tests the limit `limits.storage_bytes_per_user`: the bytes that count, the statements that are
+ * refused, and the ways to free space.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -144,7 +144,7 @@ test("a statement that would exceed the limit is refused with the reason, and ch
       `${row} bytes, and the limit is ${LIMIT} bytes`,
   );
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[1]]);
-  // The limit is exact to the byte.
+  // The limit is exact to the byte, so a row of exactly the remaining size is accepted.
   const left = LIMIT - before - rowBytes("");
   expect(await engine.failure(`INSERT INTO t VALUES (2, ${text(left + 1)})`)).toStartWith("LIMIT");
   await engine.run(`INSERT INTO t VALUES (2, ${text(left)})`);

@@ -1,6 +1,6 @@
 /**
- * Tests write gates of tables: which statements wait, and in which order they continue. A
- * statement that has ended does not continue.
+ * Tests the write gates of tables: the statements that wait at a gate, and the order in which they
+ * continue. A statement that has ended does not continue.
  */
 import { expect, test } from "bun:test";
 import { WriteGates } from "../../../src/sql/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that expressions and calls that differ in one part have different keys, so that a long
- * list of them need not be compared pair by pair.
+ * Verifies that expressions and calls that differ in one part have different equivalence keys. A
+ * long list of expressions therefore need not be compared pair by pair.
  */
 import { expect, test } from "bun:test";
 import { StatementBinding } from "../../../src/sql/bind/binding.ts";

@@ -29,7 +29,10 @@ async function filled(where: string, columns: string, rows: string): Promise<str
   return table;
 }
 
-/** Alters a table. If `where` says so, then restarts, which replays the rows from the log. */
+/**
+ * Alters a table. If `where` names a restart, restarts the database afterwards, which replays the
+ * rows from the log.
+ */
 async function alter(where: string, sql: string): Promise<void> {
   await engine.run(sql);
   if (where === "after a restart") await engine.restart();
@@ -105,7 +108,7 @@ describe.each(WHERE)("altered rows are read correctly %s", (where) => {
     ]);
     await alter(where, `ALTER TABLE ${table} ALTER j TYPE JSON`);
     await engine.run(`INSERT INTO ${table} VALUES (4, '[1,2]')`);
-    // A cast to JSON shows the stored text of a value, which is the same document.
+    // A cast to JSON returns the stored text of a value, so the document is unchanged.
     const documents = [...asJsonb, [4, "[1, 2]"]];
     const cast = `SELECT id, j::jsonb FROM ${table} ORDER BY id`;
     expect(await engine.rows(cast)).toEqual(documents);
@@ -279,9 +282,9 @@ describe("concurrent statements are correct during an alteration", () => {
     await altering;
     expect(await paused.failure("INSERT INTO t VALUES (3, NULL)")).toBe("NOT_NULL_VIOLATION@1");
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
-    // A query that reads a column whose values have changed ends.
+    // A running query ends if the values of a column that it reads have changed.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
-    // There are enough segments for the read to be still running when the change is made.
+    // The table has so many segments that the query is still running when the column is changed.
     for (let id = 1; id <= 20; id += 1) {
       await paused.run(`INSERT INTO m VALUES (${id}, ${id}); STORAGE FLUSH TABLE m`);
     }

@@ -29,7 +29,10 @@ async function filled(where: string, columns: string, rows: string): Promise<str
   return table;
 }
 
-/** Alters a table. If `where` says so, then restarts, which replays the rows from the log. */
+/**
+ * Alters a table. If `where` names a restart, restarts the database afterwards, which replays the
+ * rows from the log.
+ */
 async function alter(where: string, sql: string): Promise<void> {
   await engine.run(sql);
   if (where === "after a restart") await engine.restart();

@@ -1,6 +1,6 @@
 /**
- * Tests COMMENT ON: where comments are shown, who may set them, that they survive changes and a
- * restart, and that they are not part of a schema version.
+ * Tests COMMENT ON: the views that show comments, the callers who may set them, and that comments
+ * survive changes and a restart without being part of a schema version.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -34,7 +34,7 @@ async function commented(): Promise<TestEngine> {
   return engine;
 }
 
-/** Returns all comments in the system views, by object. */
+/** Returns all comments that the system views show, keyed by object. */
 async function comments(engine: TestEngine): Promise<readonly (readonly unknown[])[]> {
   return await engine.rows(`
     SELECT 'namespace ' || name, namespace_comment FROM system.namespaces WHERE name = 'app'

@@ -1,6 +1,7 @@
 /**
  * Tests NULLS NOT DISTINCT in unique constraints and indexes: in memory and in segments, with
- * every way to write a row, with ON CONFLICT, in definitions that copy it, and after a restart.
+ * every statement that writes rows, with ON CONFLICT, in definitions that copy it, and after a
+ * restart.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

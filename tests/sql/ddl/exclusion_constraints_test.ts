@@ -1,6 +1,6 @@
 /**
- * Tests EXCLUDE constraints: which rows they reject, in memory and on disk, within a statement and
- * between transactions, and how they are added to a table that has rows.
+ * Tests EXCLUDE constraints: the rows that they reject, in memory and on disk, within a statement
+ * and between transactions, and how a constraint is added to a table that has rows.
  */
 import { expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -58,7 +58,7 @@ test("rows of one statement are compared at its end", async () => {
   const twice = `INSERT INTO app.stays VALUES (1, 1, ${days(1, 30)}), (2, 1, ${days(2, 3)}), (3, 1, ${days(8, 9)})`;
   expect(await codeOf(engine, twice)).toBe(VIOLATION);
   await engine.run(`INSERT INTO app.stays VALUES (1, 1, ${days(1, 3)}), (2, 1, ${days(3, 6)})`);
-  // The two ranges change places.
+  // The statement exchanges the ranges of two rows.
   await engine.run(
     `UPDATE app.stays SET during = CASE id WHEN 1 THEN ${days(3, 6)} ELSE ${days(1, 3)} END WHERE true`,
   );
@@ -196,7 +196,7 @@ testThoroughly("a large statement is compared like a small one", async () => {
     VIOLATION,
   );
   expect(await codeOf(engine, insert(10_000, 16_000, "int8range(g, g + 2)"))).toBe(VIOLATION);
-  // Each row moves into the place of the next one.
+  // The statement moves the range of each row to the range of the next row.
   await engine.run("UPDATE app.slots SET r = int8range(lower(r) + 1, upper(r) + 1) WHERE true");
   await engine.run(insert(10_000, 16_000, "int8range(g, g + 1)"));
   expect(await engine.rows("SELECT count(*), min(lower(r)) FROM app.slots")).toEqual([[12_001, 2]]);

@@ -1,6 +1,6 @@
 /**
- * Tests definitions of foreign keys: which are refused, when existing rows are checked, and how
- * changes to columns and tables affect them.
+ * Tests definitions of foreign keys: those that are refused, when existing rows are checked, and
+ * how changes to columns and tables affect the keys.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -104,7 +104,7 @@ test("ADD CONSTRAINT checks the rows, and NOT VALID leaves this to VALIDATE CONS
   await engine.run(`${add} NOT VALID`);
   expect(await keysOf(c)).toEqual([[`c${count}_k`, `p${count}_pkey`, "NO ACTION"]]);
   expect(await code(`INSERT INTO ${c} VALUES (5, 9)`)).toBe("FOREIGN_KEY_VIOLATION");
-  // An existing row keeps its reference until somebody changes it.
+  // A row that was not checked keeps its dangling reference until it is changed.
   await engine.run(`UPDATE ${c} SET a = 7 WHERE id = 2`);
   const validate = `ALTER TABLE ${c} VALIDATE CONSTRAINT c${count}_k`;
   expect(await code(validate)).toBe("FOREIGN_KEY_VIOLATION");

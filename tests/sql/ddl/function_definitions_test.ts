@@ -1,6 +1,6 @@
 /**
- * Tests CREATE, ALTER and DROP FUNCTION: which names are refused, which objects a function depends
- * on, and how functions are written out in the definitions of tables.
+ * Tests CREATE, ALTER and DROP FUNCTION: the names that are refused, the objects on which a
+ * function depends, and how the definitions of tables show calls of functions.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

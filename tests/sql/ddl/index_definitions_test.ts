@@ -1,6 +1,6 @@
 /**
- * Tests CREATE INDEX on existing rows: while others write, across a restart, when it is killed,
- * and when duplicates make it fail.
+ * Tests CREATE INDEX on existing rows: while other statements write, across a restart, when it is
+ * killed, and when duplicates make it fail.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -102,8 +102,8 @@ test("a duplicate ends the build, and the error names the key", async () => {
 
 test("a build that is interrupted by a stop is continued at the next start", async () => {
   await using engine = await filled();
-  // A real server would end its requests first. This request outlives its database, which does not
-  // accept audit entries any more.
+  // A real server would end its requests before its database closes. This request outlives the
+  // database, which no longer accepts audit entries.
   const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
   await running(engine);
   await engine.restart();
@@ -117,7 +117,8 @@ test("a build that is interrupted by a stop is continued at the next start", asy
 test("after a restart, writers wait for the unique index that a transaction has committed", async () => {
   await using engine = await filled();
   await engine.run("CREATE TABLE app.child (id INT PRIMARY KEY, w TEXT)");
-  // A real server would end its requests first. This request outlives its database.
+  // A real server would end its requests before its database closes. This request outlives the
+  // database.
   const asked = engine
     .ask(
       `BEGIN; ALTER TABLE app.t ADD CONSTRAINT t_w UNIQUE (w);

@@ -1,6 +1,6 @@
 /**
- * Tests CREATE, ALTER, DROP and SHOW POLICY: what may be defined, and what happens to policies
- * when the tables they read change.
+ * Tests CREATE, ALTER, DROP and SHOW POLICY: the definitions that are possible, and what happens
+ * to policies when the tables that they read change.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -255,7 +255,7 @@ describe("statements create, alter and drop sequences", () => {
     expect(await engine.failure(`CREATE SEQUENCE app.${t}n`)).toStartWith("PERMISSION_DENIED");
     expect(await engine.failure(`DROP SEQUENCE app.${t}`)).toStartWith("PERMISSION_DENIED");
     expect(await values(`SELECT nextval('app.${t}u_id_seq')`)).toEqual([1]);
-    // A user who may write to the table may use the sequence in its default.
+    // A user who may write to a table may also use the sequence in the default of its column.
     expect(await values(`INSERT INTO app.${t}u DEFAULT VALUES RETURNING n`)).toEqual([1]);
     engine.userId = "sam";
     expect(await values(`SELECT nextval('app.${t}')`)).toEqual([2]);
@@ -420,7 +420,7 @@ test.each([
   const many =
     "SELECT min(n), max(n) FROM (SELECT nextval('a.s') - 10 FROM generate_series(1, 9000)) x(n)";
   expect(await slow.rows(many)).toEqual([[1, 9000]]);
-  // Each call to setval durably changes the catalog, so only a few rows make one.
+  // Each call of setval changes the catalog durably, which takes time, so only a few rows call it.
   const back = `SELECT (SELECT count(setval('a.s', 10 + 0 * y)) FROM generate_series(1, 9000) y WHERE y % 300 = 1)`;
   expect(await slow.rows(`${back}; SELECT nextval('a.s')`)).toEqual([[11]]);
   await slow.run("SELECT setval('a.s', 10)");

@@ -1,6 +1,6 @@
 /**
- * Tests storages in SQL: the statements and their refusals, and tables whose storage exists or is
- * missing.
+ * Tests the statements for storages, the errors that they can raise, and tables whose storage
+ * exists or is missing.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
@@ -225,7 +225,7 @@ test("CREATE STORAGE refuses directories that are not allowed, not empty, or in 
     expect(await messageOf(sql)).toMatch(message);
   }
   expect(await engine.failure(create("fast"))).toBe("ALREADY_EXISTS@1:15");
-  // A sweep would delete a backup at this path.
+  // The removal of unused segment files would delete a backup at this path.
   expect(await engine.failure(`BACKUP DATABASE TO '${root}/fast/segments/b'`)).toStartWith(
     "INVALID_OPTION@1",
   );

@@ -1,4 +1,6 @@
-/** Tests integer parameters, which are BIGINT, where only an INT is accepted. */
+/**
+ * Tests integer parameters where SQL accepts only an INT. The type of such a parameter is BIGINT.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
 

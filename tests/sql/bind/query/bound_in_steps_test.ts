@@ -5,7 +5,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const COUNT = 2048;
 
-/** Returns how often binding a statement yields to other work. The statement does not run. */
+/** Binds a statement without running it. Returns how often the binder yields to other work. */
 async function yieldsOf(sql: string): Promise<number> {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock });
@@ -50,7 +50,7 @@ test("a long query whose table is altered between two steps is bound again", asy
   let yieldCount = 0;
   clock.onYield = () => {
     yieldCount += 1;
-    // The first yield comes before the query is bound.
+    // The binder yields for the first time before it binds the query.
     if (yieldCount === 2) altered = engine.run("ALTER TABLE t RENAME COLUMN v TO w");
   };
 

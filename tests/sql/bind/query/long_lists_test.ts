@@ -14,7 +14,7 @@ import { asQuery, queryIn, type SelectStatement } from "../../../support/parsed.
 
 const MEGABYTE = literalsOf(1_000_000);
 
-/** A source of relations that has no tables and at most one view, `v`. */
+/** Returns a source of relations that has no tables and at most one view, named `v`. */
 function sourceWith(view?: SelectStatement): RelationSource {
   return {
     namespace: "default",

@@ -1,6 +1,7 @@
 /**
- * Verifies that binding a long VALUES list of expressions in FROM yields to other work, and gives
- * the same results and failures as a short list. The test's clock ends a time slice at each check.
+ * Verifies that the binder yields to other work while it binds a long VALUES list of expressions
+ * in FROM, and that the results and failures are those of a short list. The test's clock ends a
+ * time slice at each check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
