@@ -1,7 +1,7 @@
 /**
  * Writes `src/client_types.txt`, the declarations that the server provides at `/v1/client.d.ts`.
- * They are the compiler's declarations for `src/client` in a single file, without inaccessible
- * names.
+ * They are the compiler's declarations for `src/client` in a single file, without names that users
+ * cannot access.
  *
  * With `--check`, the script only compares, so that the file cannot become outdated. The file is
  * checked in rather than generated when the server starts, because an installation has no
@@ -29,7 +29,8 @@ if (!options.check) {
 }
 
 /**
- * Returns the compiler's declarations of the client and its imports, by path without an extension.
+ * Compiles the client. Returns a function that returns the compiler's declarations of a module,
+ * given its path without an extension.
  */
 function emitted(): (path: string) => string {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-declarations-"));

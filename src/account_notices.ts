@@ -38,7 +38,7 @@ const TIMEOUT_MS = 10_000;
  */
 const WAITING_MAX = 1000;
 
-/** The maximum number of messages delivered concurrently. */
+/** The maximum number of messages being delivered at the same time. */
 const RUNNING_MAX = 4;
 
 export class AccountNotices {
@@ -90,7 +90,7 @@ export class AccountNotices {
     this.#startNext();
   }
 
-  /** Discards the messages that have not been delivered. */
+  /** Discards the messages that have not been delivered yet. */
   close(): void {
     this.#ended.abort();
     this.#waiting.length = 0;

@@ -1,4 +1,4 @@
-/** Test cases for JSON and arrays. */
+/** Test cases for JSON documents and arrays. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

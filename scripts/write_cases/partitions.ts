@@ -1,5 +1,5 @@
 /**
- * Test cases for partitioned tables: bounds, rows routed to their partition, ATTACH and DETACH.
+ * Test cases for partitioned tables: bounds, the routing of rows to partitions, ATTACH and DETACH.
  */
 import type { CaseFile } from "./answer.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Test cases for conditions that are true for no row, columns that are equal because both equal a
- * third column, and LATERAL rows. The planner rewrites these forms, and their results must stay
- * the same.
+ * Test cases for forms of queries that the planner rewrites: conditions that are true for no row,
+ * columns that are equal because both equal a third column, and LATERAL rows. Their results must
+ * stay the same.
  */
 import type { CaseFile } from "./answer.ts";
 
@@ -248,7 +248,8 @@ const PLANNED_CASES: CaseFile = {
 };
 
 /**
- * Conditions on the right side of a left join. Some of them are true for a row without a match.
+ * Conditions on the right side of a left join. Some of them are true for a left row without a
+ * match.
  */
 const CONDITIONS_ON_PARTNERS: readonly string[] = [
   "d.h = 1",
@@ -347,8 +348,7 @@ const YEARS =
 const GROUPS = "WITH c AS (SELECT g, v % 4 AS y, count(*) AS n FROM t GROUP BY 1, 2)";
 
 /**
- * FROM and WHERE clauses in which several readers of one WITH entry each need only some of its
- * rows.
+ * FROM and WHERE clauses that read one WITH query several times, each time only some of its rows.
  */
 const READERS: readonly string[] = [
   "c a JOIN c b ON b.g = a.g WHERE a.y = 1 AND b.y = 2",

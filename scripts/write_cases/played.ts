@@ -1,7 +1,7 @@
 /**
- * Test cases of the kinds for which scripts written for PostgreSQL once returned different
- * results: fields of a pattern without separators, numbers without digits in to_char, 32-bit
- * numbers between two neighbours, array dimensions, expanded patterns, sizes, and type names.
+ * Test cases for features in which scripts written for PostgreSQL once returned different results:
+ * fields of a pattern without separators, numbers without digits in to_char, 32-bit numbers
+ * between two neighbours, array dimensions, expanded patterns, sizes, and type names.
  */
 import type { CaseFile } from "./answer.ts";
 

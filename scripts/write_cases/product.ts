@@ -4,8 +4,8 @@
  */
 
 /**
- * Returns a SELECT for each pattern with each combination of values. Two lists produce every pair
- * of their values.
+ * Returns a SELECT for every combination of a pattern and values. Two lists of values produce
+ * every pair of their values.
  */
 export function selects(
   patterns: readonly string[],

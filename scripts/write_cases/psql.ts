@@ -1,6 +1,6 @@
 /**
- * Runs many statements in PostgreSQL through its own client, and returns each result in Tidemark's
- * wire form.
+ * Runs many statements in PostgreSQL through `psql`, and returns each result in Tidemark's wire
+ * form.
  */
 import { spawn } from "node:child_process";
 import type { Answer, Column } from "./answer.ts";
@@ -10,7 +10,7 @@ const ROW = "\u001e";
 const NULL = "\u001d";
 const MARK = "\u001c";
 
-/** Types whose values are compared as numbers. */
+/** The types whose values are compared as numbers rather than as text. */
 const NUMBERS: ReadonlySet<string> = new Set(["numeric", "real", "double precision"]);
 
 const DAY_MS = 86_400_000;
@@ -48,7 +48,7 @@ function answerFrom(described: string, result: string, rowCount: number): Answer
   const types = described
     .trimEnd()
     .split(ROW)
-    // For a statement without columns, the client prints only a notice.
+    // The client prints only a notice for a statement without result columns.
     .filter((line) => line.includes(FIELD))
     .map((line) => line.split(FIELD)[1] ?? "");
   const hasRows = types.length > 0 && rowCount > 0;
@@ -73,7 +73,10 @@ function columnOf(type: string, rows: readonly (readonly string[])[], position: 
   return isPlain ? "T" : "U";
 }
 
-/** Converts a value printed by PostgreSQL to a wire cell of the value's type. */
+/**
+ * Converts a value that PostgreSQL printed to the form in which Tidemark sends a value of this
+ * type.
+ */
 function wireForm(text: string, type: string): string {
   const [base = ""] = type.split("(");
   if (/^time\b.*with time zone$/.test(type)) return text;
@@ -100,7 +103,7 @@ function micros(text: string): string {
 }
 
 async function run(command: string, parameters: readonly string[], input: string): Promise<string> {
-  // Errors and rows keep their relative order only if they share a pipe.
+  // Errors and rows share a pipe, because only then do they keep their relative order.
   const both = ["-c", 'exec "$0" "$@" 2>&1', command, ...parameters];
   const child = spawn("sh", both, { stdio: ["pipe", "pipe", "inherit"] });
   const decoder = new TextDecoder();

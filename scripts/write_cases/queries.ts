@@ -1,5 +1,5 @@
 /**
- * Test cases for queries on a few small tables, like those in an acceptance test for an SQL
+ * Test cases for queries on a few small tables, like the queries in an acceptance test of an SQL
  * engine.
  */
 import type { CaseFile } from "./answer.ts";

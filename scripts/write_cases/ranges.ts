@@ -83,7 +83,7 @@ const CONSTRUCTED: readonly string[] = [
   "SELECT (ARRAY[int4range(1, 5), int4range(2, 3)])[2], int4range(1, 5) = ANY (ARRAY[int4range(1, 5)])",
 ];
 
-/** Pairs of ranges in every position relative to each other. */
+/** Pairs of ranges that cover every position of two ranges relative to each other. */
 const PAIRS: readonly (readonly [left: string, right: string])[] = [
   ["int4range(1, 5)", "int4range(5, 9)"],
   ["int4range(1, 5)", "int4range(3, 9)"],
@@ -145,7 +145,9 @@ const OPERATORS: readonly string[] = [
   "SELECT range_contains(int4range(1, 9), int4range(2, 3)), range_adjacent(int4range(1, 3), int4range(3, 4)), range_minus(int4range(1, 9), int4range(5, 12)), range_overlaps_multirange(int4range(1, 3), '{[2,9)}'::int4multirange)",
 ];
 
-/** For each range type, values to use as bounds. The ranges between them are sorted. */
+/**
+ * The values to use as bounds of each range type. The test cases sort the ranges formed from them.
+ */
 const BOUNDS: readonly (readonly [range: string, bound: string, values: readonly string[]])[] = [
   ["int4range", "int", ["-2147483648", "-70000", "-1", "0", "63", "64", "2147483646"]],
   [

@@ -1,4 +1,6 @@
-/** Test cases for the rarer types: addresses, bit strings, MONEY, TIMETZ and row types. */
+/**
+ * Test cases for less common types: network addresses, bit strings, MONEY, TIMETZ and row types.
+ */
 import type { CaseFile } from "./answer.ts";
 
 const INETS = [

@@ -1,4 +1,4 @@
-/** Test cases for functions in SQL. */
+/** Test cases for functions whose body is written in SQL. */
 import type { CaseFile } from "./answer.ts";
 
 export const SQL_FUNCTIONS: CaseFile = {

@@ -36,7 +36,7 @@ const TALE =
   "The quick brown fox, a well-known <b>animal</b>, jumps over the lazy dog. It was 12.5 years old, " +
   "and lived at http://example.com/fox/den &amp; elsewhere. Nobody knew another fox that jumps as high.";
 
-/** Words with each suffix that the stemmer handles. */
+/** Words that together contain every suffix that the stemmer handles. */
 const WORDS =
   "caresses ponies ties cats gas kiwis agreed feed plastered bled motoring sing conflated troubled " +
   "sized hopping falling filing happy sky cry by say relational conditional rational valency " +

@@ -1,4 +1,4 @@
-/** Test cases for triggers: each timing, event and level, with each outcome. */
+/** Test cases for triggers: every timing, event and level, each with every outcome. */
 import type { CaseFile } from "./answer.ts";
 
 const READ = [
@@ -8,7 +8,8 @@ const READ = [
 ];
 
 /**
- * Returns a statement, followed by queries that read the rows and the messages left by triggers.
+ * Follows each of the statements with queries that read the rows, and the messages that triggers
+ * have recorded.
  */
 function fired(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql].concat(READ));
@@ -30,7 +31,10 @@ const CHANGING: Readonly<Record<(typeof EVENTS)[number], string>> = {
   TRUNCATE: "TRUNCATE t",
 };
 
-/** Every combination of timing, event, level and outcome, one trigger at a time. */
+/**
+ * Returns statements for every combination of timing, event, level and outcome. Only one trigger
+ * exists at a time.
+ */
 function combinations(): string[] {
   const statements: string[] = [];
   for (const timing of TIMINGS) {
@@ -82,7 +86,7 @@ export const TRIGGERS: CaseFile = {
     ...combinations(),
     "DELETE FROM t",
     "DELETE FROM log",
-    // Name order, WHEN and UPDATE OF.
+    // The following cases cover the order of triggers by name, WHEN, and UPDATE OF.
     body(
       "say",
       "INSERT INTO log (said) VALUES (TG_NAME || ' ' || TG_OP || coalesce(' ' || OLD.a, '') || coalesce(' ' || NEW.a, ''));",
@@ -150,7 +154,7 @@ export const TRIGGERS: CaseFile = {
     "DELETE FROM r WHERE id = 3",
     "INSERT INTO r SELECT 9, 9 WHERE false",
     "SELECT what, rows, total FROM totals",
-    // Foreign keys, recursion and changes to the same table.
+    // The following cases cover foreign keys, recursion, and triggers that change their own table.
     "CREATE TABLE parent (id INT PRIMARY KEY, children INT DEFAULT 0)",
     "CREATE TABLE child (id INT PRIMARY KEY, p INT REFERENCES parent ON DELETE CASCADE ON UPDATE CASCADE)",
     body(
@@ -191,7 +195,7 @@ export const TRIGGERS: CaseFile = {
     "SELECT n FROM deep ORDER BY n",
     "SELECT said FROM log ORDER BY said",
     "SELECT pg_trigger_depth()",
-    // A row trigger sees the rows that the statement has changed so far.
+    // In the following cases, a row trigger sees the rows that its statement has changed so far.
     "CREATE TABLE few (id INT PRIMARY KEY)",
     body(
       "at_most_three",
@@ -201,7 +205,7 @@ export const TRIGGERS: CaseFile = {
     "CREATE TRIGGER most BEFORE INSERT ON few FOR EACH ROW EXECUTE FUNCTION at_most_three()",
     "INSERT INTO few SELECT n FROM generate_series(1, 10) AS s (n)",
     "SELECT id FROM few ORDER BY id",
-    // A trigger that changes the row that its statement changes.
+    // In the following cases, a trigger changes the same row as its statement.
     "CREATE TABLE self (id INT PRIMARY KEY, v INT)",
     body(
       "touch_self",

@@ -1,4 +1,4 @@
-/** Test cases for logic, literals and casts. */
+/** Test cases for logical operators, literals and casts. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,4 +1,4 @@
-/** Test cases for SEARCH and CYCLE in recursive queries. */
+/** Test cases for the SEARCH and CYCLE clauses of recursive queries. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Test cases for XML: well-formedness, constructors, casts, columns, XPath and XMLTABLE. The file
- * holds many texts that are almost well-formed, because each rule of XML is a chance to be lenient.
+ * Test cases for XML: well-formedness, constructors, casts, columns, XPath and XMLTABLE. Many of
+ * the texts are almost well-formed, because a parser may be too lenient about any rule of XML.
  */
 import type { CaseFile } from "./answer.ts";
 

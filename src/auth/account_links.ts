@@ -105,7 +105,10 @@ export class AccountLinks {
     return { message: "If the account exists and has an email address, an email is on its way" };
   }
 
-  /** Sets a new password, authorised by the token of a link. @throws {AuthError} */
+  /**
+   * Sets a new password. The token of a password reset link authorises the request.
+   * @throws {AuthError}
+   */
   async reset(body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, hasher, log, onAudit, policy, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -151,9 +154,10 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link to a caller's new address. The caller has to repeat the password. The account
-   * keeps its old address until somebody follows the link. If the new address belongs to another
-   * account, the response is the same, and the owner of that account gets a message.
+   * Sends a verification link to the new address that a caller wants to use. The caller has to
+   * repeat the password. The account keeps its old address until somebody follows the link. If the
+   * new address belongs to another account, the response is the same, and the owner of that
+   * account gets a message.
    */
   async sendChangeLink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
@@ -182,8 +186,8 @@ export class AccountLinks {
   }
 
   /**
-   * Marks a user's address as verified, or replaces it with a verified one, given the token of a
-   * link.
+   * Marks a user's address as verified, or replaces it with a verified one. The token of a link
+   * authorises the request.
    *
    * @throws {AuthError}
    */
@@ -216,8 +220,8 @@ export class AccountLinks {
   }
 
   /**
-   * Returns the account with the given name or address; undefined if there is none, if several
-   * accounts share the address, or if the password may not be reset.
+   * Returns the account with the given name or address. Returns undefined if no account matches,
+   * if several accounts share the address, or if the password may not be reset.
    */
   #resettable(name: string): UserEntry | undefined {
     const { catalog, isRootManaged, logins } = this.#options;

@@ -6,26 +6,29 @@
 import { AuthError } from "./auth_error.ts";
 
 export interface AccountSettings {
-  /** The configuration key `auth.signup`. */
+  /** The configuration key `auth.signup`: who may create an account. */
   readonly signUp: "off" | "open" | "invitation";
-  /** The configuration key `auth.guests`. */
+  /** The configuration key `auth.guests`: whether people may use guest accounts. */
   readonly hasGuests: boolean;
   /**
    * The configuration key `auth.guest_days`: the number of days without use after which a guest
    * account is dropped.
    */
   readonly guestDays: number;
-  /** The configuration key `auth.own_password`. */
+  /** The configuration key `auth.own_password`: whether users may change their own password. */
   readonly mayChangePassword: boolean;
-  /** The configuration key `auth.own_deletion`. */
+  /** The configuration key `auth.own_deletion`: whether users may delete their own account. */
   readonly mayDeleteAccount: boolean;
-  /** The configuration key `auth.password_reset`. */
+  /**
+   * The configuration key `auth.password_reset`: whether users may reset a forgotten password by
+   * mail.
+   */
   readonly hasPasswordReset: boolean;
   /** The configuration key `auth.email_login`: whether a verified address is a login name. */
   readonly isEmailLogin: boolean;
   /**
-   * The configuration key `limits.signups_per_hour`, which also limits new guest accounts; 0 means
-   * no limit.
+   * The configuration key `limits.signups_per_hour`, the maximum number of new accounts per hour,
+   * including guest accounts; 0 means no limit.
    */
   readonly signUpsPerHour: number;
 }
@@ -36,8 +39,8 @@ export interface AccountNotice {
   readonly userId: string;
   readonly email: string;
   /**
-   * A token with which the recipient proves that the message arrived; absent from a notice that
-   * requires no action.
+   * A token that proves that the recipient received the notice. Absent from a notice that requires
+   * no action.
    */
   readonly token?: string;
   readonly expiresAtMs?: number;
@@ -50,7 +53,7 @@ export type OnNotice = (notice: AccountNotice) => void;
  * Returns the error for an operation that the configuration does not enable.
  *
  * @param what The beginning of the message, for example "Sign-up is disabled".
- * @param key The setting that turns the operation on.
+ * @param key The configuration key that enables the operation.
  */
 export function turnedOff(what: string, key: string): AuthError {
   return new AuthError("forbidden", `${what}; the operator can enable it with ${key}`);

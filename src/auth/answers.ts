@@ -3,7 +3,7 @@ import type { Role, UserEntry } from "../catalog/mod.ts";
 import type { UserBody } from "../protocol/mod.ts";
 import { AuthError } from "./auth_error.ts";
 
-/** The sender of a request, as the server determined it. */
+/** The source of a request and its properties, as the server determined them. */
 export interface Caller {
   readonly address: string;
   /**
@@ -12,7 +12,7 @@ export interface Caller {
    */
   readonly isLocal: boolean;
   /**
-   * Whether the `Host` header names this server. It does not after DNS rebinding, for example.
+   * Whether the `Host` header names this server. A different host may indicate DNS rebinding.
    * Defaults to true.
    */
   readonly isHostAllowed?: boolean;
@@ -44,7 +44,10 @@ export function rfc3339(unixMs: number): string {
   return `${new Date(unixMs).toISOString().slice(0, 19)}Z`;
 }
 
-/** Returns the members of a JSON body. A body that could not be read is passed as `undefined`. */
+/**
+ * Returns the members of a request body that must be a JSON object. A body that could not be read
+ * is passed as `undefined`.
+ */
 export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>;
@@ -52,7 +55,7 @@ export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   throw new AuthError("invalid_request", "The body must be a JSON object");
 }
 
-/** Returns a required string member of a body. @throws {AuthError} invalid_request */
+/** Returns a required string member of a request body. @throws {AuthError} invalid_request */
 export function textField(
   fields: Readonly<Record<string, unknown>>,
   names: readonly string[],
@@ -70,7 +73,7 @@ export function textField(
 }
 
 /**
- * Returns a string member of a body; undefined if it is absent or null.
+ * Returns an optional string member of a request body; undefined if it is absent or null.
  * @throws {AuthError} invalid_request
  */
 export function optionalTextField(

@@ -1,13 +1,13 @@
 /**
- * Defines audit events: logins and all changes to rights and accounts. No event contains a
- * password, a token or any other secret.
+ * Defines the events of the audit log: logins and all changes to rights and accounts. No event
+ * contains a password, a token or any other secret.
  */
 import type { Caller } from "./answers.ts";
 
 export interface AuditEvent {
   /** The audited action, for example "login" or "drop table". */
   readonly action: string;
-  /** The user who acted; for a failed login, the name that was given. */
+  /** The user who performed the audited action. For a failed login, the name that was given. */
   readonly actor: string;
   /** The object on which the audited action was performed. */
   readonly target: string;
@@ -18,7 +18,7 @@ export interface AuditEvent {
   readonly subject?: string;
 }
 
-/** Returns the source and the id of a request, as members of an event. */
+/** Returns the source and the id of a request in the form of audit event fields. */
 export function sourceOf(
   { address, requestId }: Pick<Caller, "address" | "requestId">,
   details: NonNullable<AuditEvent["details"]> = {},
@@ -27,7 +27,7 @@ export function sourceOf(
   return { address, ...(Object.keys(all).length === 0 ? {} : { details: all }) };
 }
 
-/** Returns the event for a successful action by a user on their own account. */
+/** Returns the audit event for a user's successful action on their own account. */
 export function ownAction(
   userId: string,
   caller: Pick<Caller, "address" | "requestId">,
@@ -37,5 +37,5 @@ export function ownAction(
   return { ...sourceOf(caller), ...about, action, outcome: "ok" };
 }
 
-/** Records an event. Never blocks and never throws. */
+/** Records an audit event. Never blocks and never throws. */
 export type OnAudit = (event: AuditEvent) => void;

@@ -1,5 +1,5 @@
 /**
- * The interface through which the server and SQL use authentication.
+ * Defines the interface through which the server and SQL use authentication.
  *
  * The class turns credentials into a {@linkcode Principal}; `permissions.ts` decides what a
  * principal may do.
@@ -51,12 +51,12 @@ export interface AuthSettings {
   readonly allowRemoteSetup: boolean;
   /** Whether setup requires the code that the server prints at startup. */
   readonly hasSetupCode: boolean;
-  /** The configuration key `auth.root_password`. */
+  /** The configuration key `auth.root_password`: root's password, if the configuration sets it. */
   readonly rootPassword: string | undefined;
   readonly passwordPolicy: PasswordPolicy;
   /** The maximum number of login attempts per second from a single address; 0 means no limit. */
   readonly attemptsPerSecond: number;
-  /** The number of consecutive failures that triggers a lock-out; 0 means no lock-out. */
+  /** The number of consecutive failed logins that locks an account out; 0 means no lock-out. */
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
   readonly accounts: AccountSettings;
@@ -69,17 +69,17 @@ export interface AuthOptions {
   random: Random;
   log: Log;
   settings: AuthSettings;
-  /** Receives the audit events for logins and for other actions that no SQL statement performs. */
+  /** Receives the audit events for logins and for other actions that are not SQL statements. */
   onAudit: OnAudit;
-  /** Receives messages to users, which a program of the operator delivers. */
+  /** Receives messages to users. A program of the operator delivers them. */
   onNotice: OnNotice;
 }
 
 /**
- * Password hashing and log syncs share the runtime's thread pool, which has one thread per core.
- * One thread never computes hashes, because otherwise a login could delay every commit: on a
- * 2-core machine, two concurrent hashes raised the median fdatasync time from 0.14 ms to 22 ms,
- * whereas a single hash did not affect it.
+ * The maximum number of passwords being hashed at once. Password hashing and log syncs share the
+ * runtime's thread pool, which has one thread per core. One thread never computes hashes, because
+ * otherwise a login could delay every commit: on a 2-core machine, two concurrent hashes raised
+ * the median fdatasync time from 0.14 ms to 22 ms, whereas a single hash did not affect it.
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
@@ -102,9 +102,9 @@ export class Auth {
   readonly links: AccountLinks;
   /** The operations that users may perform on their own accounts. */
   readonly ownAccount: OwnAccount;
-  /** Handles browser logins through providers. */
+  /** Handles browser logins through OpenID Connect providers. */
   readonly providerLogins: ProviderLogins;
-  /** Handles logouts reported by providers. */
+  /** Handles logouts that OpenID Connect providers report. */
   readonly providerLogouts: ProviderLogouts;
   readonly #externalTokens: ExternalTokens;
   readonly #bearers: Bearers;
@@ -187,7 +187,8 @@ export class Auth {
   }
 
   /**
-   * The code that setup requires, which is printed at startup; undefined if no code is required.
+   * The code that the setup request must contain, which is printed at startup. Undefined if setup
+   * needs no code.
    */
   get setupCode(): string | undefined {
     return this.#setup.code;
@@ -217,8 +218,8 @@ export class Auth {
    * already taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
-   * @param guest The guest whose token came with the request. The guest gets a login name instead
-   *   of a new account.
+   * @param guest The guest whose token came with the request. No new account is created; instead,
+   *   the guest's account gets the login name.
    * @throws {AuthError}
    */
   signUp(body: unknown, caller: Caller, guest: Principal | undefined): Promise<MessageBody> {
@@ -231,7 +232,8 @@ export class Auth {
   }
 
   /**
-   * Drops guest accounts that have not been used for a long time. Returns whether there are more.
+   * Drops guest accounts that have not been used for a long time. Returns whether more such
+   * accounts remain.
    */
   dropIdleGuests(): boolean {
     return this.#signUps.dropIdleGuests();
@@ -245,8 +247,8 @@ export class Auth {
   }
 
   /**
-   * Ends the session to which a token belongs, or all sessions of its user. An invalid token is
-   * not an error.
+   * Ends the session of a token, or all sessions of the token's user. An invalid token is not an
+   * error.
    */
   logout(
     token: string | undefined,
@@ -273,8 +275,8 @@ export class Auth {
 
   /**
    * Verifies the token in an `Authorization` header if an external issuer may have signed it, so
-   * that {@linkcode authenticateHeader} finds the result. Returns undefined if there is nothing to
-   * wait for. The promise rejects only if the issuer's keys cannot be fetched.
+   * that {@linkcode authenticateHeader} finds the result. Returns undefined if no verification is
+   * pending. The promise rejects only if the issuer's keys cannot be fetched.
    *
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
@@ -326,7 +328,7 @@ export class Auth {
   }
 
   /**
-   * Requires that the caller may read the messages of a topic.
+   * Refuses a caller who may not read the messages of a topic.
    *
    * @throws {DatabaseError} PERMISSION_DENIED
    */
@@ -336,21 +338,23 @@ export class Auth {
   }
 
   /**
-   * Returns when the user last used a token, accurate to a second; undefined if the user has never
-   * used one.
+   * Returns the time at which a user last used a token, accurate to a second. Returns undefined if
+   * the user has never used one.
    */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
   }
 
-  /** Returns when a service token was last used; undefined if it has never been used. */
+  /**
+   * Returns the time at which a service token was last used; undefined if it has never been used.
+   */
   lastUseMs(token: ServiceTokenEntry): number | undefined {
     return this.#lastSeen.tokenTimeMsOf(token);
   }
 
   /**
-   * Writes to the catalog when each user was last seen. Returns whether there are more times to
-   * write.
+   * Writes to the catalog the times at which users were last seen. Returns whether more times
+   * remain to be written.
    */
   keepSeen(): boolean {
     return this.#lastSeen.keep();
@@ -400,16 +404,16 @@ export class Auth {
   }
 
   /**
-   * Creates a user, if the caller may do so.
+   * Creates a user, provided that the caller may do so.
    * @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, WEAK_PASSWORD,
-   * INVALID_VALUE
+   *   INVALID_VALUE
    */
   createUser(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
     return this.#users.create(principal, request);
   }
 
   /**
-   * Performs the checks of {@linkcode createUser}, except for the password.
+   * Performs the checks of {@linkcode createUser}, except the check of the password.
    * @throws {DatabaseError}
    */
   checkCreateUser(principal: Principal, request: CreateUserRequest): void {
@@ -417,7 +421,7 @@ export class Auth {
   }
 
   /**
-   * Performs the checks of {@linkcode alterUser}, except for the password.
+   * Performs the checks of {@linkcode alterUser}, except the check of the password.
    * @throws {DatabaseError}
    */
   checkAlterUser(principal: Principal, request: AlterUserRequest): void {
@@ -425,7 +429,7 @@ export class Auth {
   }
 
   /**
-   * Performs the checks of {@linkcode dropUser}.
+   * Performs the checks of {@linkcode dropUser} without dropping the user.
    * @throws {DatabaseError}
    */
   checkDropUser(principal: Principal, userId: string): void {
@@ -433,9 +437,9 @@ export class Auth {
   }
 
   /**
-   * Changes a user, if the caller may do so.
+   * Changes a user, provided that the caller may do so.
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, WEAK_PASSWORD, INVALID_VALUE,
-   * INVALID_OPERATION, MANAGED_BY_CONFIG, SERIALIZATION_FAILURE
+   *   INVALID_OPERATION, MANAGED_BY_CONFIG, SERIALIZATION_FAILURE
    */
   alterUser(principal: Principal, request: AlterUserRequest): Promise<UserEntry> {
     return this.#users.alter(principal, request);
@@ -505,23 +509,23 @@ export class Auth {
   }
 
   /**
-   * Registers a listener, which is called in the same tick for every revoked session. Returns a
-   * function that removes the listener.
+   * Registers a listener for revoked sessions. It is called for each of them in the same tick.
+   * Returns a function that removes the listener.
    */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);
   }
 
   /**
-   * Registers a listener, which is called in the same tick for every dropped user, once the user's
-   * sessions have ended. Returns a function that removes the listener.
+   * Registers a listener for dropped users. It is called for each of them in the same tick, once
+   * the user's sessions have ended. Returns a function that removes the listener.
    */
   onDropped(listener: OnDropped): () => void {
     return this.#sessionEnds.onDropped(listener);
   }
 }
 
-/** Creates the objects that handle external issuers and their users. */
+/** Creates the objects that handle external token issuers and their users. */
 function externalParts(
   { accounts, oidc }: AuthSettings,
   shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit"> &

@@ -1,12 +1,12 @@
 /**
- * Authentication errors: a closed set of codes, some for the auth endpoints (lower case) and some
- * for bearer token checks (upper case).
+ * Defines authentication errors: a closed set of codes, some for the auth endpoints (lower case)
+ * and some for bearer token checks (upper case).
  *
  * They are not SQL error conditions. The server determines the HTTP status and the envelope of
  * each error.
  */
 
-/** The codes for the auth endpoints and for bearer token checks. */
+/** The error codes of the auth endpoints and of bearer token checks. */
 export type AuthCode =
   | "already_configured"
   | "rate_limited"
@@ -31,7 +31,7 @@ export type AuthCode =
   | "AUTHENTICATION_ERROR";
 
 /**
- * An error from authentication. Its message contains no secrets and does not reveal whether a user
+ * An authentication error. Its message contains no secrets and does not reveal whether a user
  * exists.
  */
 export class AuthError extends Error {
@@ -62,8 +62,8 @@ const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} retu
 const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
 
 /**
- * Returns the error for a token that is not accepted. The error is the same whatever the reason,
- * so that it reveals nothing.
+ * Returns the error for a token that is not accepted. It is the same for every reason, so that it
+ * reveals nothing.
  */
 export function invalidCredentials(): AuthError {
   return new AuthError(
@@ -79,8 +79,8 @@ const SEND_COOKIE =
 /**
  * Returns the error for a request without a token.
  *
- * @param isInUrl True if the request URL seems to contain a token.
- * @param mayBeCookie True if the endpoint also accepts the cookie.
+ * @param isInUrl Whether the request URL seems to contain a token.
+ * @param mayBeCookie Whether the endpoint also accepts a token in a cookie.
  */
 export function noToken({
   isInUrl,
@@ -121,7 +121,7 @@ export function tokenExpired(): AuthError {
   );
 }
 
-/** Returns the error for a file URL that is not valid or whose session has ended. */
+/** Returns the error for a signed file URL that is invalid or whose session has ended. */
 export function invalidFileUrl(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -129,7 +129,7 @@ export function invalidFileUrl(): AuthError {
   );
 }
 
-/** Returns the error for a file URL that has expired. */
+/** Returns the error for a signed file URL that has expired. */
 export function fileUrlExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",

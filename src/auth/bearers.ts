@@ -49,22 +49,22 @@ export interface BearersOptions {
   sessions: Sessions;
   bucket: AuthBucket;
   lastSeen: LastSeen;
-  /** The key with which the server signs tokens. */
+  /** The secret with which the server signs tokens. */
   secret: Uint8Array;
   /**
-   * The lifetime of a refresh token, in seconds. The end of a session is remembered for at least
-   * this long.
+   * The lifetime of a refresh token, in seconds. The server remembers the end of a session for at
+   * least this long.
    */
   refreshLifetimeSeconds: number;
 }
 
-/** The maximum lifetime of a file URL, in seconds. */
+/** The maximum lifetime of a signed file URL, in seconds. */
 const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
  * The maximum lifetime, in seconds, of a file URL signed in a session whose token comes from an
- * external issuer. When such a session ends, the server remembers its end until this long after
- * the token expires, so that its URLs stay revoked.
+ * external issuer. After the token expires, the server remembers for this long that the session
+ * has ended, so that its URLs stay revoked.
  */
 const EXTERNAL_FILE_URL_SECONDS = 3600;
 
@@ -74,14 +74,17 @@ const EXTERNAL_FILE_URL_SECONDS = 3600;
  */
 interface RecentUse {
   readonly principal: Principal;
-  /** Returns whether the session and the account still exist, regardless of the token's expiry. */
+  /**
+   * Returns whether the session and the account still exist. It does not matter whether the token
+   * has expired.
+   */
   readonly isStanding: () => boolean;
   /**
    * The catalog's version number for accounts. While it is unchanged, a token can become invalid
    * only by expiring.
    */
   readonly accessVersion: number;
-  /** When the use of the token was last recorded, in Unix milliseconds. */
+  /** The time at which the use of the token was last recorded, in Unix milliseconds. */
   seenMs: number;
 }
 
@@ -93,10 +96,7 @@ const SEEN_EXACT_MS = 1000;
 export class Bearers {
   readonly #options: BearersOptions;
   readonly #recent = new WeakMap<UsedToken, RecentUse>();
-  /**
-   * For each principal, the token use for which the principal was created, even if the token has
-   * been used again since.
-   */
+  /** The token use that created each principal, even if the token has been used again since. */
   readonly #useOf = new WeakMap<Principal, RecentUse>();
 
   constructor(options: BearersOptions) {
@@ -175,8 +175,8 @@ export class Bearers {
 
   /**
    * Refuses a caller whose session or account has ended since authentication. The check is needed
-   * after a wait, because a client may send its body slowly. A token that has expired in the
-   * meantime is still accepted.
+   * after any wait, for example for a body that the client sends slowly. A token that has expired
+   * in the meantime is still accepted.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -211,7 +211,7 @@ export class Bearers {
     return bearer.principal;
   }
 
-  /** Returns the principal of a session; undefined if the session no longer exists. */
+  /** Returns the principal of a session; undefined if the session has ended. */
   #bearerOf(
     session: FileUrlSession,
   ): { readonly principal: Principal; readonly tokenHash?: string } | undefined {
@@ -261,8 +261,8 @@ export class Bearers {
         fileUrlKey: fileUrlKey(
           secret,
           { kind: "login", userId, sessionId, tokenVersion, role, ...kept },
-          // A URL must not outlive the record of its session's end, which is removed once the
-          // session's newest tokens have expired.
+          // A URL must not outlive the record that its session has ended. This record is removed
+          // once the session's newest tokens have expired.
           { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
         ),
       },
@@ -341,8 +341,8 @@ export class Bearers {
   }
 
   /**
-   * Returns the user to whom a token belongs, creating the account if that is necessary and
-   * allowed.
+   * Returns the user to whom a token from an external issuer belongs. Creates the account if it
+   * does not exist and the configuration allows it.
    * @throws {AuthError}
    */
   #userOfExternal(token: ExternalToken, caller: Caller): UserEntry | undefined {
@@ -357,8 +357,8 @@ export class Bearers {
   }
 
   /**
-   * Returns the user to whom a token belongs, even if the token has expired; undefined if the
-   * session has ended.
+   * Returns the user to whom a token from an external issuer belongs, even if the token has
+   * expired. Returns undefined if the session has ended.
    */
   #standingUserOf({ identity, sessionId }: ExternalToken): UserEntry | undefined {
     const { catalog, providerUsers } = this.#options;
@@ -366,7 +366,7 @@ export class Bearers {
   }
 
   /**
-   * Returns the principal from an earlier use of the token; undefined if an account or a
+   * Returns the principal from an earlier use of a token. Returns undefined if an account or a
    * revocation has changed since.
    */
   #recentPrincipal(token: UsedToken): Principal | undefined {

@@ -3,7 +3,7 @@
  * all in lower case, because passwords are compared with them case-insensitively.
  */
 
-/** Returns whether a password is on the list. */
+/** Returns whether a password is one of those that attackers guess first. */
 export function isCommonPassword(password: string): boolean {
   return COMMON_PASSWORDS.has(password.toLowerCase());
 }

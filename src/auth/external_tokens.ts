@@ -14,8 +14,8 @@
  * - A token is verified again after its issuer's keys have been fetched again, so it becomes
  *   invalid together with its key.
  * - Tokens are stored by their full text, so a token with a different signature is a different
- *   token. The session id is derived from the signed part, because some signatures have two
- *   spellings, and a logout has to end both.
+ *   token. The session id is derived only from the part that the signature covers, because some
+ *   signatures have two spellings, and a logout has to end both.
  */
 import { decodeJwt } from "jose";
 import { putNewest } from "../base/newest.ts";
@@ -66,8 +66,8 @@ export class ExternalTokens {
   }
 
   /**
-   * Verifies a token if it may come from a trusted issuer. Returns undefined if there is nothing
-   * to wait for. The promise rejects only if the issuer's keys cannot be fetched.
+   * Verifies a token if it may come from a trusted issuer. Returns undefined if no verification is
+   * pending. The promise rejects only if the issuer's keys cannot be fetched.
    *
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
@@ -80,7 +80,7 @@ export class ExternalTokens {
     return provider === undefined ? undefined : this.#verify(provider, { token, key });
   }
 
-  /** Returns a token that `check` has verified; undefined if there is none. */
+  /** Returns the verified form of a token; undefined if `check` has not verified it. */
   find(token: string): ExternalToken | undefined {
     if (this.#verified.size === 0 || !mayBeExternal(token)) return undefined;
     return this.#verified.get(hashOf(token))?.token;
@@ -111,7 +111,9 @@ async function verifiedBy({ keys }: Provider, token: string): Promise<VerifiedTo
   }
 }
 
-/** The number of seconds after which a client may try again. */
+/**
+ * The number of seconds after which a client may try again if an issuer's keys cannot be fetched.
+ */
 const RETRY_SECONDS = 10;
 
 function mayBeExternal(token: string): boolean {
@@ -150,7 +152,7 @@ function acceptedToken(
  */
 const EXTERNAL_SESSION = "external ";
 
-/** Returns true if a session belongs to a token from an external issuer. */
+/** Returns whether a session id belongs to a token from an external issuer. */
 export function isExternalSession(sessionId: string): boolean {
   return sessionId.startsWith(EXTERNAL_SESSION);
 }
@@ -159,7 +161,7 @@ function issuerIn(token: string): string | undefined {
   try {
     return decodeJwt(token).iss;
   } catch {
-    // A string that is not a token has no issuer. The caller refuses the string.
+    // A string that is not a token has no issuer. The caller refuses it.
     return undefined;
   }
 }

@@ -31,8 +31,8 @@ export type FileUrlSession =
       readonly tokenVersion: number;
       readonly role: string;
       /**
-       * The session's claims if a provider identified the user, because they are not stored with
-       * the account; otherwise undefined.
+       * The session's claims if a provider identified the user, because the account does not
+       * contain them; otherwise undefined.
        */
       readonly claims?: Claims | undefined;
     }
@@ -49,7 +49,7 @@ export interface FileAccessText {
 
 /**
  * Creates the key with which a session signs file URLs.
- * @param secondsMax The longest that a URL may be valid, in seconds.
+ * @param secondsMax The maximum lifetime of a URL, in seconds.
  */
 export function fileUrlKey(
   secret: Uint8Array,
@@ -76,16 +76,14 @@ export function signedFileUrl(
 }
 
 /**
- * Returns the name that is signed, in place of a file id, for the download of an export. No file
- * has this name as its id.
+ * Returns the name that takes the place of a file id when the URL for the download of an export is
+ * signed. No file has this name as its id.
  */
 export function exportAccessName(exportId: string): string {
   return `export ${exportId}`;
 }
 
-/**
- * Returns the value of the `access` parameter for a file id, or for the name of another download.
- */
+/** Returns the value of the `access` parameter for a file, or for the name of another download. */
 export function signedAccess(
   { key, session }: Pick<FileUrlKey, "key" | "session">,
   { fileId, until }: { fileId: string; until: number },
@@ -93,9 +91,7 @@ export function signedAccess(
   return `${session}.${until}.${signatureOf(key, { session, until, fileId })}`;
 }
 
-/**
- * Parses the `access` parameter. Returns undefined if it does not have the form described above.
- */
+/** Parses the `access` parameter of a signed file URL. Returns undefined if it is malformed. */
 export function fileAccessFrom(access: string): FileAccessText | undefined {
   const [, sessionText = "", seconds = "", signature = ""] =
     /^([\w-]{1,6000})\.(\d{1,12})\.([\w-]{43})$/.exec(access) ?? [];
@@ -135,7 +131,7 @@ function sessionFrom(text: string): FileUrlSession | undefined {
   try {
     parts = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // A string that is not JSON was not signed by this server. The caller refuses the string.
+    // A string that is not JSON was not signed by this server. The caller refuses it.
     return undefined;
   }
   if (!Array.isArray(parts)) return undefined;

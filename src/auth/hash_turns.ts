@@ -7,18 +7,15 @@
  *                                                 two lanes, so that neither starves
  *
  * The number of waiting hashes is limited. At the limit, the sender with the most waiting hashes
- * loses its newest one, so that no sender is refused because another one floods the queue. If a
- * great many senders have one waiting hash each, unknown senders are refused in favour of known
- * devices.
+ * loses its newest one, so that no sender is refused because another one floods the queue. If very
+ * many senders have one waiting hash each, known devices take precedence, and unknown senders are
+ * refused.
  */
 import { AuthError } from "./auth_error.ts";
 
-/**
- * Identifies the sender for whom a password hash is computed, and says whether that sender is
- * trusted.
- */
+/** The sender on whose behalf a password hash is computed. */
 export interface HashTurn {
-  /** Identifies the sender of a login attempt. */
+  /** An identifier of the sender of a login attempt. */
   readonly sender: string;
   /** Whether the sender is a user with a token, or a device that has logged in before. */
   readonly isTrusted: boolean;
@@ -47,7 +44,7 @@ export class HashTurns {
     return this.#waitingCount;
   }
 
-  /** Waits until a hash may be computed. @throws {AuthError} rate_limited */
+  /** Waits until it is the caller's turn to compute a hash. @throws {AuthError} rate_limited */
   async wait({ isTrusted, sender }: HashTurn): Promise<void> {
     const lane = isTrusted ? this.#trusted : this.#others;
     const own = lane.get(sender) ?? [];
@@ -61,7 +58,7 @@ export class HashTurns {
     });
   }
 
-  /** Lets the next waiting hash run. Returns false if no hash was waiting. */
+  /** Lets the next waiting hash computation start. Returns false if none was waiting. */
   startNext(): boolean {
     const first = this.#isTrustedNext ? this.#trusted : this.#others;
     const second = this.#isTrustedNext ? this.#others : this.#trusted;
@@ -102,8 +99,8 @@ export class HashTurns {
 }
 
 /**
- * Removes the first waiting hash of the next sender in the rotation, and moves that sender to the
- * end.
+ * Removes the first waiting hash of the next sender in the rotation. The sender moves to the end
+ * of the rotation.
  */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {

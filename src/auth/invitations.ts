@@ -1,5 +1,5 @@
 /**
- * Manages invitations: codes with which people who have no account may sign up.
+ * Manages invitations: codes with which people who have no account can sign up.
  *
  * The catalog stores the hash of each code, and the number of accounts created with it. Unknown,
  * used-up and expired codes are all refused with the same error.
@@ -39,7 +39,7 @@ export class Invitations {
   }
 
   /**
-   * Performs the checks of {@linkcode create}.
+   * Performs the checks of {@linkcode create} without creating an invitation.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, INVALID_NAME, ALREADY_EXISTS, INVALID_VALUE,
    *   LIMIT_EXCEEDED
@@ -77,7 +77,10 @@ export class Invitations {
     }
   }
 
-  /** Creates an invitation and returns its code, which is not stored. @throws {DatabaseError} */
+  /**
+   * Creates an invitation and returns its code. Only a hash of the code is stored.
+   * @throws {DatabaseError}
+   */
   create(principal: Principal, request: CreateInvitationRequest): string {
     const { catalog, clock, log, random } = this.#options;
     this.checkCreate(principal, request);
@@ -94,7 +97,7 @@ export class Invitations {
   }
 
   /**
-   * Performs the checks of {@linkcode drop}.
+   * Performs the checks of {@linkcode drop} without dropping the invitation.
    * @throws {DatabaseError} PERMISSION_DENIED, OBJECT_NOT_FOUND
    */
   checkDrop(principal: Principal, name: string): void {
@@ -114,8 +117,8 @@ export class Invitations {
   }
 
   /**
-   * Returns the invitation to which a code belongs if it can still be used to create an account;
-   * otherwise undefined.
+   * Returns the invitation with the given code if the code can still create an account; otherwise
+   * undefined.
    */
   usable(code: string): InvitationEntry | undefined {
     const { catalog, clock } = this.#options;

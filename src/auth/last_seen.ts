@@ -1,8 +1,8 @@
 /**
  * Records when each user last used a token, and when each service token was last used.
  *
- * Such a time may change every second, so the times are kept in memory and written to the catalog
- * at intervals. Times not yet written when the process ends are lost, which is acceptable because
+ * These times may change every second, so they are kept in memory and written to the catalog at
+ * intervals. Times not yet written when the process ends are lost, which is acceptable because
  * they are only informational.
  */
 import type { Clock } from "../base/clock.ts";
@@ -24,9 +24,12 @@ const TOLD_AT_ONCE_MAX = 1000;
 
 export class LastSeen {
   readonly #options: LastSeenOptions;
-  /** The times that have not been written to the catalog yet. */
+  /**
+   * The times at which users last used a token, keyed by user id, unless they are already in the
+   * catalog.
+   */
   readonly #times = new Map<string, number>();
-  /** The times at which service tokens were last used, by name. */
+  /** The times at which service tokens were last used, keyed by token name. */
   readonly #tokenTimes = new Map<string, number>();
 
   constructor(options: LastSeenOptions) {
@@ -43,30 +46,31 @@ export class LastSeen {
   }
 
   /**
-   * Returns when a service token was last used, in Unix milliseconds; undefined if it was never
-   * used.
+   * Returns the time at which a service token was last used, in Unix milliseconds; undefined if it
+   * has never been used.
    */
   tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
     const usedMs = this.#tokenTimes.get(name);
-    // An earlier use belongs to a previous token with the same name.
+    // A use recorded before this token was created belongs to an earlier token with the same name.
     return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
   /**
-   * Returns when a user last used a token, in Unix milliseconds; undefined if the user never used
-   * one.
+   * Returns the time at which a user last used a token, in Unix milliseconds; undefined if the
+   * user has never used one.
    */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
-    // An earlier use belongs to a previous account with the same name.
+    // A use recorded before this account was created belongs to an earlier account with the same
+    // name.
     return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
   }
 
   /**
-   * Writes the times to the catalog. If the write fails, for example because the disk is full, it
-   * is retried the next time. No error is thrown, because no caller waits for the write.
+   * Writes the recorded times to the catalog. If the write fails, for example because the disk is
+   * full, it is retried the next time. No error is thrown, because no caller waits for the write.
    *
-   * @returns True if more times can be written immediately.
+   * @returns Whether more recorded times remain to be written.
    */
   keep(): boolean {
     const { catalog, log } = this.#options;

@@ -22,7 +22,7 @@ import { AuthError } from "./auth_error.ts";
 export interface LoginGuardOptions {
   clock: Clock;
   /**
-   * The number of consecutive failures that locks a pair of name and sender; 0 disables the lock.
+   * The number of consecutive failures that locks a login name for a sender; 0 disables the lock.
    */
   failuresMax: number;
   lockMs: number;
@@ -32,26 +32,27 @@ export interface LoginGuardOptions {
 const FAILURES_MAX = 100;
 const FAILURES_WINDOW_MS = 3_600_000;
 
-/** How many logins may wait to be checked, per name and per known device. */
+/** The maximum number of logins that may wait to be checked, per name and per known device. */
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
-/** The maximum number of senders remembered per user. */
+/** The maximum number of senders remembered as known per user. */
 const KNOWN_SENDERS_MAX = 20;
 
 /**
- * After this many failures for a name within the window, every login with that name is delayed.
+ * The number of failures for a name within 15 minutes after which every login with that name is
+ * delayed.
  */
 const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;
 
-/** The maximum number of entries of each kind. They take up about 20 MB at most. */
+/** The maximum number of entries in each of the maps, which then take up about 20 MB. */
 const ENTRIES_MAX = 100_000;
 
-/** The recent failed logins with a user name. */
+/** A summary of the recent failed logins with a name. */
 export interface LoginTrouble {
-  /** The number of consecutive failures from a single address. */
+  /** The number of consecutive failures from the address with the most failures. */
   readonly failures: number;
   /**
    * The remaining time of the lock, in milliseconds; 0 if the name is not locked for any sender.
@@ -59,10 +60,10 @@ export interface LoginTrouble {
   readonly lockedForMs: number;
 }
 
-/** An attempt to log in, before its outcome is known. */
+/** An attempt to log in. Its outcome is not known yet. */
 export interface Attempt {
   readonly name: string;
-  /** The sender of a login attempt, or its device if the device is known. */
+  /** The sender of the login attempt, or the device if it is a known one. */
   readonly from: string;
   /** Whether the user has logged in from this sender before. */
   readonly isKnown: boolean;
@@ -89,7 +90,7 @@ export class LoginGuard {
    * times are kept as it takes to lock the name or the device.
    */
   readonly #times = new Map<string, number[]>();
-  /** For each user, the senders from which that user has logged in. */
+  /** The known senders of each user: those from which the user has logged in before. */
   readonly #known = new Map<string, Map<string, true>>();
   readonly #lines = new Map<string, AttemptLine>();
 
@@ -100,7 +101,7 @@ export class LoginGuard {
   }
 
   /**
-   * Returns the attempt to log in with a name from an address.
+   * Describes an attempt to log in with a name from an address.
    * @param sessionId The session of the earlier login whose token the device presents.
    */
   attempt(name: string, address: string, sessionId?: string): Attempt {
@@ -110,7 +111,7 @@ export class LoginGuard {
   }
 
   /**
-   * Returns for how many more seconds, at least 1, the pair of name and sender is locked;
+   * Returns the number of seconds, at least 1, for which the name stays locked for this sender;
    * undefined if it is not locked.
    */
   lockedForSeconds({ from, name }: Attempt): number | undefined {
@@ -124,8 +125,8 @@ export class LoginGuard {
   }
 
   /**
-   * Returns for how many more seconds only known devices may log in with the name; undefined if
-   * this attempt is allowed now.
+   * Returns the number of seconds for which only known devices may log in with the name; undefined
+   * if this attempt is allowed now.
    */
   closedForSeconds(attempt: Attempt): number | undefined {
     const times = this.#times.get(lineKey(attempt));
@@ -174,7 +175,7 @@ export class LoginGuard {
     else next();
   }
 
-  /** Records a failed login. Returns whether this failure locked the pair of name and sender. */
+  /** Records a failed login. Returns whether it locked the name for this sender. */
   failed(attempt: Attempt): boolean {
     const { from, name } = attempt;
     const nowMs = this.#clock.monotonicMs();
@@ -194,8 +195,8 @@ export class LoginGuard {
   }
 
   /**
-   * Returns the names with recent failures. For a name with failures from several addresses, the
-   * address with the most failures is reported.
+   * Returns the names with recent failures. If several addresses have caused failures for a name,
+   * only the address with the most failures counts.
    */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     const found = new Map<string, LoginTrouble>();
@@ -213,7 +214,7 @@ export class LoginGuard {
   }
 
   /**
-   * Records a successful login, and forgets earlier failures.
+   * Records a successful login, and forgets the earlier failures of its name and sender.
    * @param address The address from which the user logged in.
    */
   succeeded({ from, name }: Attempt, address: string): void {
@@ -236,8 +237,8 @@ export class LoginGuard {
 }
 
 /**
- * Limits the attempts from each address with a token bucket that holds five seconds' worth of
- * attempts.
+ * Limits the login attempts from each address with a token bucket that holds five seconds' worth
+ * of attempts.
  */
 export class AuthBucket {
   readonly #clock: Clock;
@@ -304,7 +305,7 @@ function pairKey(name: string, from: string): string {
   return `${from}\n${name}`;
 }
 
-/** Returns the key for a name, or for one of the name's known devices. */
+/** Returns the key of the login queue of a name, or of one of the name's known devices. */
 function lineKey({ from, isKnown, name }: Attempt): string {
   return pairKey(name, isKnown ? from : "");
 }

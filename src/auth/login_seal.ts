@@ -1,7 +1,7 @@
 /**
  * Seals the state of a login through a provider in a signed cookie, which the browser keeps until
- * the login ends. The server itself stores nothing. Logins started by strangers therefore take up
- * no memory, and a login in progress survives a restart.
+ * the login ends. The server itself stores nothing. Logins that strangers start and never finish
+ * therefore take up no memory, and a login in progress survives a restart.
  *
  *     {base64url of JSON}.{base64url(HMAC-SHA256(secret, "provider login\n" + the first part))}
  */
@@ -21,7 +21,7 @@ export interface BegunLogin extends LoginSecrets {
   readonly untilMs: number;
 }
 
-/** The longest that a login through a provider may take from beginning to end, in seconds. */
+/** The maximum duration of a login through a provider, in seconds. */
 export const LOGIN_SECONDS = 600;
 
 export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
@@ -29,7 +29,10 @@ export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
   return `${text}.${signatureOf(secret, text).toString("base64url")}`;
 }
 
-/** Returns the login sealed in `sealed`; undefined if this server did not seal it. */
+/**
+ * Returns the login whose state a signed cookie contains; undefined if this server did not sign
+ * it.
+ */
 export function unsealedLogin(secret: Uint8Array, sealed: string): BegunLogin | undefined {
   const [text = "", signature = ""] = sealed.split(".");
   const given = Buffer.from(signature, "base64url");

@@ -2,8 +2,9 @@
  * Logs users in: checks the name and the password, and starts a session.
  *
  * A wrong name and a wrong password lead to the same response after the same time. Every outcome
- * is audited, with one exception: an attempt that is refused, before its password is compared,
- * because of too many attempts from its address or with its name. Such an attempt reveals nothing.
+ * is audited, with one exception: an attempt that is refused before its password is compared,
+ * because there were too many attempts from its address or with its name. Such an attempt reveals
+ * nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -43,7 +44,10 @@ export class Logins {
     this.#options = options;
   }
 
-  /** The login names with recent failures, including names of users who do not exist. */
+  /**
+   * Summaries of the recent failures, keyed by login name, including names of users who do not
+   * exist.
+   */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     return this.#options.guard.troubles();
   }
@@ -87,7 +91,7 @@ export class Logins {
   /**
    * Checks the password of a user, who may not exist, subject to the login limits.
    *
-   * @param options.action The action recorded in the audit; "login" by default.
+   * @param options.action The action recorded in the audit log; "login" by default.
    * @throws {AuthError} unauthorized, account_locked, rate_limited
    */
   async check(
@@ -107,8 +111,8 @@ export class Logins {
   }
 
   /**
-   * Checks a login. For each name, and for each known device of a name, only one login is checked
-   * at a time.
+   * Checks a login after waiting for its turn. Only one login at a time is checked for each name,
+   * and for each known device of a name.
    */
   async #attempt(
     attempt: Attempt,
@@ -117,8 +121,8 @@ export class Logins {
   ): Promise<UserEntry> {
     const { catalog, clock, guard, hasher, log } = this.#options;
     const { name } = attempt;
-    // The limits are checked again, because the previous login in the queue may have reached the
-    // failure limit.
+    // The limits are checked again, because the previous login in the queue may have been the
+    // failure that reached a limit.
     this.#refuse(attempt);
     const delayMs = guard.delayMs(attempt);
     if (delayMs > 0) await new Promise<void>((resolve) => clock.after(delayMs, resolve));
@@ -148,8 +152,8 @@ export class Logins {
   }
 
   /**
-   * Returns the session of a token, even if the token has expired; undefined if the session has
-   * ended or belongs to another user.
+   * Returns the session id of a user's token, even if the token has expired. Returns undefined if
+   * the session has ended or belongs to another user.
    */
   #sessionOf(name: string, token: string | undefined): string | undefined {
     const { sessions } = this.#options;

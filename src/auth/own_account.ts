@@ -2,7 +2,7 @@
  * Implements the operations that users may perform on their own accounts: changing the password
  * and deleting the account. Both require the password again, because a page may have been left
  * open, and both are subject to the login limits. Users without a password have to log in through
- * their provider again.
+ * their login provider again.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -24,7 +24,7 @@ import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
 import type { UserAdmin } from "./user_admin.ts";
 
-/** How long a login through a provider counts as recent. */
+/** How long a login through a provider counts as recent, in milliseconds. */
 const NEW_LOGIN_MS = 300_000;
 
 export interface OwnAccountOptions {
@@ -75,7 +75,7 @@ export class OwnAccount {
   /**
    * Drops the caller's own account. The account's rows are erased after the same delay as for DROP
    * USER. A guest needs no proof of identity, a user with a password has to repeat it, and any
-   * other user must have recently logged in through a provider.
+   * other user must recently have logged in through a provider.
    *
    * @throws {AuthError}
    */
@@ -108,7 +108,7 @@ export class OwnAccount {
   }
 
   /**
-   * Requires that a user without a password has just logged in through a provider.
+   * Refuses a user without a password who has not just logged in through a provider.
    * @throws {AuthError} forbidden, invalid_request, invalid_code
    */
   #requireNewLogin(principal: Principal, body: unknown): void {

@@ -13,9 +13,7 @@ import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /**
-   * The minimum length of a password, in code points. The maximum length is also in code points.
-   */
+  /** The minimum length of a password. The minimum and the maximum are in Unicode code points. */
   readonly lengthMin: number;
   readonly lengthMax: number;
   /**
@@ -35,13 +33,14 @@ function preparedPassword(password: string): string {
 }
 
 /**
- * The maximum length in bytes. A longer password is refused before it is processed any further.
+ * The maximum length of a password, in bytes. A longer one is refused before any further
+ * processing.
  */
 const PASSWORD_BYTES_MAX = 1024;
 
 /**
- * Returns why a password may not be used, phrased as the end of a sentence; undefined if it may be
- * used.
+ * Returns the reason why a password may not be used, phrased as the end of a sentence; undefined
+ * if it may be used.
  *
  * @param userId The user whose password is to be set.
  */
@@ -67,7 +66,7 @@ export function passwordFault(
 }
 
 /**
- * Throws if a password may not be set.
+ * Refuses a password that may not be used.
  *
  * @param field The field of the request that contains the password.
  * @throws {AuthError} weak_password
@@ -92,7 +91,7 @@ export class PasswordHasher {
   }
 
   /**
-   * Hashes a password once few enough other hashes are being computed.
+   * Hashes a password. If too many other hashes are being computed, it waits for its turn.
    * @throws {AuthError} rate_limited if too many are already waiting.
    */
   hash(given: string, turn: HashTurn): Promise<string> {
@@ -107,7 +106,7 @@ export class PasswordHasher {
   }
 
   /**
-   * Compares a password with a hash. If there is no hash, the call takes just as long.
+   * Compares a password with a hash. The call takes just as long if there is no hash.
    *
    * @param hash Undefined for a user who does not exist or has no password.
    * @throws {AuthError} rate_limited if too many are already waiting.
@@ -126,8 +125,8 @@ export class PasswordHasher {
   }
 
   async #inTurn<T>(turn: HashTurn, work: () => Promise<T>): Promise<T> {
-    // A finished hash passes its slot on to a waiting one, so the count does not change after a
-    // wait.
+    // A finished hash computation passes its slot on to a waiting one, so the count of running
+    // computations does not change after a wait.
     if (this.#running >= this.#runningMax) await this.#turns.wait(turn);
     else this.#running += 1;
     try {
@@ -139,8 +138,8 @@ export class PasswordHasher {
 }
 
 /**
- * The hash of a random password that nobody knows. Comparing a password with it takes as long as
- * with a real hash.
+ * The hash of a random password that nobody knows. A comparison with it takes as long as a
+ * comparison with a real hash.
  */
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";

@@ -7,8 +7,8 @@
  * - The owner of a namespace has the rights in the rows marked `owner` to all objects in the
  *   namespace. Inside EXECUTE AS, ownership does not apply: the caller has the identity of the
  *   target user with the role `user`.
- * - Rows of USER and STREAM tables are separated by owner number elsewhere: all users may read and
- *   write their *own* rows.
+ * - Rows of USER and STREAM tables are separated by owner number elsewhere. In these tables, all
+ *   users may read and write their *own* rows.
  * - In a RESTRICTED table, policies decide about each row for the roles `user` and `service`. If a
  *   table has no policy for a caller's role, the table does not exist for that caller.
  */
@@ -28,11 +28,14 @@ import type {
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
-/** A group of statements that share a row of the matrix. */
+/**
+ * A class of statements that require the same rights. Each is a row of the role × statement
+ * matrix.
+ */
 export type StatementClass =
   /**
-   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The rights on the
-   * tables themselves apply as well.
+   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The caller also needs
+   * the rights to the tables that the statement uses.
    */
   | "rows"
   /** EXPORT USER DATA, SHOW EXPORT, and the download of an archive. */
@@ -41,7 +44,7 @@ export type StatementClass =
   | "show"
   /** CREATE TABLE, ALTER TABLE. */
   | "defineTable"
-  /** EXPLAIN, SHOW ALL, SHOW for configuration keys, and the system views that are not public. */
+  /** DROP TABLE, statements on views, functions and policies, and DROP of types and sequences. */
   | "removeTable"
   /** CREATE NAMESPACE, DROP NAMESPACE, ALTER NAMESPACE OWNER. */
   | "namespace"
@@ -59,9 +62,9 @@ export type StatementClass =
   | "administer";
 
 /**
- * Returns why the caller's token does not permit a kind of access, phrased as the end of a
- * sentence; undefined if the token permits it. A token without scopes permits everything that its
- * user may do.
+ * Returns the reason why the caller's token does not permit a kind of access, phrased as the end
+ * of a sentence; undefined if the token permits it. A token without scopes permits everything that
+ * its user may do.
  *
  * @param asked.right "all" for access that no scope covers.
  * @param asked.namespace The namespace of the object; undefined if the object is in no namespace.
@@ -82,7 +85,7 @@ function tokenFault(
 }
 
 /**
- * Requires that the caller's token covers the namespace of a topic.
+ * Refuses a caller whose token does not cover the namespace of a topic.
  *
  * @param topicName "namespace.name".
  * @throws {DatabaseError} PERMISSION_DENIED
@@ -97,7 +100,10 @@ export function requireTopic(
   if (fault !== undefined) throw denied(`read topic ${topicName}`, fault, details);
 }
 
-/** Returns whether a role is at least as high as another: user < service < dba < system. */
+/**
+ * Returns whether a role has at least the rights of another. The order is user < service < dba <
+ * system.
+ */
 export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS[role] >= RANKS[minimum];
 }
@@ -110,14 +116,14 @@ export function ownsNamespace(
   return !principal.isImpersonated && namespace?.owner === principal.userId;
 }
 
-/** Returns the lowest role that may run a class of statements on objects that belong to others. */
+/** Returns the lowest role that may run a class of statements on objects that it does not own. */
 export function minimumRoleOf(statement: StatementClass): Role {
   return STATEMENTS[statement].minimum;
 }
 
 /**
- * Applies the role × statement matrix. `namespace` is the namespace of the object, if the statement
- * refers to one.
+ * Returns whether the role × statement matrix allows the caller to run a class of statements.
+ * `namespace` is the namespace of the object, if the statement refers to one.
  */
 export function mayRun(
   principal: Principal,
@@ -131,8 +137,8 @@ export function mayRun(
 }
 
 /**
- * Returns why the caller's token does not permit a class of statements, phrased as the end of a
- * sentence; undefined if the token permits it.
+ * Returns the reason why the caller's token does not permit a class of statements, phrased as the
+ * end of a sentence; undefined if the token permits it.
  */
 function classFault(
   principal: Principal,
@@ -151,7 +157,7 @@ function classFault(
 }
 
 /**
- * Requires that the caller may run statements of a class.
+ * Refuses a caller who may not run a class of statements.
  * @throws {DatabaseError} PERMISSION_DENIED, with a message that begins with "Cannot" and
  *   continues with `action`, for example "explain a query".
  */
@@ -209,8 +215,8 @@ export function mayReadView(
   namespace: NamespaceEntry | undefined,
 ): boolean {
   const { namespace: name, ownRights } = view;
-  // The token's scope must cover the view itself, whichever tables the view reads, because even
-  // the view's definition reveals something.
+  // The token's scope must cover the view itself, no matter which tables the view reads, because
+  // even the view's definition reveals something.
   if (tokenFault(principal, { right: "read", namespace: name }) !== undefined) return false;
   if (ownRights === undefined || ownsNamespace(principal, namespace)) return true;
   return isAtLeast(principal.role, VIEW_READERS[ownRights.accessLevel]);
@@ -238,7 +244,7 @@ export function policyRoleFor(
   return role === "user" || role === "service" ? role : undefined;
 }
 
-/** The catalog methods used to find the owner of a table's namespace. */
+/** The methods of the catalog that find the owner of a table's namespace. */
 interface RuledCatalog {
   readonly namespace: (name: string) => NamespaceEntry | undefined;
 }
@@ -259,14 +265,14 @@ export function policiesOf({ policies = [] }: TableEntry, role: Role): readonly 
   return policies.filter(({ roles }) => roles?.some((each) => each === role) !== false);
 }
 
-/** Returns whether a policy applies to a command. */
+/** Returns whether a policy applies to a command such as SELECT. */
 export function isPolicyFor({ command }: PolicyEntry, asked: PolicyCommand): boolean {
   return command === "all" || command === asked;
 }
 
 /**
- * Returns whether the caller may read tombstones: the caller's own, or those of a SHARED table
- * that the caller administers.
+ * Returns whether the caller may read the tombstones of deleted rows: in their own partition, or
+ * in a SHARED table that they administer.
  */
 export function mayReadHistory(
   principal: Principal,
@@ -286,9 +292,9 @@ export function mayReadFilesOf(principal: Principal, userId: string): boolean {
 }
 
 /**
- * Requires that the caller may read the messages of a topic. A topic delivers complete rows of its
- * tables, so a reader is refused if it may not read one of these tables, or if policies control
- * its access to the rows of one.
+ * Refuses a caller who may not read the messages of a topic. A topic delivers complete rows of its
+ * tables, so the caller must be allowed to read each of these tables, and no policies may control
+ * the caller's access to their rows.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -317,8 +323,8 @@ export function requireMessages(
 }
 
 /**
- * Returns whether the caller may write rows. Inside EXECUTE AS, rows of a SHARED table may be
- * written only if policies permit it.
+ * Returns whether the caller may write rows of a table. Inside EXECUTE AS, rows of a SHARED table
+ * may be written only if policies permit it.
  */
 export function mayWrite(
   principal: Principal,
@@ -348,7 +354,7 @@ export function mayAlter(
 }
 
 /**
- * Requires that the caller may write to a table.
+ * Refuses a caller who may not write to a table.
  * @throws {DatabaseError} PERMISSION_DENIED, SHARED_IMPERSONATION
  */
 export function requireWrite(principal: Principal, table: TableEntry, right: TableRight): void {
@@ -374,7 +380,7 @@ export function requireWrite(principal: Principal, table: TableEntry, right: Tab
   throw denied(`write to table ${name}`, `${levelOf(table)}, and ${writer}`, details);
 }
 
-/** Requires that the caller may alter an object. @throws {DatabaseError} PERMISSION_DENIED */
+/** Refuses a caller who may not alter a table. @throws {DatabaseError} PERMISSION_DENIED */
 export function requireAlter(
   principal: Principal,
   table: TableEntry,
@@ -391,7 +397,7 @@ export function requireAlter(
   );
 }
 
-/** Requires that the caller may drop an object. @throws {DatabaseError} PERMISSION_DENIED */
+/** Refuses a caller who may not drop a table. @throws {DatabaseError} PERMISSION_DENIED */
 export function requireDrop(
   principal: Principal,
   table: TableEntry,
@@ -405,7 +411,7 @@ export function requireDrop(
 }
 
 /**
- * Requires that the caller's token covers everything that depends on the object being changed or
+ * Refuses a token that does not cover every object that depends on an object being changed or
  * dropped. With CASCADE, a role that may drop an object may drop its dependents in every
  * namespace, but a token is limited to its namespaces. The error does not name objects in other
  * namespaces. This check must therefore run before the check that refuses a change without
@@ -426,7 +432,7 @@ export function requireReach(
 }
 
 /**
- * Requires that the caller may create tables in a namespace.
+ * Refuses a caller who may not create tables in a namespace.
  * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function requireCreateTable(
@@ -441,14 +447,14 @@ export function requireCreateTable(
   });
 }
 
-/** The parameters of the `require…` functions, apart from the caller and the table. */
+/** The remaining parameters of the `require…` functions, besides the caller and the table. */
 export interface TableRight extends ErrorDetails {
-  /** The namespace of the table whose rights are checked. */
+  /** The namespace of the table, whose owner has additional rights. */
   readonly namespace: NamespaceEntry | undefined;
 }
 
 /**
- * Applies the matrix for EXECUTE AS.
+ * Returns whether the matrix for EXECUTE AS allows the caller to act as a target user.
  *
  * @param target The target user. The role is undefined for an id without an account; the id then
  *   has the role `user`.
@@ -483,7 +489,7 @@ export function mayActFor(
 }
 
 /**
- * Requires that the caller's token permits acting on behalf of other users.
+ * Refuses a caller whose token does not permit acting on behalf of other users.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -495,7 +501,7 @@ export function requireTokenToAct(principal: Principal, targetUserId: string): v
 
 /**
  * Returns whether the caller may create, alter or drop a user. Only the role `system`, which
- * `root` has, may change a user with the role `system` or grant that role.
+ * `root` has, may change users with the role `system` or grant that role.
  */
 export function mayManageUser(
   principal: Principal,
@@ -536,17 +542,17 @@ export function maySetPassword(
 const RANKS: Readonly<Record<Role, number>> = { user: 0, service: 1, dba: 2, system: 3 };
 
 interface ClassRule {
-  /** The lowest role that has this right on objects that belong to others. */
+  /** The lowest role that has this right on objects that it does not own. */
   readonly minimum: Role;
-  /** Whether the owner of the namespace has this right, whatever the owner's role. */
+  /** Whether the owner of the namespace has this right, regardless of their role. */
   readonly owner: boolean;
   /**
-   * The scope that a service token needs; "all" if the token must have no scopes; absent if any
-   * token is sufficient.
+   * The scope that a service token needs; "all" if only a token without scopes is sufficient;
+   * absent if any token is sufficient.
    */
   readonly token?: TokenRight | "all";
   /**
-   * Set if the right concerns the entire server. Tokens limited to certain namespaces do not have
+   * True if the right concerns the entire server. Tokens limited to certain namespaces do not have
    * such a right.
    */
   readonly isWide?: true;
@@ -568,8 +574,8 @@ const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
 };
 
 /**
- * Returns the lowest role that may write to a table, and alter it, in a namespace that the caller
- * does not own.
+ * Returns the lowest role that may write to a table, or alter it, if the caller does not own its
+ * namespace.
  */
 function writerOf(table: TableEntry): Role {
   const level = accessLevelOf(table);

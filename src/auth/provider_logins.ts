@@ -54,18 +54,21 @@ export interface ProviderLoginsOptions {
   sessions: Sessions;
   logins: Logins;
   bucket: AuthBucket;
-  /** The key with which the server signs the state of a login. */
+  /** The secret with which the server signs the state of a login. */
   secret: Uint8Array;
-  /** Whether users may link their own account to a provider. */
+  /** Whether users may link their existing account to a provider. */
   mayLink: boolean;
   onAudit: OnAudit;
 }
 
 /** A page's request to start a login. The server has already validated it. */
 export interface LoginWish {
-  /** A path of the admin page, or the URL of a page of an application, without a fragment. */
+  /**
+   * The page to return to: a path of the admin page, or the URL of an application's page without a
+   * fragment.
+   */
   readonly returnTo: string;
-  /** The PKCE challenge of an application; undefined for the admin page. */
+  /** The PKCE challenge of an application; undefined if the admin page starts the login. */
   readonly challenge: string | undefined;
   /** The URL to which the provider sends the browser after the login. */
   readonly callbackUrl: string;
@@ -74,7 +77,9 @@ export interface LoginWish {
 /** The browser's request to the callback after a login at the provider. */
 export interface LoginReturn {
   readonly query: URLSearchParams;
-  /** The cookie that ties the callback to the browser that started the login. */
+  /**
+   * The value of the signed cookie that ties the callback to the browser that started the login.
+   */
   readonly sealed: string | undefined;
   readonly callbackUrl: string;
 }
@@ -82,7 +87,10 @@ export interface LoginReturn {
 /** The server's response to a step of a login: a redirect and cookies. */
 export interface LoginStep {
   readonly location: string;
-  /** The value of the login cookie, if a login has started. */
+  /**
+   * The value of the cookie that contains the state of the login; absent unless a login has
+   * started.
+   */
   readonly sealed?: string;
   /** The new session, if the login was for the admin page. */
   readonly login?: LoginBody;
@@ -108,15 +116,15 @@ interface OneTimeCode {
   readonly challenge: string;
   /** The time of the login at the provider, in Unix milliseconds. */
   readonly loginAtMs: number;
-  /** The time at which the code expires, on the monotonic clock. */
+  /** The time at which the one-time code expires, on the monotonic clock. */
   readonly untilMs: number;
 }
 
 const CODE_MS = 60_000;
 
 /**
- * The maximum number of unused codes. This many take up a few megabytes. Beyond the limit, the
- * oldest code is dropped.
+ * The maximum number of unused one-time codes. This many take up a few megabytes. Beyond the
+ * limit, the oldest code is dropped.
  */
 const CODES_MAX = 10_000;
 
@@ -142,7 +150,7 @@ export class ProviderLogins {
   }
 
   /**
-   * Starts a login. Returns undefined if the provider does not exist.
+   * Starts a login through a provider. Returns undefined if the provider does not exist.
    *
    * @throws {AuthError} rate_limited
    */
@@ -195,7 +203,10 @@ export class ProviderLogins {
     }
   }
 
-  /** Exchanges an application's code for a session. @throws {AuthError} */
+  /**
+   * Exchanges a one-time code, which an application received after a login, for a session.
+   * @throws {AuthError}
+   */
   async exchange(body: unknown, caller: Caller): Promise<LoginBody> {
     this.#options.bucket.takeAttempt(caller);
     const identity = this.#taken(body);
@@ -209,9 +220,9 @@ export class ProviderLogins {
   }
 
   /**
-   * Links the caller's own account to the person identified by a code. Because the link is another
-   * way into the account, a user with a password has to enter it again. Any other user, except a
-   * guest, has to give the code of a login whose link already exists.
+   * Links the caller's own account to the person identified by a one-time code. Because the link
+   * is another way into the account, a user with a password has to enter it again. Any other user,
+   * except a guest, has to give the code of a login whose link already exists.
    *
    * @throws {AuthError}
    */
@@ -241,7 +252,7 @@ export class ProviderLogins {
     return { message: `The account is linked to ${identity.provider.settings?.label ?? "it"}` };
   }
 
-  /** Returns the provider links of the caller's own account. */
+  /** Returns the links between the caller's own account and providers. */
   links({ userId }: Principal): AccountLinksBody {
     const user = this.#options.catalog.accounts.user(userId);
     const links = user === undefined ? [] : linksOf(user);
@@ -253,8 +264,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Removes a link from the caller's own account, and ends the sessions that were started through
-   * it.
+   * Removes a provider link from the caller's own account, and ends the sessions that were started
+   * through this link.
    *
    * @throws {AuthError}
    */
@@ -285,7 +296,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Requires the code of another login by the caller, and invalidates the code.
+   * Refuses a request that does not contain the one-time code of another login by the caller.
+   * Invalidates the code.
    *
    * @param body An object with `code` and `verifier`.
    * @throws {AuthError} invalid_request, invalid_code
@@ -296,8 +308,8 @@ export class ProviderLogins {
   }
 
   /**
-   * Returns the caller's account, provided that the caller may change its links. @throws
-   * {AuthError}
+   * Returns the caller's account, provided that the caller may change its provider links.
+   * @throws {AuthError}
    */
   #requireLinking({ sessionId, userId }: Principal, caller: Caller): UserEntry {
     const { bucket, catalog, mayLink } = this.#options;
@@ -348,7 +360,7 @@ export class ProviderLogins {
   }
 
   /**
-   * Returns the person who logged in, or the reason why the login failed.
+   * Returns the person who logged in at the provider, or the reason why the login failed.
    * @throws {ProviderError}
    */
   async #identityOf(

@@ -32,7 +32,9 @@ export interface ProviderLogoutsOptions {
   refreshLifetimeSeconds: number;
 }
 
-/** The sessions that a token ends, and the id that marks the token as used until it expires. */
+/**
+ * The sessions that a logout token ends, and the id that marks the token as used until it expires.
+ */
 interface EndedByToken {
   readonly ended: ProviderSession;
   readonly used: string;
@@ -42,8 +44,8 @@ interface EndedByToken {
 const EVENT = "http://schemas.openid.net/event/backchannel-logout";
 
 /**
- * The maximum length that OpenID Connect defines for a subject. Here, it applies to every text
- * claim.
+ * The maximum length of any text claim in a logout token. OpenID Connect defines this limit for
+ * subjects.
  */
 const TEXT_LENGTH_MAX = 255;
 
@@ -57,9 +59,9 @@ export class ProviderLogouts {
   }
 
   /**
-   * Ends the sessions named by a logout token.
+   * Ends the sessions to which a logout token refers.
    *
-   * @returns false if there is no such provider.
+   * @returns False if the provider does not exist.
    * @throws {AuthError} invalid_request, rate_limited, AUTHENTICATION_ERROR
    */
   async end(name: string, token: string, caller: Caller): Promise<boolean> {
@@ -105,8 +107,8 @@ export class ProviderLogouts {
   #end({ ended, used, usedUntilMs }: EndedByToken, caller: Caller): void {
     const { catalog, onAudit } = this.#options;
     endProviderSessions(this.#options, ended);
-    // The token is marked as used only after the sessions have ended, so that the provider can
-    // send it again after an error.
+    // The logout token is marked as used only after the sessions have ended, so that the provider
+    // can send it again after an error.
     catalog.revocations.revoke(used, usedUntilMs);
     const { link, subject } = ended;
     const user =

@@ -1,5 +1,5 @@
 /**
- * Tracks which sessions have been ended by their provider.
+ * Tracks which sessions have been ended by the provider that identified their user.
  *
  *     id of a session    random . provider's session . person . time of the beginning
  *                                         │                │
@@ -14,9 +14,9 @@ import type { Catalog } from "../catalog/mod.ts";
 import type { ExternalIdentity, TokenTimes } from "./oidc/token_claims.ts";
 import type { SessionEnds } from "./session_ends.ts";
 
-/** A session at a provider, or all sessions of a person there. */
+/** A session at a provider, or all sessions of a person at that provider. */
 export interface ProviderSession {
-  /** The provider's name in account links. */
+  /** The name of the provider in the links between accounts and providers. */
   readonly link: string;
   readonly subject: string | undefined;
   /** The provider's id of the session; undefined for all sessions of the person. */
@@ -24,8 +24,8 @@ export interface ProviderSession {
 }
 
 /**
- * The number of characters in a key. They encode 96 bits of a hash, so nobody can find two texts
- * with the same key.
+ * The number of characters in the key of a provider session or a person. They encode 96 bits of a
+ * hash, so nobody can find two texts with the same key.
  */
 const KEY_CHARS = 16;
 
@@ -39,9 +39,9 @@ const TOKEN_SECONDS_MAX = 30 * 86_400;
 const ENDED = "provider ";
 
 /**
- * Returns the last part of the session id for a person's session.
+ * Returns the last part of a session id, which identifies the provider's session and the person.
  *
- * @param beganAtMs When the session began, in Unix milliseconds.
+ * @param beganAtMs The time at which the session began, in Unix milliseconds.
  */
 export function providerPart(
   { provider: { link }, providerSession, subject }: ExternalIdentity,
@@ -61,15 +61,15 @@ export function boundedTimes(times: TokenTimes): TokenTimes {
 }
 
 /**
- * Returns when a session began, in Unix milliseconds; undefined if no provider identified its
- * user.
+ * Returns the time at which a session began, in Unix milliseconds; undefined if no provider
+ * identified its user.
  */
 export function beginningMsOf(sessionId: string): number | undefined {
   const [, , person, time = ""] = sessionId.split(".");
   return person === undefined ? undefined : Number.parseInt(time, 36);
 }
 
-/** Returns true if a session has been ended, here or at its provider. */
+/** Returns whether a session has been ended, on this server or at its provider. */
 export function isSessionEnded(catalog: Pick<Catalog, "revocations">, sessionId: string): boolean {
   if (catalog.revocations.isRevoked(sessionId)) return true;
   if (!sessionId.includes(".")) return false;
@@ -90,15 +90,15 @@ export interface ProviderSessionDeps {
 }
 
 /**
- * Ends sessions that a provider has ended. The revocation is kept until the last token of these
- * sessions has expired.
+ * Ends the sessions that a provider reports as ended. The revocation is kept until the last token
+ * of these sessions has expired.
  */
 export function endProviderSessions(
   { catalog, clock, refreshLifetimeSeconds, sessionEnds }: ProviderSessionDeps,
   ended: ProviderSession,
 ): void {
   const lastSeconds = Math.max(refreshLifetimeSeconds, TOKEN_SECONDS_MAX);
-  // The additional hour allows for clock differences and for URLs signed in a session.
+  // The additional hour allows for clock differences and for file URLs signed in a session.
   const untilMs = clock.nowMs() + lastSeconds * 1000 + HOUR_MS;
   for (const key of keysOf(ended))
     catalog.revocations.revoke(ENDED + key, untilMs, { isAnew: true });

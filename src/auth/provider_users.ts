@@ -40,14 +40,14 @@ export interface ProviderUsersOptions {
   signUpRate: SignUpRate;
   /** Whether an account is created for a user whom the server does not know yet. */
   autoProvisions: boolean;
-  /** The role of accounts created at a login. */
+  /** The role of accounts that are created at a login. */
   defaultRole: Role;
   onAudit: OnAudit;
 }
 
 /**
- * The prefix of the ids of accounts created at a login. Names chosen at sign-up may not begin with
- * it.
+ * The prefix of the ids of accounts that are created at a login. Names chosen at sign-up may not
+ * begin with it.
  */
 export const PROVIDER_USER_PREFIX = "oidc:";
 
@@ -56,12 +56,12 @@ export const LINKS_MAX = 10;
 
 /** A link between an account and a person at a provider. */
 export interface AccountLink {
-  /** The name of a configuration section, or an issuer. */
+  /** The name of the provider's configuration section, or its issuer URL. */
   readonly provider: string;
   readonly subject: string;
 }
 
-/** Returns an account's links that have been used for a login. */
+/** Returns the provider links of an account that have been used for a login. */
 export function linksOf({ authData }: UserEntry): readonly AccountLink[] {
   return linksIn(authData)
     .map((link) => JSON.parse(link) as Partial<AccountLink>)
@@ -70,14 +70,14 @@ export function linksOf({ authData }: UserEntry): readonly AccountLink[] {
     );
 }
 
-/** Returns the stored text form of a link. */
+/** Returns the text form in which the catalog stores a provider link. */
 export function linkText(provider: string, subject: string): string {
   return JSON.stringify({ provider, subject });
 }
 
 /**
- * Returns the stored text form of a link whose subject is not known yet, because no user of the
- * provider has used it.
+ * Returns the stored text form of a provider link whose subject is not known yet, because nobody
+ * has logged in through it.
  */
 export function pendingLinkText(provider: string, userId: string): string {
   return JSON.stringify({ provider, user: userId });
@@ -90,14 +90,14 @@ export class ProviderUsers {
     this.#options = options;
   }
 
-  /** Returns the account linked to a person; undefined if there is none. */
+  /** Returns the account linked to a person at a provider; undefined if there is none. */
   linkedTo({ provider, subject }: ExternalIdentity): UserEntry | undefined {
     return this.#options.catalog.accounts.userByLink(linkText(provider.link, subject));
   }
 
   /**
-   * Returns a person's account, creating it if necessary; undefined if the person may not have
-   * one.
+   * Returns the account of a person at a provider, creating it if necessary. Returns undefined if
+   * the person may not have an account.
    *
    * @throws {AuthError} rate_limited if too many accounts are being created.
    */
@@ -109,8 +109,9 @@ export class ProviderUsers {
   }
 
   /**
-   * Links a person to an account. The new link replaces a link to the same provider that has no
-   * subject yet. @throws {AuthError} invalid_request if the account has too many links.
+   * Links an account to a person at a provider. The new link replaces any link to the same
+   * provider that has no subject yet. @throws {AuthError} invalid_request if the account has too
+   * many links.
    */
   link(user: UserEntry, { provider, subject }: ExternalIdentity, caller: Caller): UserEntry {
     const { catalog } = this.#options;
@@ -132,7 +133,9 @@ export class ProviderUsers {
     return changed;
   }
 
-  /** Removes a link from an account, and ends the sessions that were started through it. */
+  /**
+   * Removes a provider link from an account, and ends the sessions that were started through it.
+   */
   unlink(user: UserEntry, link: AccountLink, caller: Caller): void {
     const { catalog } = this.#options;
     const text = linkText(link.provider, link.subject);
@@ -203,7 +206,7 @@ function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity):
 }
 
 /**
- * Returns the configured claims as the metadata of a new account, where administrators can see
+ * Returns the configured claims as the metadata of a new account, so that administrators can see
  * them.
  */
 function metadataFrom({ claims }: ExternalIdentity): { metadata?: string } {

@@ -19,13 +19,13 @@ import { CorruptionError } from "../base/errors.ts";
 import { isLoopbackHost } from "../base/ip_address.ts";
 import type { Random } from "../base/random.ts";
 
-/** The minimum size of a secret, in bytes. It equals the size of the hash. */
+/** The minimum size of a secret, in bytes. It equals the size of the SHA-256 hash. */
 const SECRET_BYTES_MIN = 32;
 
-/** The size of the file, in bytes. A longer file is not read. */
+/** The size of the file that contains the secret, in bytes. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** A problem with the secret on the address on which the server listens. */
+/** A problem with the configured secret, given the address on which the server listens. */
 export interface SecretFault {
   /** Whether the problem must prevent the server from starting. */
   readonly isFatal: boolean;
@@ -33,9 +33,9 @@ export interface SecretFault {
 }
 
 /**
- * Checks the configured secret against the address on which the server listens. If that is a
- * loopback address and no secret is configured, {@linkcode missingSecretText} returns the message
- * to log.
+ * Checks whether the configured secret is sufficient for the address on which the server listens.
+ * On a loopback address, no secret is required. If none is configured there, {@linkcode
+ * missingSecretText} returns the message to log.
  */
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
@@ -63,7 +63,7 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
 /** Explains how to create a good secret. */
 const HINT = "to create one, run: openssl rand -base64 48";
 
-/** Returns the log message for a startup without a configured secret. */
+/** Returns the message to log if the server starts without a configured secret. */
 export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
   const what = disk.exists(keptSecretPath(dataPath))
     ? "tokens are signed with the secret stored in the data directory"
@@ -142,8 +142,8 @@ function withChecksum(secret: Uint8Array): Uint8Array {
 }
 
 /**
- * Writes the file atomically. Like every file created through a `Disk`, it is readable only by its
- * owner.
+ * Writes the secret to a file atomically. Like every file created through a `Disk`, it is readable
+ * only by its owner.
  */
 function writeSecret(
   disk: Disk,

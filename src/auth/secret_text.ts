@@ -45,7 +45,7 @@ export function isSecret(kind: SecretKind, text: string): boolean {
   return text.slice(length) === checksumOf(text.slice(0, length));
 }
 
-/** Returns the hash under which the catalog stores a secret. */
+/** Returns the hash of a secret under which the catalog stores it. */
 export function hashOfSecret(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
 }

@@ -51,7 +51,7 @@ export class ServiceTokens {
   }
 
   /**
-   * Performs the checks of {@linkcode create}.
+   * Performs the checks of {@linkcode create} without creating a token.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME, ALREADY_EXISTS,
    *   INVALID_VALUE, LIMIT_EXCEEDED
@@ -95,7 +95,7 @@ export class ServiceTokens {
   }
 
   /**
-   * Creates a service token and returns its secret, which is not stored.
+   * Creates a service token and returns its secret. Only a hash of the secret is stored.
    *
    * @throws {DatabaseError}
    */
@@ -115,7 +115,7 @@ export class ServiceTokens {
   }
 
   /**
-   * Performs the checks of {@linkcode drop}. Returns the token.
+   * Performs the checks of {@linkcode drop} without dropping the token. Returns the token.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, OBJECT_NOT_FOUND
    */
@@ -138,7 +138,8 @@ export class ServiceTokens {
   }
 
   /**
-   * Drops a token, and closes the connections that were opened with it. @throws {DatabaseError}
+   * Drops a service token, and closes the connections that were opened with it.
+   * @throws {DatabaseError}
    */
   drop(principal: Principal, name: string): void {
     const { catalog, log, sessionEnds } = this.#options;
@@ -167,18 +168,18 @@ export class ServiceTokens {
   }
 }
 
-/** Returns whether a string starts like a service token. */
+/** Returns whether a string begins with the prefix of service tokens. */
 export function looksLikeServiceToken(text: string): boolean {
   return text.startsWith("tdm_");
 }
 
 /**
- * The prefix of session ids that belong to service tokens. It contains a space, which the ids of
+ * The prefix of session ids that belong to service tokens. It contains a space, whereas the ids of
  * login sessions never do.
  */
 const SESSION_PREFIX = "token ";
 
-/** Returns the session id of everything opened with a token. */
+/** Returns the session id shared by everything that is opened with a service token. */
 export function sessionOf({ secretHash }: ServiceTokenEntry): string {
   return SESSION_PREFIX + secretHash;
 }
@@ -189,7 +190,8 @@ export function isServiceSession(sessionId: string): boolean {
 }
 
 /**
- * Returns the limits of a token; undefined if the token permits everything that its user may do.
+ * Returns the limits of a service token; undefined if the token permits everything that its user
+ * may do.
  */
 export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenScope | undefined {
   if (rights === undefined && namespaces === undefined) return undefined;
@@ -203,8 +205,8 @@ export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenS
 }
 
 /**
- * Refuses service tokens, because a program with such a token is not the person who owns the
- * account.
+ * Refuses callers with a service token, because a program with such a token is not the person who
+ * owns the account.
  */
 export function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;

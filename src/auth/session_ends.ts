@@ -10,7 +10,7 @@ export interface UserRevocation {
   readonly sessionId: string | undefined;
 }
 
-/** Sessions ended by a provider that does not name their users. */
+/** Sessions ended by a provider, which does not report the names of their users. */
 export interface ProviderRevocation {
   readonly userId?: undefined;
   readonly isEnded: (sessionId: string) => boolean;
@@ -18,7 +18,7 @@ export interface ProviderRevocation {
 
 export type Revocation = UserRevocation | ProviderRevocation;
 
-/** Returns whether a revocation ends a session of a user. */
+/** Returns whether a revocation ends a given session of a user. */
 export function concerns(
   revocation: Revocation,
   { sessionId, userId }: { readonly userId: string; readonly sessionId: string },

@@ -42,7 +42,10 @@ export interface SessionsOptions {
   refreshLifetimeSeconds: number;
 }
 
-/** How long a retired refresh token still works, for browser tabs that refresh at the same time. */
+/**
+ * How long a retired refresh token still works, in milliseconds, for browser tabs that refresh at
+ * the same time.
+ */
 const RETIRED_GRACE_MS = 30_000;
 
 /**
@@ -52,12 +55,12 @@ const RETIRED_GRACE_MS = 30_000;
 const RETIRED_COUNT_MAX = 10_000;
 
 /**
- * How long a revocation is kept after the tokens have expired. This must be longer than the leeway
- * within which expired tokens are still accepted.
+ * How long a revocation is kept after the tokens have expired, in milliseconds. This must exceed
+ * the leeway within which expired tokens are still accepted.
  */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
-/** The origin of a request, limited to the fields that are logged. */
+/** The source of a request, limited to the fields that are logged. */
 export type TokenSource = Pick<Caller, "address" | "requestId">;
 
 /** The token claims that identify a session. */
@@ -67,7 +70,10 @@ export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVer
 
 export class Sessions {
   readonly #options: SessionsOptions;
-  /** When this process retired each refresh token, on the monotonic clock, oldest first. */
+  /**
+   * The times at which this process retired refresh tokens, on the monotonic clock, keyed by token
+   * id and ordered from oldest to newest.
+   */
   readonly #retiredMs = new Map<string, number>();
 
   constructor(options: SessionsOptions) {
@@ -94,7 +100,7 @@ export class Sessions {
   }
 
   /**
-   * Records the time of the login. A full disk is not an error here, because an operator has to be
+   * Records the time of a login. A full disk is not an error here, because an operator has to be
    * able to log in to free up space.
    */
   #withLoginNoted(user: UserEntry): UserEntry {
@@ -109,8 +115,8 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for new tokens of the same session, and retires the token's parent,
-   * in exchange for which the token was issued.
+   * Exchanges a refresh token for new tokens of the same session. Retires the token's parent,
+   * which is the refresh token for which it was itself exchanged.
    *
    * @throws {AuthError} unauthorized
    */
@@ -177,7 +183,7 @@ export class Sessions {
   }
 
   /**
-   * Ends a session, including the session of a token signed by an external issuer.
+   * Ends a session. The session may also belong to a token signed by an external issuer.
    *
    * @param user The user; undefined if the session has already ended.
    */
@@ -213,15 +219,15 @@ export class Sessions {
   }
 
   /**
-   * Returns the session of a token, even if the token has expired; undefined if the session has
-   * ended.
+   * Returns the session to which a token belongs, even if the token has expired; undefined if the
+   * session has ended.
    */
   sessionOf(token: string): { readonly userId: string; readonly sessionId: string } | undefined {
     const claims = this.#options.tokens.verify(token);
     return claims === undefined || this.userBehind(claims) === undefined ? undefined : claims;
   }
 
-  /** Returns the user to whom a token belongs, without checking the token's expiry. */
+  /** Returns the user to whom a token belongs. Does not check whether the token has expired. */
   userBehind(claims: SessionClaims): UserEntry | undefined {
     const { catalog } = this.#options;
     const user = catalog.accounts.user(claims.userId);
@@ -233,8 +239,8 @@ export class Sessions {
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     if (parentId === undefined || catalog.revocations.isRevoked(parentId)) return;
-    // The revocation is kept until the new token expires. The parent was issued earlier, so it
-    // will have expired by then.
+    // The revocation is kept until the new token expires. The parent token was issued earlier, so
+    // it will have expired by then.
     catalog.revocations.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
       successorId: tokenId,
     });

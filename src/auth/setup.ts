@@ -44,7 +44,7 @@ export interface SetupOptions {
    */
   hasCode: boolean;
   /**
-   * Counts one attempt against the caller's rate limit.
+   * Counts a request against the caller's rate limit.
    * @throws {AuthError} rate_limited
    */
   takeAttempt: (caller: Caller) => void;
@@ -72,7 +72,10 @@ export class Setup {
     this.#code = options.hasCode ? newCode(options.random) : undefined;
   }
 
-  /** The code that setup requires; undefined if it requires none, or if the setup is complete. */
+  /**
+   * The code that a setup request must contain. Undefined if setup requires no code, or if the
+   * setup is complete.
+   */
   get code(): string | undefined {
     return this.isNeeded() ? this.#code : undefined;
   }
@@ -91,7 +94,7 @@ export class Setup {
   }
 
   /**
-   * Performs the setup.
+   * Performs the first-time setup.
    *
    * @throws {AuthError} The error of the first check that fails. Clients may rely on the order of
    *   the checks.
@@ -201,7 +204,7 @@ export class Setup {
   }
 
   /**
-   * Requires the setup code in a request body, if setup needs one.
+   * Refuses a request body without the correct setup code, if setup requires one.
    * @throws {AuthError} invalid_setup_code
    */
   #requireCode(body: unknown): void {
@@ -241,12 +244,12 @@ export class Setup {
   }
 }
 
-/** The characters that a setup code may contain, without those that people easily confuse. */
+/**
+ * The characters that a setup code may contain. Characters that people easily confuse are omitted.
+ */
 const CODE_DIGITS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 
-/**
- * The number of groups in a code and the number of characters per group. A code has 58 random bits.
- */
+/** The number of groups of characters in a setup code. A code has 58 random bits. */
 const CODE_GROUPS = 3;
 const CODE_GROUP_LENGTH = 4;
 
@@ -257,8 +260,8 @@ function newCode(random: Random): string {
 }
 
 /**
- * Compares two codes, ignoring case, spaces and hyphens, because people type codes in different
- * ways.
+ * Compares two setup codes, ignoring case, spaces and hyphens, because people type codes in
+ * different ways.
  */
 function isSameCode(given: string, code: string): boolean {
   const [left, right] = [given, code].map((text) => {

@@ -1,5 +1,5 @@
 /**
- * Limits how many accounts strangers may create: one limit applies to all addresses together, and
+ * Limits how many accounts strangers may create. One limit applies to all addresses together, and
  * a tenth of it to each address, so that a single sender cannot prevent everybody else from
  * signing up. Every attempt counts, because a response must not reveal whether the attempt created
  * an account.
@@ -15,7 +15,10 @@ import { AuthError } from "./auth_error.ts";
 /** The share of all attempts that a single address may use. */
 const SHARE = 0.1;
 
-/** The maximum number of senders whose attempts are counted. They take up a few megabytes. */
+/**
+ * The maximum number of senders whose attempts are counted. Their counters take up a few
+ * megabytes.
+ */
 const SENDERS_MAX = 20_000;
 
 /** The number of attempts currently allowed. It recovers to its maximum within an hour. */
@@ -31,8 +34,8 @@ export class SignUpRate {
   readonly #bySender = new Map<string, Allowance>();
 
   /**
-   * Creates a limit on accounts created per hour.
-   * @param options.perHour 0 means no limit.
+   * Creates a limit on the accounts created per hour.
+   * @param options.perHour The maximum number of accounts per hour; 0 means no limit.
    */
   constructor({ clock, perHour }: { clock: Clock; perHour: number }) {
     this.#clock = clock;

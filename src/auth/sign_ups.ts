@@ -56,7 +56,7 @@ export interface SignUpsOptions {
 }
 
 interface SignUpRequest {
-  /** The name to log in with; undefined for a sign-up with only an address. */
+  /** The chosen login name; undefined for a sign-up with only an email address. */
   readonly name: string | undefined;
   readonly password: string;
   readonly email: string | undefined;
@@ -69,7 +69,7 @@ const CODE_LENGTH_MAX = 128;
 /** The prefix of guest ids. No name chosen at sign-up may begin with it. */
 const GUEST_PREFIX = "guest-";
 
-/** The maximum number of accounts with the same unverified address. */
+/** The maximum number of accounts with the same unverified email address. */
 const UNVERIFIED_MAX = 3;
 
 const DAY_MS = 24 * 3_600_000;
@@ -141,7 +141,8 @@ export class SignUps {
   }
 
   /**
-   * Drops guest accounts that have not been used for a long time. Returns whether there are more.
+   * Drops guest accounts that have not been used for a long time. Returns whether more such
+   * accounts remain.
    */
   dropIdleGuests(): boolean {
     const { catalog, clock, log, sessionEnds, settings } = this.#options;
@@ -191,8 +192,8 @@ export class SignUps {
   }
 
   /**
-   * Creates or changes the account. Returns its id; undefined if the guest has been dropped in the
-   * meantime.
+   * Creates the account of a sign-up, or changes the account of a guest. Returns the account's id;
+   * undefined if the guest has been dropped in the meantime.
    */
   #accountOf(
     { email, name }: SignUpRequest,
@@ -242,7 +243,7 @@ export class SignUps {
   }
 
   /**
-   * Reads and checks the fields of a sign-up.
+   * Reads and checks the fields of a sign-up request.
    * @throws {AuthError} invalid_request, invalid_user, weak_password
    */
   #read(body: unknown, guest: Principal | undefined): SignUpRequest {
@@ -263,7 +264,7 @@ export class SignUps {
     return { name, password, email, invitation };
   }
 
-  /** Requires that an invitation code is valid. @throws {AuthError} invalid_invitation */
+  /** Refuses an invitation code that is not valid. @throws {AuthError} invalid_invitation */
   #requireInvitation(code: string | undefined): void {
     const { invitations, settings } = this.#options;
     if (settings.signUp !== "invitation" && code === undefined) return;
@@ -278,12 +279,15 @@ export class SignUps {
 }
 
 /**
- * Matches text with exactly one @ and no whitespace or control characters. Only sending a message
- * to an address can show whether the address exists.
+ * Matches text with exactly one @ and no whitespace or control characters. Whether the address
+ * really exists can be found out only by sending a message to it.
  */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 
-/** Requires that a string has the form of an email address. @throws {AuthError} invalid_request */
+/**
+ * Refuses a string that does not have the form of an email address.
+ * @throws {AuthError} invalid_request
+ */
 export function requireAddress(email: string): void {
   if (EMAIL.test(email)) return;
   throw new AuthError(
@@ -293,8 +297,8 @@ export function requireAddress(email: string): void {
 }
 
 /**
- * Returns why a name cannot be chosen, phrased as the end of a sentence; undefined if it can be
- * chosen.
+ * Returns the reason why a name cannot be chosen at sign-up, phrased as the end of a sentence;
+ * undefined if it can be chosen.
  */
 function nameFault(name: string): string | undefined {
   if (name.toLowerCase() === ROOT_USER_ID) return `it must not be "${ROOT_USER_ID}"`;

@@ -1,5 +1,5 @@
 /**
- * Delays responses so that all of them take the same time, whatever their result.
+ * Delays responses so that all of them take the same time, regardless of their result.
  *
  * A sign-up writes to the disk if its name is free, but not if the name is taken. If the response
  * were sent as soon as the work was done, its duration would reveal to strangers which accounts
@@ -8,11 +8,12 @@
 import type { Clock } from "../base/clock.ts";
 
 /**
- * How long every response takes. This is longer than a catalog transaction takes on a busy disk.
+ * The duration of every delayed response, in milliseconds. A catalog transaction takes less time
+ * even on a busy disk.
  */
 const STEADY_MS = 100;
 
-/** Performs short work, and returns its result {@linkcode STEADY_MS} after the work began. */
+/** Performs a short task, and returns its result {@linkcode STEADY_MS} after the task began. */
 export async function steadily<T>(clock: Clock, work: () => T): Promise<T> {
   // The timer is started before the work. A timer started afterwards would fire a fraction of a
   // millisecond later if the work took longer, and an attacker could measure this with many

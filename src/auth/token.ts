@@ -1,5 +1,5 @@
 /**
- * Implements tokens: JWTs signed with HS256, using the runtime's HMAC.
+ * Implements access tokens and similar tokens: JWTs signed with HS256, using the runtime's HMAC.
  *
  * Verification is synchronous, so that a request can be processed in the tick in which it arrives.
  * It is also stricter than the standard: only one algorithm and one issuer are accepted, and a
@@ -33,11 +33,11 @@ export interface TokenClaims {
   readonly expiresAt: number;
   readonly notBefore: number | undefined;
   readonly tokenId: string;
-  /** The refresh token that was exchanged for this token; undefined after a login. */
+  /** The id of the refresh token that was exchanged for this token; undefined after a login. */
   readonly parentId: string | undefined;
-  /** The id of the login session, shared by all tokens of a login. */
+  /** The id of the login session. All tokens of a session contain the same id. */
   readonly sessionId: string;
-  /** The user's token version when the token was issued. */
+  /** The user's token version at the time when the token was issued. */
   readonly tokenVersion: number;
   readonly role: Role;
   /** The user's email address, or null if {@linkcode provenEmailOf} returns none. */
@@ -47,10 +47,16 @@ export interface TokenClaims {
   readonly external?: ExternalClaims | undefined;
 }
 
-/** A provider's claims by name. A claim that is not a string is represented by its JSON text. */
+/**
+ * The claims from a provider, keyed by name. A claim that is not a string is represented by its
+ * JSON text.
+ */
 export type ExternalClaims = Readonly<Record<string, string>>;
 
-/** Whether the current time is within the lifetime of a token, after it, or before it. */
+/**
+ * The position of the current time relative to the lifetime of a token: within, after or before
+ * it.
+ */
 export type TokenAge = "valid" | "expired" | "early";
 
 /** The clock skew allowed between two machines, in seconds. */
@@ -67,7 +73,7 @@ const TOKEN_LENGTH_MAX = 4096;
  */
 const CACHE_TOKENS_MAX = 8192;
 
-/** The start of an `Authorization` header as nearly all clients write it. */
+/** The beginning of an `Authorization` header in the spelling that nearly all clients use. */
 const USUAL_SCHEME = "Bearer ";
 
 const ISSUER = "tidemark";
@@ -80,8 +86,8 @@ export class Tokens {
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
   /**
-   * The claims by complete `Authorization` header. Clients send the same header again and again,
-   * and looking up the whole header avoids creating a substring.
+   * The verified claims, keyed by the complete `Authorization` header. Clients send the same
+   * header again and again, and looking up the whole header avoids creating a substring.
    */
   readonly #byHeader = new Map<string, TokenClaims>();
 
@@ -128,8 +134,8 @@ export class Tokens {
   }
 
   /**
-   * Verifies the token in an `Authorization` header. Also returns undefined if the header contains
-   * no token.
+   * Verifies the token in an `Authorization` header. Returns undefined if the header contains no
+   * token signed by this server.
    */
   verifyHeader(header: string): TokenClaims | undefined {
     const known = this.#byHeader.get(header);
@@ -137,8 +143,8 @@ export class Tokens {
     const token = bearerTokenIn(header);
     const claims = token === undefined ? undefined : this.verify(token);
     if (claims === undefined) return undefined;
-    // Only the usual form is cached: otherwise, a single token with varying spacing could fill the
-    // cache.
+    // Only headers in the usual form are cached. Otherwise, a single token with varying spacing
+    // could fill the cache.
     if (header.length === USUAL_SCHEME.length + (token?.length ?? 0)) {
       if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
       this.#byHeader.set(header, claims);
@@ -158,7 +164,7 @@ export class Tokens {
     return nowMs >= this.endMs(claims) ? "expired" : "valid";
   }
 
-  /** Returns when a token stops being accepted, in Unix milliseconds. */
+  /** Returns the time from which a token is no longer accepted, in Unix milliseconds. */
   endMs({ expiresAt }: TokenClaims): number {
     return (expiresAt + LEEWAY_SECONDS) * 1000;
   }
@@ -181,7 +187,7 @@ export class Tokens {
 }
 
 /**
- * Returns the address that a user's tokens may contain; null if the address is not proven.
+ * Returns the email address that a user's tokens may contain; null if the address is not proven.
  * Policies compare this claim with addresses in rows. If an address that was merely entered at
  * sign-up were enough, anyone could gain access to the rows of the address's real owner.
  */
@@ -192,8 +198,8 @@ export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | n
 /**
  * Returns the claims that SQL can read. The other claims identify the token and its session.
  *
- * No claim from a provider replaces an account's own claim, except the address, which the provider
- * has verified.
+ * No claim from a provider replaces an account's own claim, except the email address, which the
+ * provider has verified.
  *
  * @param issuer The issuer of the token, if it is not this server.
  */
@@ -204,7 +210,7 @@ export function publicClaims(
   return { ...(email === null ? {} : { email }), ...external, iss: issuer, sub: userId, role };
 }
 
-/** Returns true if `text` looks like a token issued by this server. */
+/** Returns whether `text` looks like a token issued by this server. */
 export function isOwnToken(text: string): boolean {
   return text.startsWith(`${HEADER}.`);
 }
@@ -213,7 +219,9 @@ function segmentFrom(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/** Returns the token in an `Authorization` header. The usual form is tried first. */
+/**
+ * Returns the token in an `Authorization` header. The usual spelling of the header is tried first.
+ */
 export function bearerTokenIn(header: string): string | undefined {
   if (header.startsWith(USUAL_SCHEME) && header.lastIndexOf(" ") === USUAL_SCHEME.length - 1) {
     return header.slice(USUAL_SCHEME.length);
@@ -270,7 +278,10 @@ function objectFrom(segment: string): Readonly<Record<string, unknown>> | undefi
   return bytes === undefined ? undefined : objectWithUniqueNames(bytes);
 }
 
-/** Decodes canonical base64url without padding, so that each token has exactly one valid text. */
+/**
+ * Decodes base64url. Only the canonical encoding without padding is accepted, so that each token
+ * has exactly one valid text.
+ */
 function bytesFromBase64Url(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
   const bytes = Buffer.from(text, "base64url");

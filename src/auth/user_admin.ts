@@ -2,7 +2,7 @@
  * Implements CREATE, ALTER and DROP USER: checks the caller's rights and the password policy, and
  * ends the tokens and sockets that a change invalidates.
  *
- * Hashing a password takes a while, so the rights and the user are checked again afterwards: a
+ * Hashing a password takes a while, so the rights and the user are checked again afterwards. A
  * caller who has been dropped or has lost their role in the meantime must not be able to create
  * another account.
  */
@@ -29,13 +29,13 @@ import { LINKS_MAX, linksOf, linkText, pendingLinkText } from "./provider_users.
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
-/** How a new user will authenticate. */
+/** The way in which a new user authenticates. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /**
    * JSON text with the string members `provider` and `subject`, or only `provider`. Without a
    * subject, the account will belong to the first user of the provider whose `user_claim` claim
-   * equals the user id.
+   * equals the account's user id.
    */
   | { readonly kind: "oauth"; readonly link: string }
   /** A user who cannot log in. */
@@ -47,13 +47,13 @@ export interface CreateUserRequest {
   /** The role of the new user; `user` if absent. */
   readonly role?: Role;
   readonly email?: string;
-  /** The metadata of the user: a JSON object, as text. */
+  /** The metadata of the user: the text of a JSON object. */
   readonly metadata?: string;
 }
 
 /**
- * The changes made by an ALTER USER statement, which sets exactly one member. Other callers may
- * set several members, which are then changed together.
+ * The changes that an ALTER USER statement makes. The statement sets exactly one member. Other
+ * callers may set several members, which are then changed together.
  */
 export interface AlterUserRequest {
   readonly userId: string;
@@ -62,7 +62,7 @@ export interface AlterUserRequest {
   readonly password?: string;
   readonly role?: Role;
   readonly email?: string;
-  /** The metadata of the user: a JSON object, as text. */
+  /** The metadata of the user: the text of a JSON object. */
   readonly metadata?: string;
 }
 
@@ -81,8 +81,7 @@ export interface UserAdminOptions {
 }
 
 /**
- * Returns the role named by an identifier in a statement, ignoring case. The name `root` stands
- * for `system`.
+ * Returns the role that a statement specifies, ignoring case. The name `root` stands for `system`.
  */
 export function roleFromWord(word: string): Role | undefined {
   const folded = word.toLowerCase();
@@ -98,7 +97,7 @@ export class UserAdmin {
   }
 
   /**
-   * Performs the checks of `create` that do not concern the credentials.
+   * Performs the checks of `create`, except those of the credentials.
    * @throws {DatabaseError}
    */
   checkCreate(principal: Principal, request: CreateUserRequest): void {
@@ -141,7 +140,7 @@ export class UserAdmin {
   }
 
   /**
-   * Performs the checks of `alter` that do not concern the password. Returns the user to alter.
+   * Performs the checks of `alter`, except those of the password. Returns the user to alter.
    * @throws {DatabaseError}
    */
   checkAlter(principal: Principal, request: AlterUserRequest): UserEntry {
@@ -196,7 +195,7 @@ export class UserAdmin {
   }
 
   /**
-   * Performs the checks of `drop`.
+   * Performs the checks of `drop` without dropping the user.
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_OPERATION
    */
   checkDrop(principal: Principal, userId: string): void {
@@ -230,7 +229,7 @@ export class UserAdmin {
   }
 
   /**
-   * Requires that the caller may create a user with the requested role.
+   * Refuses a caller who may not create a user with the requested role.
    * @throws {DatabaseError} PERMISSION_DENIED
    */
   #authoriseCreate(principal: Principal, { role = "user", userId }: CreateUserRequest): void {
@@ -270,7 +269,8 @@ export class UserAdmin {
   }
 
   /**
-   * Returns the links of an account after a change, and how its user then authenticates.
+   * Returns the provider links of an account after a change, and the way in which its user then
+   * authenticates.
    *
    * @throws {DatabaseError} INVALID_VALUE, ALREADY_EXISTS, LIMIT_EXCEEDED, OBJECT_NOT_FOUND
    */
@@ -303,7 +303,7 @@ export class UserAdmin {
     return authType === "password" ? next : { ...next, authType: "oauth" };
   }
 
-  /** Ends the sessions that were started through links that the account no longer has. */
+  /** Ends the sessions that were started through provider links that the account no longer has. */
   #endSessionsOf(before: UserEntry, after: UserEntry): void {
     const left = new Set(linksIn(after.authData));
     for (const { provider, subject } of linksOf(before)) {
@@ -368,7 +368,7 @@ const CHANGES = ["password", "role", "email", "metadata", "link"] as const;
 const METADATA_BYTES_MAX = 16 * 1024;
 
 /**
- * Requires that a string has the form of an email address.
+ * Refuses a string that does not have the form of an email address.
  * @throws {DatabaseError} INVALID_VALUE
  */
 function checkEmail(email: string | undefined): void {
@@ -379,7 +379,7 @@ function checkEmail(email: string | undefined): void {
   );
 }
 
-/** Requires that the metadata of a user is a JSON object. @throws {DatabaseError} INVALID_VALUE */
+/** Refuses metadata of a user that is not a JSON object. @throws {DatabaseError} INVALID_VALUE */
 function checkMetadata(metadata: string | undefined): void {
   if (metadata === undefined) return;
   const isShort = Buffer.byteLength(metadata) <= METADATA_BYTES_MAX;
@@ -403,7 +403,9 @@ function isJsonObject(text: string): boolean {
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
-/** Returns the canonical form of the link in `text`. @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Returns the canonical form of the provider link in `text`. @throws {DatabaseError} INVALID_VALUE
+ */
 function oauthLink(userId: string, text: string, what: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",

@@ -28,7 +28,10 @@ export interface LoginSecrets {
   readonly verifier: string;
 }
 
-/** Returns the provider's URL to which the browser is redirected. @throws {ProviderError} */
+/**
+ * Returns the URL of the provider's login page, to which the browser is redirected.
+ * @throws {ProviderError}
+ */
 export function authorizationUrl(
   { settings }: LoginProvider,
   { authorizationEndpoint, tokenEndpoint }: Discovery,
@@ -105,7 +108,7 @@ function basicCredentials(clientId: string, clientSecret: string): string {
 /**
  * Returns the person identified by an ID token; undefined if the token is not acceptable.
  *
- * @throws {ProviderError} If the provider's keys or claims cannot be fetched.
+ * @throws {ProviderError} If the provider's keys or the user's claims cannot be fetched.
  */
 export async function identityFromIdToken(
   provider: LoginProvider,
@@ -144,8 +147,8 @@ export async function identityFromIdToken(
 }
 
 /**
- * Fetches the claims from the userinfo endpoint if the ID token lacks a claim that the
- * configuration uses. Some providers return most claims only from that endpoint.
+ * Fetches claims from the userinfo endpoint if the ID token lacks a claim that the configuration
+ * uses. Some providers return most claims only from that endpoint.
  */
 async function missingClaims(
   { settings: { claims, scopes, userClaim } }: LoginProvider,
@@ -161,7 +164,7 @@ async function missingClaims(
   if (isComplete || userInfoEndpoint === undefined || accessToken === undefined) return {};
   const headers = { Authorization: `Bearer ${accessToken}` };
   const found = await fetch(userInfoEndpoint, { method: "GET", headers });
-  // The subjects must be equal: if the access token was swapped in transit, the response belongs
-  // to another user.
+  // The two subjects must be equal. If the access token was swapped in transit, the response
+  // describes another user.
   return found["sub"] === payload["sub"] ? found : {};
 }

@@ -12,16 +12,16 @@
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** The pause after a failed fetch. */
+/** The pause after a failed fetch, in milliseconds. */
 const RETRY_MS = 10_000;
 
-/** The minimum time between two fetches triggered by unknown keys. */
+/** The minimum time between two fetches triggered by unknown keys, in milliseconds. */
 const RENEW_MS = 30_000;
 
 export interface FreshValueOptions<Value> {
   readonly clock: Clock;
   readonly freshMs: number;
-  /** Fetches a new value. */
+  /** Fetches the current value from the provider. */
   readonly load: () => Promise<Value>;
   /** Called once per failed fetch, however many callers are waiting for the value. */
   readonly onFailure: (error: unknown) => void;
@@ -32,7 +32,7 @@ export class FreshValue<Value> {
   #held: { readonly value: Value; readonly loadedMs: number } | undefined;
   #failure: { readonly error: unknown; readonly atMs: number } | undefined;
   #loading: Promise<Value> | undefined;
-  /** The time at which `renewed` last began a fetch. */
+  /** The monotonic time at which `renewed` last began a fetch, in milliseconds. */
   #renewedMs = -Infinity;
 
   constructor(options: FreshValueOptions<Value>) {
@@ -40,8 +40,8 @@ export class FreshValue<Value> {
   }
 
   /**
-   * Returns the value if it can be used without waiting; otherwise undefined. During the pause
-   * after a failure, an old value can also be used.
+   * Returns the cached value if it can be used without waiting; otherwise undefined. During the
+   * pause after a failure, an old value can also be used.
    */
   get current(): Value | undefined {
     const { freshMs } = this.#options;
@@ -50,7 +50,9 @@ export class FreshValue<Value> {
     return isUsable ? this.#held?.value : undefined;
   }
 
-  /** Returns the value, fetching it first if necessary. @throws The failure of the fetch. */
+  /**
+   * Returns the cached value, fetching it first if necessary. @throws The error of a failed fetch.
+   */
   async get(): Promise<Value> {
     const { current } = this;
     if (current !== undefined) return current;
@@ -60,8 +62,8 @@ export class FreshValue<Value> {
   }
 
   /**
-   * Fetches the value even if it is still fresh, unless the last such fetch began less than
-   * {@linkcode RENEW_MS} ago. @throws The failure of the fetch.
+   * Fetches the value even if the cached one is still fresh, unless the last such fetch began less
+   * than {@linkcode RENEW_MS} ago. @throws The error of a failed fetch.
    */
   async renewed(): Promise<Value> {
     if (this.#loading !== undefined) return await this.#loading;

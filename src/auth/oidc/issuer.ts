@@ -28,8 +28,8 @@ export interface Discovery {
   readonly userInfoEndpoint: string | undefined;
   readonly jwksUri: string;
   /**
-   * The methods by which a client may authenticate to the provider; undefined if the document does
-   * not list any.
+   * The methods by which a client may authenticate to the provider; undefined if the discovery
+   * document does not list any.
    */
   readonly clientProofs: readonly string[] | undefined;
   /** Whether the response to a login names the issuer, as defined by RFC 9207. */
@@ -68,7 +68,7 @@ const ALGORITHMS: string[] = [
   "Ed25519",
 ];
 
-/** The values of the `typ` header in logout tokens. */
+/** The acceptable values of the `typ` header in logout tokens, in lower case. */
 export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
 
 /**
@@ -114,7 +114,7 @@ export class Issuer {
   }
 
   /**
-   * Returns the issuer's discovery document, fetching it if it is not fresh.
+   * Returns the issuer's discovery document. Fetches it first if the cached one is not fresh.
    * @throws {ProviderError}
    */
   discovery(): Promise<Discovery> {
@@ -122,7 +122,7 @@ export class Issuer {
   }
 
   /**
-   * Returns true if the keys with which a token was verified are still the issuer's current keys.
+   * Returns whether the keys with which a token was verified are still the issuer's current keys.
    */
   isCurrent(keys: IssuerKeys): boolean {
     return this.#keys.current === keys;
@@ -178,7 +178,7 @@ function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
 }
 
 /**
- * Reads the fields that the server uses from a discovery document.
+ * Extracts the fields that the server uses from a discovery document.
  * @throws {ProviderError}
  */
 function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
@@ -209,7 +209,7 @@ function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
   };
 }
 
-/** Reads the public keys from an issuer's key document. @throws {ProviderError} */
+/** Extracts the public keys from an issuer's key document. @throws {ProviderError} */
 function keysFrom(document: ProviderObject): IssuerKeys {
   const { keys } = document;
   if (!Array.isArray(keys)) throw new ProviderError("the provider's key set contains no keys");

@@ -1,6 +1,7 @@
 /**
  * Defines the OpenID Connect settings: the issuers whose tokens the server accepts, and how it
- * treats their users. The server trusts no other issuer, and contacts no other host.
+ * treats their users. The server trusts no issuer, and contacts no host, that the settings do not
+ * name.
  */
 import { isLoopbackHost } from "../../base/ip_address.ts";
 import type { Role } from "../../catalog/mod.ts";
@@ -17,35 +18,38 @@ export interface ProviderSettings {
   readonly clientSecret: string | undefined;
   /** The audience that a bearer token must name; undefined if any audience is accepted. */
   readonly audience: string | undefined;
-  /** The claim that identifies the account of a user whose link does not have a subject yet. */
+  /**
+   * The token claim that identifies the account of a user whose account link contains no subject
+   * yet.
+   */
   readonly userClaim: string;
   /** The provider's name as displayed on the login page. */
   readonly label: string;
   readonly scopes: readonly string[];
-  /** The names of the token claims that CLAIM() returns. */
+  /** The names of the token claims that the SQL function CLAIM() returns. */
   readonly claims: readonly string[];
 }
 
 export interface OidcSettings {
   readonly providers: readonly ProviderSettings[];
   /**
-   * Issuers that have no configuration section of their own. Their tokens are accepted for any
+   * The issuers that have no configuration section of their own. Their tokens are accepted for any
    * audience.
    */
   readonly trustedIssuers: readonly string[];
   /** Whether an account is created for a user whom the server does not know yet. */
   readonly autoProvisions: boolean;
-  /** The role of accounts created at a login. */
+  /** The role of accounts that are created at a login. */
   readonly defaultRole: Role;
-  /** Whether users may link their own account to a provider. */
+  /** Whether users may link their existing account to a provider. */
   readonly mayLink: boolean;
-  /** How long keys are used before they are fetched again. */
+  /** How long an issuer's keys are used before they are fetched again, in seconds. */
   readonly keysFreshSeconds: number;
 }
 
 /**
- * Returns true if `text` can be an issuer: an https URL, or an http URL whose host is this
- * machine, where nobody can intercept the connection.
+ * Returns whether `text` can identify an issuer: an https URL, or an http URL of this machine,
+ * where nobody can intercept the connection.
  */
 export function isIssuer(text: string): boolean {
   const url = URL.parse(text);
@@ -53,7 +57,7 @@ export function isIssuer(text: string): boolean {
   return url.username === "" && url.password === "" && isPrivate(url);
 }
 
-/** Returns true if nobody can intercept or change data sent to a URL. */
+/** Returns whether nobody can intercept or change data sent to a URL. */
 export function isPrivate({ hostname, protocol }: URL): boolean {
   return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
 }

@@ -1,5 +1,5 @@
 /**
- * Sends requests to a provider. Requests are limited in time and size, because a provider may be
+ * Sends requests to a login provider. They are limited in time and size, because a provider may be
  * slow, unreachable or hostile while the server has other users to serve.
  *
  * - Only https URLs, and http URLs on this machine, are requested. The certificate authenticates
@@ -11,13 +11,13 @@ import type { Clock } from "../../base/clock.ts";
 import { ignoreProxies } from "../../base/outbound_hosts.ts";
 import { isPrivate } from "./oidc_settings.ts";
 
-/** The time limit for an entire request, including the body. */
+/** The time limit for an entire request, including its body, in milliseconds. */
 const TIMEOUT_MS = 5000;
 
-/** The maximum size of a response. The key sets of large providers are about 20 KiB. */
+/** The maximum size of a response, in bytes. The key sets of large providers are about 20 KiB. */
 const BYTES_MAX = 256 * 1024;
 
-/** A failure of the provider, or of the connection to it. The message contains no secrets. */
+/** A failure of a login provider, or of the connection to it. The message contains no secrets. */
 export class ProviderError extends Error {
   constructor(message: string) {
     super(message);
@@ -36,7 +36,8 @@ export interface ProviderRequest {
 export type ProviderFetch = (url: string, request: ProviderRequest) => Promise<ProviderObject>;
 
 /**
- * Returns a function that requests a JSON object. The function throws a {@linkcode ProviderError}.
+ * Returns a function that requests a JSON object from a provider. It throws a {@linkcode
+ * ProviderError} if the request fails.
  */
 export function providerFetch(clock: Clock): ProviderFetch {
   ignoreProxies();
@@ -88,7 +89,7 @@ async function boundedText(response: Response): Promise<string> {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    // Throwing an error exits the loop over the body, which cancels the rest of the download.
+    // The error exits the loop over the body, which cancels the rest of the download.
     if (length > BYTES_MAX) {
       throw new ProviderError(`responded with more than ${BYTES_MAX / 1024} KiB`);
     }
@@ -103,14 +104,14 @@ function objectFromJson(text: string): ProviderObject | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // The text is not JSON, which the caller reports.
+    // The text is not JSON. The caller reports this.
     return undefined;
   }
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   return isObject ? (value as ProviderObject) : undefined;
 }
 
-/** Returns the OAuth error code in the response to a refused request, for use in the message. */
+/** Returns the OAuth error code in a provider's error response, for use in an error message. */
 function errorCodeIn(text: string): string {
   const code = objectFromJson(text)?.["error"];
   return typeof code === "string" && /^[\w.-]{1,64}$/.test(code) ? ` (${code})` : "";

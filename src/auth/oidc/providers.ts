@@ -17,7 +17,7 @@ export interface LoginProvider extends Provider {
 }
 
 export class Providers {
-  /** Sends requests to the providers. */
+  /** Sends requests to the login providers. */
   readonly fetch: ProviderFetch;
   readonly #byIssuer = new Map<string, Provider>();
   readonly #byName = new Map<string, LoginProvider>();
@@ -47,7 +47,7 @@ export class Providers {
     return this.#byIssuer.size === 0;
   }
 
-  /** Returns the provider with exactly this issuer. */
+  /** Returns the provider whose issuer is exactly the given string. */
   ofIssuer(issuer: string): Provider | undefined {
     return this.#byIssuer.get(issuer);
   }
@@ -57,7 +57,7 @@ export class Providers {
     return this.#byName.get(name);
   }
 
-  /** The providers that offer browser logins, in configuration order. */
+  /** The providers through which browsers can log in, in configuration order. */
   get logins(): readonly LoginProvider[] {
     return [...this.#byName.values()];
   }

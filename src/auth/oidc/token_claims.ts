@@ -10,21 +10,21 @@
 import type { ProviderSettings } from "./oidc_settings.ts";
 import type { ProviderObject } from "./provider_fetch.ts";
 
-/** When a token was issued, becomes valid, and expires, in Unix seconds. */
+/** The times at which a token was issued, becomes valid, and expires, in Unix seconds. */
 export interface TokenTimes {
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly notBefore: number | undefined;
 }
 
-/** An issuer that the configuration trusts. */
+/** An issuer whose tokens the configuration trusts. */
 export interface TrustedIssuer {
   /**
-   * The issuer's name in account links: its section in the configuration or, if it has none, its
-   * URL.
+   * The issuer's name in the links between accounts and issuers: the name of its configuration
+   * section or, if it has none, its URL.
    */
   readonly link: string;
-  /** The issuer's name in the ids of new accounts. */
+  /** The name of the issuer that is part of the ids of new accounts. */
   readonly shortName: string;
   readonly issuer: string;
   readonly settings: ProviderSettings | undefined;
@@ -34,17 +34,17 @@ export interface TrustedIssuer {
 export interface ExternalIdentity {
   readonly provider: TrustedIssuer;
   readonly subject: string;
-  /** The id of the session at the issuer, if the token names one. */
+  /** The id of the user's session at the issuer, if the token contains one. */
   readonly providerSession: string | undefined;
   /** The person's email address, if the issuer has verified it. */
   readonly email: string | undefined;
-  /** The value of the token claim that `user_claim` names. */
+  /** The value of the token claim that the configuration key `user_claim` names. */
   readonly userName: string | undefined;
-  /** The claims that the configuration tells the server to keep. */
+  /** The claims that the configuration lists under `claims`. */
   readonly claims: ProviderObject;
 }
 
-/** The maximum length of a subject, as OpenID Connect defines it. */
+/** The maximum length of a subject, as defined by OpenID Connect. */
 const SUBJECT_LENGTH_MAX = 255;
 
 const EMAIL_LENGTH_MAX = 320;
@@ -59,29 +59,29 @@ const CLAIMS_BYTES_MAX = 1024;
 const LEEWAY_SECONDS = 60;
 
 /**
- * The latest time, in seconds, that can still be represented exactly in milliseconds, minus the
- * allowed clock skew.
+ * The latest time that a token may contain, in seconds. Together with the allowed clock skew, it
+ * can still be represented exactly in milliseconds.
  */
 const TIME_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 1000) - LEEWAY_SECONDS;
 
-/** Returns the times of a token; undefined if a required time is missing or malformed. */
+/** Returns the times in a token; undefined if a required time is missing or malformed. */
 export function timesFrom({ exp, iat, nbf }: ProviderObject): TokenTimes | undefined {
   if (!isTime(exp) || !isTime(iat)) return undefined;
   if (nbf !== undefined && !isTime(nbf)) return undefined;
   return { issuedAt: iat, expiresAt: exp, notBefore: nbf };
 }
 
-/** Returns when a token expires, in Unix milliseconds. */
+/** Returns the time at which a token expires, in Unix milliseconds. */
 export function endMsOf({ expiresAt }: TokenTimes): number {
   return Math.floor((expiresAt + LEEWAY_SECONDS) * 1000);
 }
 
-/** Returns true if a token is not valid yet. */
+/** Returns whether a token is not valid yet. */
 export function isEarly({ issuedAt, notBefore = issuedAt }: TokenTimes, nowMs: number): boolean {
   return Math.max(issuedAt, notBefore) > nowMs / 1000 + LEEWAY_SECONDS;
 }
 
-/** Returns true if a token names the given audience. */
+/** Returns whether a token was issued for the given audience. */
 export function isFor({ aud }: ProviderObject, audience: string): boolean {
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
@@ -109,7 +109,10 @@ export function identityFrom(
   };
 }
 
-/** Returns the claims for CLAIM() as text, including the email address if it is verified. */
+/**
+ * Returns the claims that CLAIM() can read, as strings, including the email address if it is
+ * verified.
+ */
 export function claimTexts({ claims, email }: ExternalIdentity): Record<string, string> {
   const entries = Object.entries(claims).map(([name, value]) => [name, textOf(value)]);
   return { ...Object.fromEntries(entries), ...(email === undefined ? {} : { email }) };
@@ -119,7 +122,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Returns the listed claims, up to the maximum total size. */
+/** Returns the listed claims of a token, up to the maximum total size. */
 function claimsFrom(payload: ProviderObject, names: readonly string[]): ProviderObject {
   const kept: Record<string, unknown> = {};
   let left = CLAIMS_BYTES_MAX;
