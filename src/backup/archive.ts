@@ -44,7 +44,7 @@ import {
   writeUnit,
 } from "./archive_units.ts";
 
-/** The pause between a failed attempt to archive a file and the next one. */
+/** The pause between a failed attempt to archive a file and the next attempt, in milliseconds. */
 const RETRY_MS = 5000;
 
 /**
@@ -88,32 +88,32 @@ export interface ArchiverOptions {
   readonly onBug: OnBug;
   readonly catalog: CatalogDatabase;
   readonly paths: DataPaths;
-  /** The configured directory that contains all archives. */
+  /** The configured directory that contains the archives of all incarnations. */
   readonly archivePath: string;
   readonly incarnation: string;
-  /** How many bytes the log files waiting to be archived may take up on disk. */
+  /** The maximum disk space that log files waiting to be archived may occupy, in bytes. */
   readonly waitingBytesMax: number;
 }
 
-/** The state of the files waiting to be archived. */
+/** The state of the log files that are waiting to be archived. */
 export interface ArchiveLag {
   /** The number of full log files that are not in the archive yet. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files dropped since startup. */
+  /** The number of log files that were dropped without being archived since startup. */
   readonly lostFiles: number;
-  /** The reason for the last failure; undefined if the last attempt succeeded. */
+  /** The reason why the last attempt to archive a file failed; undefined if it succeeded. */
   readonly failure: string | undefined;
 }
 
 export class Archiver {
   readonly #options: ArchiverOptions;
-  /** The archive of this incarnation of the database. */
+  /** The directory that contains the archive of this incarnation of the database. */
   readonly root: string;
   #store: LocalStore | undefined;
   /**
-   * The number of the last file that was archived or dropped, as were all files before it.
-   * Undefined until it has been read.
+   * The number of the last log file that was archived or dropped. All files before it have been
+   * archived or dropped, too. Undefined until the archive has been read.
    */
   #done: number | undefined;
   #isConnected = false;
@@ -148,13 +148,13 @@ export class Archiver {
     };
   }
 
-  /** Starts copying the existing files, and later each file once it is full. */
+  /** Starts archiving: copies the existing full log files, and later each file once it is full. */
   start(store: LocalStore): void {
     this.#store = store;
     this.#wake();
   }
 
-  /** Called when the log has started a new file. Has no effect before `start`. */
+  /** Must be called when the log has started a new file. Has no effect before `start`. */
   noteRolled(): void {
     if (this.#store !== undefined) this.#wake();
   }
@@ -224,7 +224,7 @@ export class Archiver {
         "database also writes there";
       throw new DatabaseError("STORAGE_UNAVAILABLE", what);
     }
-    // The process that wrote the list may have ended before the list's file name was durable.
+    // The process that wrote the last list may have ended before its directory entry was durable.
     disk.syncDirectory(this.root);
     this.#done = Math.max(last, this.#done ?? 0);
     this.#isConnected = true;
@@ -260,9 +260,8 @@ export class Archiver {
   }
 
   /**
-   * Requires that the archive directory exists and belongs to this database.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is missing or belongs to a
-   *   different database.
+   * Refuses to archive if the archive of this database has disappeared from the archive directory.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   #requireRoot(): void {
     const { archivePath, disk } = this.#options;
@@ -279,10 +278,10 @@ export class Archiver {
   }
 
   /**
-   * Reads the list of a log file whose archiving was interrupted. Requires that this database wrote
-   * the list, which then contains the changes that are still in the journal.
+   * Reads the list of a log file whose archiving was interrupted. If this database wrote the list,
+   * it contains the changes that are still in the catalog's journal.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote the list.
    */
   #found(number: number): ArchiveUnit {
     const { catalog, disk } = this.#options;
@@ -290,8 +289,8 @@ export class Archiver {
     try {
       found = readUnit(disk, this.root, number);
     } catch (error) {
-      // Treating the list as foreign is safe, because an unreadable list is then never
-      // overwritten.
+      // An unreadable list counts as written by another database. This is safe, because such a
+      // list is never overwritten.
       if (!(error instanceof CorruptionError)) throw error;
       throw this.#foreign(number);
     }
@@ -323,8 +322,8 @@ export class Archiver {
   }
 
   /**
-   * Warns about catalog changes lost because the archive was missing or a different one was in
-   * use.
+   * Warns that catalog changes are not in this archive, because it was missing, or another archive
+   * was in use, when they were made.
    */
   #warnOfBeginning(): void {
     const { journal } = this.#options.catalog;

@@ -14,7 +14,10 @@ import { CorruptionError, DatabaseError } from "../base/errors.ts";
 import type { JournalEntry } from "../catalog/mod.ts";
 import { readSealedText, writeSealedText } from "../storage/files.ts";
 
-/** The format version. It is increased whenever older versions could not read the new format. */
+/**
+ * The format version of the archive. It is increased whenever older versions of the server could
+ * not read the new format.
+ */
 const ARCHIVE_FORMAT = 1;
 
 const LIST_NAME = /^(\d{10})\.json$/;
@@ -26,15 +29,15 @@ export interface ArchiveUnit {
   readonly bytes: number;
   /** The CRC-32 checksum of the log file. */
   readonly crc: number;
-  /** The last seq in the preceding log files. */
+  /** The highest seq in the preceding log files. */
   readonly baseSeq: number;
   readonly lastSeq: number;
-  /** The id of the last catalog transaction in this list or in any earlier one. */
+  /** The id of the last catalog transaction in the journal of this or any earlier log file. */
   readonly journalEnd: number;
   readonly journal: readonly JournalEntry[];
 }
 
-/** The catalog setting that tells databases and their incarnations apart. */
+/** The name of the catalog setting that distinguishes databases and their incarnations. */
 export const INCARNATION = "incarnation";
 
 export function unitLogPath(root: string, file: number): string {
@@ -46,7 +49,7 @@ export function unitListPath(root: string, file: number): string {
 }
 
 /**
- * Returns the numbers of the log files in an archive, ascending.
+ * Returns the numbers of the log files in an archive, in ascending order.
  * @throws {DiskError}
  */
 export function archivedFiles(disk: Disk, root: string): number[] {
@@ -60,7 +63,7 @@ export function archivedFiles(disk: Disk, root: string): number[] {
 }
 
 /**
- * Durably writes the list that completes a unit. The unit's log file must already exist.
+ * Durably writes the list that completes an archived log file, which must already exist.
  * @throws {DiskError}
  */
 export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
@@ -73,7 +76,7 @@ export function writeUnit(disk: Disk, root: string, unit: ArchiveUnit): void {
 
 /**
  * Reads and verifies the list that describes an archived log file.
- * @throws {CorruptionError} If it is damaged or is the list of a different file.
+ * @throws {CorruptionError} If the list is damaged or describes a different file.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote it.
  */
 export function readUnit(disk: Disk, root: string, file: number): ArchiveUnit {

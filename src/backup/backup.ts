@@ -58,29 +58,29 @@ export interface BackupSource {
   readonly minFreeBytes: number;
 }
 
-/** The hint for a file that may be readable again later. */
+/** The hint in the error for a file that cannot be read now, but may be readable later. */
 const UNREADABLE_HINT =
   "check the disk and restart the server, which then tries again; if the file is lost, stop " +
   "the server and run tidemark repair, which gives up those rows, or drop the table";
 
-/** A file of the database, and how many of its bytes belong to the backup. */
+/** A file of the database, and the number of its bytes that belong to the backup. */
 interface CopySource {
   /**
-   * The path within the backup. Except for segments in other storages, it is also the path within
-   * the data directory.
+   * The path of the file within the backup. Except for segments in other storages, it is also the
+   * path within the data directory.
    */
   readonly path: string;
   /** The location of the source file, if it differs from `path`. */
   readonly from?: string;
   readonly bytes: number;
   /**
-   * Whether the file may be missing, because it is a listed upload that a crash left without a
-   * row.
+   * Whether the file may be missing. After a crash, the catalog may list an uploaded file to which
+   * no row refers.
    */
   readonly mayBeMissing?: boolean;
   /**
-   * The segment in this file. It is verified before it is copied, together with its deletion
-   * vector.
+   * The segment that the file contains, if any. It is verified before it is copied, together with
+   * its deletion vector.
    */
   readonly segment?: SegmentEntry;
 }
@@ -115,7 +115,7 @@ export async function backUp(
 }
 
 /**
- * Creates the target directory. If it already exists, it must be empty.
+ * Creates the directory for a backup. If it already exists, it must be empty.
  * @throws {DatabaseError} INVALID_OPTION
  * @throws {DiskError}
  */
@@ -174,7 +174,7 @@ class Backup {
   #totalBytes = 0;
 
   /**
-   * Performs all of step 1 in the tick in which the snapshot of the store is taken.
+   * Prepares the backup in a single tick: takes the snapshot of the store and protects every file.
    * @param parts.held Collects the functions that release the protected files, even if this
    *   constructor throws.
    */
@@ -228,7 +228,7 @@ class Backup {
   }
 
   /**
-   * Lists the protected files. This takes several ticks, because there may be as many as 100,000
+   * Lists the files to copy. This takes several ticks, because there may be as many as 100,000
    * files.
    */
   async #sources(): Promise<CopySource[]> {
@@ -237,8 +237,8 @@ class Backup {
     const below = (path: string): string => path.slice(paths.root.length + 1);
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
     const sources: CopySource[] = [
-      // The catalog is copied first, because SQLite's log keeps growing until the copy is
-      // complete.
+      // The catalog is copied first, because SQLite's write-ahead log keeps growing until this
+      // copy is complete.
       { path: CATALOG_FILE, bytes: this.#catalogBytes },
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
@@ -256,7 +256,7 @@ class Backup {
       sources.push({ path, from, bytes: entry.bytes, segment: entry });
       for (const indexId of entry.indexIds ?? []) {
         const indexFrom = indexPath(paths, entry, indexId);
-        // A missing index can be rebuilt from the rows.
+        // The file of an index may be missing, because the index can be rebuilt from the rows.
         if (!disk.exists(indexFrom)) continue;
         const indexBelow = below(indexPath(copyPaths, entry, indexId));
         sources.push({ path: indexBelow, from: indexFrom, bytes: lengthOf(indexFrom) });
@@ -276,7 +276,7 @@ class Backup {
     for (const number of logFiles) {
       const path = walFilePath(paths, number);
       const isLast = number === logFiles.at(-1);
-      // The last log file is still being written to, and contains zeros after its end.
+      // The last log file is still being written. It contains only zeros after its end.
       sources.push({ path: below(path), bytes: isLast ? logEnd : lengthOf(path) });
     }
     return sources;
@@ -339,8 +339,8 @@ class Backup {
   }
 
   /**
-   * Requires that the storage of a segment is available.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of a segment is not available.
+   * Refuses a segment whose storage is unavailable.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   #requireStorage(entry: SegmentEntry): void {
     const { home } = entry;
@@ -354,9 +354,7 @@ class Backup {
     );
   }
 
-  /**
-   * Refuses a quarantined segment, because it is damaged or lacks later replacements of its rows.
-   */
+  /** Refuses a quarantined segment. It is damaged, or lacks later replacements of its rows. */
   #requireUsable(entry: SegmentEntry): void {
     if (!entry.quarantined) return;
     const path = segmentPath(this.#source.paths, entry);
@@ -394,7 +392,10 @@ class Backup {
     throw new DatabaseError("CANCELLED", `Cannot back up to ${this.#target}: the job was killed`);
   }
 
-  /** Writes the numbers that the backup needs: the end of its log, and the highest ids in use. */
+  /**
+   * Writes two number files that a restore needs: the seq at the end of the backup's log, and the
+   * highest ids in use.
+   */
   #writeNumbers(): void {
     const { disk } = this.#source;
     const { highWater, ids } = dataPathsOf(this.#target);

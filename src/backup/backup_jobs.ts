@@ -40,7 +40,8 @@ import {
 } from "./restore_sources.ts";
 
 /**
- * Rolls a copy forward to a later point, as `bringTo` does, but in a separate thread.
+ * Rolls a copy of a backup forward to a point in time, as `bringTo` does, but in a separate
+ * thread.
  * @returns The list of files in the resulting copy.
  */
 export type PointBringer = (work: PointWork) => Promise<BackupList>;
@@ -51,18 +52,18 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly log: Log;
   /** The maximum number of log bytes that a point-in-time restore keeps in memory. */
   readonly heldBytesMax: number;
-  /** The configured directory for archived log files. */
+  /** The configured directory for archived log files; undefined if log files are not archived. */
   readonly archivePath: string | undefined;
   /**
-   * Rolls a copy of a backup forward to a point in time, in another thread. If absent, this thread
-   * does the work, which causes long ticks.
+   * Rolls a copy of a backup forward to a point in time, in another thread. If absent, the event
+   * loop does the work, which causes long ticks.
    */
   readonly bringInThread?: PointBringer | undefined;
   /** The absolute paths of the directories under which backups are allowed. */
   readonly allowedRoots: readonly string[];
 }
 
-/** The result of a job, with the message to report. */
+/** The result of a backup or restore, with the message to report. */
 interface Outcome {
   readonly list: BackupList;
   readonly message: string;
@@ -145,7 +146,7 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * The catalog's file is opened only once in the lifetime of the catalog: see
+   * Returns the catalog's file. It must be opened only once in the lifetime of the catalog; see
    * `CatalogDatabase.hold`.
    */
   #openCatalogFile(): DiskFile {
@@ -155,8 +156,8 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Returns a function that rolls a copy of a backup forward to a seq, using the archive and this
-   * server's log.
+   * Returns the function that rolls a copy of a backup forward to a seq. It reads the archive and
+   * this server's log.
    */
   #bringTo(
     seq: Seq,
@@ -178,18 +179,19 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Returns the part of this server's log that has already been written to disk. Its files are
-   * kept until `held` is disposed.
+   * Returns the part of this server's log that is on disk. Its files are kept until `held` is
+   * disposed.
    */
   async #tail(seq: Seq, held: DisposableStack): Promise<LogTail> {
     const { catalog, paths, store } = this.#options;
-    // A commit that has not been written yet will be written without further action.
+    // Commits that are not on disk yet are already being written, so it is enough to wait for
+    // them.
     if (seq > store.visibleSeq) await store.durable(store.appliedSeq);
     const snapshot = store.snapshot();
     held.defer(() => snapshot.release());
     const { logEnd, logFiles, seq: writtenSeq } = snapshot;
     const incarnation = catalog.setting(INCARNATION);
-    // If no commit is in progress, every later commit gets a higher seq than this one.
+    // If no commit is in progress, all later commits get a higher seq than the one issued here.
     const endSeq = writtenSeq === store.appliedSeq ? store.issueSeq() : writtenSeq;
     const last = logFiles.at(-1);
     const files = store.logFiles().flatMap(({ bytes, number }) => {
@@ -249,7 +251,7 @@ export class BackupJobs implements BackupAccess {
       log.info("completed a backup", fields);
       return;
     }
-    // No other message tells the user that the next startup will replace the database.
+    // Only this message tells the operator that the next startup will replace the database.
     const cancel = `remove ${stagedPath(paths)}`;
     log.warn("prepared a restore; it will be carried out at the next startup", {
       ...fields,
@@ -258,7 +260,8 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Checks that a path is allowed, both as given and with its symbolic links resolved.
+   * Refuses a path outside the allowed directories. The path is checked both as given and with its
+   * symbolic links resolved.
    *
    * @throws {DatabaseError} INVALID_OPTION, UNSUPPORTED_FEATURE
    */
@@ -277,8 +280,8 @@ export class BackupJobs implements BackupAccess {
 }
 
 /**
- * Returns an error whose message names the file concerned. A user who may copy the database may
- * see this name, too.
+ * Returns an error whose message names the file concerned. A user who may copy the entire database
+ * may also see this name.
  */
 function told(error: unknown): Error {
   if (!(error instanceof DiskError)) return errorFrom(error);

@@ -1,6 +1,6 @@
 /**
- * Connects a database to its backups when it opens: finishes a pending restore, starts archiving
- * the log, and provides the jobs for backups and restores.
+ * Connects a database to its backups when the database opens: finishes a pending restore, starts
+ * archiving the log, and provides the jobs for backups and restores.
  */
 import type { OnBug } from "../base/bugs.ts";
 import type { Clock } from "../base/clock.ts";
@@ -15,17 +15,17 @@ import { INCARNATION } from "./archive_units.ts";
 import { BackupJobs, type BackupJobsOptions, type PointBringer } from "./backup_jobs.ts";
 import type { FinishedRestore } from "./finish_restore.ts";
 
-/** The configured limits on backups. */
+/** The configured paths and limits of backups. */
 export interface BackupLimits {
   /** The absolute paths of the directories under which backups are allowed. */
   readonly allowedRoots: readonly string[];
-  /** The directory for full log files; undefined if they are not archived. */
+  /** The directory to which full log files are copied; undefined if they are not archived. */
   readonly archivePath: string | undefined;
   /** The disk space that the server keeps free, in bytes. */
   readonly minFreeBytes: number;
   /** The maximum number of log bytes that a point-in-time restore keeps in memory. */
   readonly heldBytesMax: number;
-  /** The usual size of the log, in bytes. */
+  /** The maximum size of the log in normal operation, in bytes. */
   readonly walMaxBytes: number;
 }
 
@@ -46,7 +46,9 @@ export interface BackupParts {
 /** The number of random bytes in the name of an incarnation, enough to make every name unique. */
 const INCARNATION_BYTES = 16;
 
-/** How many times larger than usual the log may become while the archive is unreachable. */
+/**
+ * The factor by which the log may exceed its usual maximum size while the archive is unreachable.
+ */
 const ARCHIVE_WAITS = 4;
 
 /**

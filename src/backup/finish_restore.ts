@@ -47,15 +47,18 @@ import {
 /** The result of a finished restore. */
 export interface FinishedRestore {
   readonly seq: Seq;
-  /** The request for the restore; absent if it was requested without a login. */
+  /** The request for the restore; absent if nobody was logged in when it was made. */
   readonly order: RestoreOrder | undefined;
   /**
-   * The path to which the replaced state was moved; undefined if there was no state to replace.
+   * The path to which the replaced database was moved; undefined if there was nothing to replace.
    */
   readonly before: string | undefined;
 }
 
-/** The parts of a database other than its lock, its secret and any data that can be rebuilt. */
+/**
+ * The directories of a database that a restore replaces. The lock, the secret and data that can be
+ * rebuilt are not part of them.
+ */
 const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
 const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 
@@ -63,7 +66,7 @@ const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
 
 /**
  * Finishes a staged restore, if there is one, in a directory that the caller has locked and whose
- * catalog is not open. After an error, the next attempt continues where this one stopped.
+ * catalog is not open. After an error, the next call continues where this one stopped.
  *
  * @returns The result; undefined if no restore was staged.
  * @throws {DatabaseError} @throws {CorruptionError} @throws {DiskError}
@@ -73,7 +76,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   const staged = dataPathsOf(stagedPath(paths));
   removeTree(disk, pendingRestorePath(paths));
   if (!isRestoreStaged(disk, paths)) {
-    // Removes the remains of a finished restore, left behind by a crash.
+    // Removes the remains of a finished restore that a crash left behind.
     removeTree(disk, staged.root);
     return undefined;
   }
@@ -82,7 +85,8 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   onceIn(staged.root, CHECKED_MARK, disk, () => requireListed(staged.root, files, disk));
   onceIn(staged.root, MOVING_MARK, disk, () => continueFrom(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
-  // The list is removed first, because the other files are meaningless without it.
+  // The list of files is removed first, because without it the directory no longer counts as a
+  // staged restore.
   disk.remove(backupListPath(staged.root));
   disk.syncDirectory(staged.root);
   removeTree(disk, staged.root);
@@ -91,7 +95,9 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   return { seq, order, before };
 }
 
-/** Runs a step unless its marker file shows that it has already been completed. */
+/**
+ * Runs a step of a restore unless its marker file shows that the step has already been completed.
+ */
 function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
   if (disk.exists(`${root}/${mark}`)) return;
   step();
@@ -100,7 +106,7 @@ function onceIn(root: string, mark: string, disk: Disk, step: () => void): void 
 }
 
 /**
- * Checks the copy once more, because a long time may have passed before the restart.
+ * Checks the copied backup once more, because a long time may have passed before the restart.
  * @throws {CorruptionError}
  */
 function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
@@ -115,8 +121,8 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
 }
 
 /**
- * Logs which storages' segments are now in the data directory. This explains why the directory has
- * grown.
+ * Logs the names of the storages whose segments are now in the data directory, to explain why the
+ * directory has grown.
  */
 function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
   const away = segments.flatMap(({ bytes, home }) => (home === undefined ? [] : [{ bytes, home }]));
@@ -129,8 +135,8 @@ function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
 }
 
 /**
- * Makes the staged state continue after the old state, so that no seq and no other number is
- * issued twice.
+ * Makes the restored database continue where the replaced one stopped, so that no seq and no other
+ * number is issued twice.
  */
 function continueFrom(
   old: DataPaths,
@@ -170,8 +176,8 @@ function continueFrom(
       });
       tellBroughtHere(state.segments, parts.log);
       catalog.continueFrom(before.used);
-      // Positions between the end of the backup and the end of the old state become invalid, and
-      // the new state gets a new archive.
+      // The seqs between the end of the backup and the end of the replaced database become
+      // invalid, and the restored database gets a new archive.
       noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
       catalog.changeSetting(INCARNATION, "");
     } finally {
@@ -187,7 +193,10 @@ function continueFrom(
   }
 }
 
-/** Ends the staged log with an empty commit. This also works after an interrupted attempt. */
+/**
+ * Ends the log of the staged backup with an empty commit. This also works after an interrupted
+ * attempt.
+ */
 function goOnAbove(
   staged: DataPaths,
   disk: Disk,
@@ -206,8 +215,8 @@ function goOnAbove(
 }
 
 /**
- * Reads the highest seqs and ids of the state being replaced, from those of its files that can be
- * read.
+ * Reads the highest seqs and ids of the database being replaced. Files that cannot be read are
+ * ignored.
  */
 function lookAt(
   paths: DataPaths,
@@ -228,7 +237,7 @@ function seqsOf({ highWaterSeq, reading }: LogCheck): number[] {
   return [highWaterSeq, reading.lastSeq];
 }
 
-/** Returns a seq higher than all the given ones. */
+/** Returns a seq that is higher than all the given seqs. */
 function floorOf(seqs: readonly number[]): Seq {
   const floor = Math.max(...seqs) + 1;
   const seq = seqFromNumber(floor);
@@ -240,8 +249,8 @@ function floorOf(seqs: readonly number[]): Seq {
 }
 
 /**
- * Moves the staged state into place. Returns the path of the old state; undefined if there was
- * none.
+ * Exchanges the old database for the staged backup. Returns the path to which the old database was
+ * moved; undefined if there was none.
  */
 function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
   let kept: string | undefined;
@@ -276,8 +285,8 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
 }
 
 /**
- * Returns whether the data directory contains nothing but empty directories. If so, there is
- * nothing to keep.
+ * Returns whether the data directory contains only empty directories. If so, there is no old
+ * database to keep.
  */
 function isEmpty({ root }: DataPaths, disk: Disk): boolean {
   if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))

@@ -6,7 +6,7 @@ import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 
 export interface FreeSpaceRequest {
-  /** The action being refused, which follows "Cannot" in the error message. */
+  /** The action that an error refuses. It follows "Cannot" in the error message. */
   readonly action: string;
   readonly bytes: number;
   /** The number of bytes that must remain free on the disk. */
@@ -14,7 +14,7 @@ export interface FreeSpaceRequest {
 }
 
 /**
- * Requires that enough disk space remains free after a copy.
+ * Refuses a copy that would not leave enough disk space free.
  * @param path The target of the copy.
  * @throws {DatabaseError} DISK_FULL
  */

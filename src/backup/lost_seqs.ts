@@ -8,12 +8,12 @@ import type { SeqGap } from "../storage/mod.ts";
 const SETTING = "lost_seqs";
 
 /**
- * The maximum number of gaps. Beyond it, the two oldest gaps are merged, and clients can no longer
- * resume from positions between these gaps either.
+ * The maximum number of recorded gaps. Beyond it, the two oldest gaps are merged, and clients can
+ * no longer resume from positions between them either.
  */
 const GAPS_MAX = 1000;
 
-/** Returns the gaps, oldest first. */
+/** Returns the ranges of lost seqs, oldest first. */
 export function lostSeqsOf(catalog: CatalogDatabase): readonly SeqGap[] {
   const text = catalog.setting(SETTING);
   if (text === undefined) return [];
@@ -22,12 +22,13 @@ export function lostSeqsOf(catalog: CatalogDatabase): readonly SeqGap[] {
 }
 
 /**
- * Durably adds a gap that is newer than all other gaps. Adding the same gap again has no effect.
+ * Durably records a range of lost seqs, which must be newer than all recorded ranges. Recording
+ * the same range again has no effect.
  */
 export function noteLostSeqs(catalog: CatalogDatabase, { after, upTo }: SeqGap): void {
   const known = lostSeqsOf(catalog);
   if (upTo - after <= 1 || known.some((gap) => gap.after === after && gap.upTo >= upTo)) return;
-  // An interrupted attempt may have recorded a shorter gap at the same position.
+  // An interrupted attempt may have recorded a shorter gap that begins at the same seq.
   const gaps = [...known.filter((gap) => gap.after !== after), { after, upTo }];
   const [first, second, ...rest] = gaps;
   const kept =

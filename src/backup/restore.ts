@@ -17,7 +17,7 @@
  *   can be repeated, and the changes made by step 4 are not mistaken for damage, because damage is
  *   detected before that step.
  * - No subscription can resume across a restore, and every token becomes invalid, because the
- *   state to which they refer may no longer exist.
+ *   subscription or token may refer to a state that no longer exists.
  * - A point-in-time restore rolls the copy forward between steps 1 and 2 (`restore_point.ts`).
  * - All segments are in the data directory afterwards. New segments are written to their storages,
  *   and merges move the existing ones there.
@@ -52,17 +52,17 @@ export interface RestoreParts {
   readonly log: Log;
 }
 
-/** Observes the progress of copying a backup. */
+/** Observes the progress of staging a restore. */
 export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
   /** Called before each step of a restore, except for the copying of files. */
   onStep(what: string): void;
   /**
-   * Reports uploaded files to which rows refer but which are neither in the backup nor in the
-   * directory.
+   * Reports uploaded files to which rows refer, but which exist neither in the backup nor in the
+   * data directory.
    */
   onMissing(paths: readonly string[]): void;
-  /** Returns whether the copying must stop because the caller has cancelled it. */
+  /** Returns whether the caller has cancelled the restore. */
   isCancelled(): boolean;
 }
 
@@ -74,12 +74,17 @@ export interface StageRequest {
   readonly listener: StageListener;
   /** The id of the user who requested the restore; absent if it was requested without a login. */
   readonly orderedBy?: string;
-  /** Rolls the copy forward to a later point before the restore is prepared. */
+  /**
+   * Rolls the copy of the backup forward to a later point in time before the restore is staged.
+   */
   readonly bringTo?: {
-    /** The seq of the point to restore to. It is not older than the backup. */
+    /** The seq to restore to. It is not older than the backup. */
     readonly seq: Seq;
     readonly eras: readonly SeqEra[];
-    /** Replays commits onto the copy, up to `seq`. Returns the resulting list of files. */
+    /**
+     * Replays commits onto the copy of the backup, up to `seq`. Returns the resulting list of
+     * files.
+     */
     readonly run: (pending: DataPaths, list: BackupList) => Promise<BackupList>;
   };
 }
@@ -92,19 +97,21 @@ export interface RestoreOrder {
   readonly source: string;
 }
 
-/** Marker files in a prepared restore. Each marks a completed step. */
+/** The names of the marker files in a staged restore. Each file marks a completed step. */
 export const CHECKED_MARK = "CHECKED";
 export const MOVING_MARK = "MOVING";
 
 /**
- * The progress of a prepared restore. "copied" means that the copy matches its list. "checked"
- * means that the copy may have been changed so that it continues above the old state. "moving"
- * means that the two states are being exchanged, so the directory contains no complete database
- * until the restore is finished.
+ * The progress of a staged restore. "copied" means that the copied files match the list of the
+ * backup. "checked" means that the copy may have been changed so that it continues above the seqs
+ * of the old database. "moving" means that the databases are being exchanged, so the data
+ * directory contains no complete database until the restore is finished.
  */
 export type StagedStep = "copied" | "checked" | "moving";
 
-/** Returns the path of a prepared restore. If it does not exist, no restore is prepared. */
+/**
+ * Returns the path of the directory for a staged restore. It exists only if a restore is staged.
+ */
 export function stagedPath({ root }: DataPaths): string {
   return `${root}/restore`;
 }
@@ -123,8 +130,8 @@ export function stagedStep(disk: Disk, paths: DataPaths): StagedStep | undefined
 }
 
 /**
- * Refuses a restore if another one is already prepared.
- * @throws {DatabaseError} INVALID_OPERATION if a restore is already prepared.
+ * Refuses a restore if another one is already staged.
+ * @throws {DatabaseError} INVALID_OPERATION
  */
 export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void {
   const step = stagedStep(disk, paths);
@@ -142,11 +149,12 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
 }
 
 /**
- * Copies a backup to where the next startup finds it. If the copy fails, nothing changes.
+ * Copies a backup into the data directory, where the next startup finds it. If copying fails,
+ * nothing changes.
  *
  * @throws {DatabaseError} INVALID_OPTION if the path is not a backup, or the backup is newer than
- *   the point; INVALID_OPERATION if a restore is already prepared; STORAGE_UNAVAILABLE if a newer
- *   version wrote the backup; DISK_FULL, CANCELLED.
+ *   the requested point in time; INVALID_OPERATION if a restore is already staged;
+ *   STORAGE_UNAVAILABLE if a newer version wrote the backup; DISK_FULL, CANCELLED.
  * @throws {CorruptionError} If the backup is damaged.
  * @throws {DiskError}
  */
@@ -168,12 +176,12 @@ export async function stageRestore(
   disk.makeDirectory(pendingPath);
   try {
     await copyListed(list, { disk, clock, source, pendingPath, listener, totalBytes });
-    // The list of files depends on the point in time, so it is written after the copy has been
-    // rolled forward.
+    // The files depend on the requested point in time, so their list is written after the copy has
+    // been rolled forward.
     if (bringTo !== undefined) disk.remove(backupListPath(pendingPath));
     const staged = bringTo === undefined ? list : await bringTo.run(dataPathsOf(pendingPath), list);
     if (orderedBy !== undefined) writeOrder(disk, pendingPath, { orderedBy, source });
-    // Removes the remains of a finished restore, left behind by a crash.
+    // Removes the remains of a finished restore that a crash left behind.
     await removeTreeSoon(disk, stagedPath(paths));
     disk.rename(pendingPath, stagedPath(paths));
     disk.syncDirectory(paths.root);
@@ -234,7 +242,8 @@ async function copyListed(
 }
 
 /**
- * Returns the directory to which files are copied before they become part of a prepared restore.
+ * Returns the path of the directory into which a backup is copied before the restore counts as
+ * staged.
  */
 export function pendingRestorePath({ root }: DataPaths): string {
   return `${root}/restore.new`;
@@ -245,15 +254,15 @@ function writeOrder(disk: Disk, root: string, order: RestoreOrder): void {
 }
 
 /**
- * Reads the request for a prepared restore. Returns undefined if the file names no user or cannot
- * be read.
+ * Reads the request for a staged restore. Returns undefined if its file names no user or cannot be
+ * read.
  */
 export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | undefined {
   const path = orderPath(root);
   try {
     return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
   } catch (error) {
-    // Ignoring the error is safe: the file only names a user, and does not affect the data.
+    // The error can be ignored: the file only names a user, and does not affect the data.
     if (!(error instanceof CorruptionError)) throw error;
     log.warn("cannot determine who requested the restore", { error: error.message });
     return undefined;

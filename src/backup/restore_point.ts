@@ -65,8 +65,8 @@ export interface PointParts extends PointRequest {
 }
 
 /**
- * A restore request and the copy of the backup, in a form that can be sent to the thread that runs
- * `bringTo`.
+ * A request for a point-in-time restore and the copied backup, in a form that can be sent to the
+ * thread that runs `bringTo`.
  */
 export interface PointWork {
   readonly request: PointRequest;
@@ -76,24 +76,27 @@ export interface PointWork {
 }
 
 /**
- * The maximum length of the copied log, in bytes. A longer log would take up too much memory at
- * startup.
+ * The maximum size of the copied log, in bytes. Reading a larger log at startup would take too
+ * much memory.
  */
 const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /**
- * The maximum size of a row during the replay, in bytes. It accommodates the largest row that any
+ * The maximum size of a row during the replay, in bytes. It is large enough for any row that a
  * configuration allows.
  */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
-/** A log file that belongs to a backup. */
+/** A log file, and its entry in the list of the backup's files. */
 interface LogFile {
   readonly number: number;
   readonly file: BackupFile;
 }
 
-/** Rolls a closed copy forward to the point. @returns The resulting list of files. */
+/**
+ * Rolls a closed copy of a backup forward to a point in time. @returns The resulting list of
+ * files.
+ */
 export async function bringTo(
   parts: PointParts,
   pending: DataPaths,
@@ -106,7 +109,7 @@ class PointRun {
   readonly #parts: PointParts;
   readonly #pending: DataPaths;
   readonly #list: BackupList;
-  /** The last log file that belongs to the backup. */
+  /** The last log file of the backup itself. */
   readonly #base: LogFile;
   readonly #pause: () => Promise<void>;
   /** The end of the part of the log whose contents are already in segments. */
@@ -168,7 +171,7 @@ class PointRun {
     listener.onStep(what);
   }
 
-  /** Returns the end of the backup, and the seq up to which it is complete. */
+  /** Returns the position at which the backup ends, and the seq up to which it is complete. */
   async #lookAtCatalog(): Promise<{ readonly begin: PointBegin; readonly baseSeq: number }> {
     const { seq } = this.#list;
     return await this.#withCatalog((catalog) => {
@@ -180,8 +183,8 @@ class PointRun {
         seq,
         journalEnd: end,
       };
-      // A definition may be newer than the last commit that changed rows, so the highest of these
-      // seqs is used.
+      // A catalog change may be newer than the last commit that changed rows, so the backup is
+      // complete up to the highest of these seqs.
       return { begin, baseSeq: Math.max(seq, catalog.manifest.highestSeq(), stamp) };
     });
   }
@@ -223,8 +226,8 @@ class PointRun {
   }
 
   /**
-   * Writes the contents of the log to segments, so that the entire log never has to be in memory
-   * at once.
+   * Replays the log and writes the resulting rows to segments, so that the entire log never has to
+   * be in memory at once.
    *
    * @returns False if a commit continues in the next file, because such a commit cannot be split.
    */
@@ -237,10 +240,11 @@ class PointRun {
     const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
     await this.#replayJournal(upToHere, endSeq);
     await this.#withCatalog(async (catalog) => {
-      // The copy contains all segments. Tables return to their storages once the copy is in place.
+      // The copy itself contains all segments. The tables return to their storages once the copy
+      // has replaced the database.
       catalog.manifest.leaveStorages();
-      // These are the highest values that a configuration allows, so nothing is flushed
-      // automatically: all tables are flushed explicitly below.
+      // These are the highest limits that a configuration allows, so nothing is flushed
+      // automatically. All tables are flushed explicitly below.
       const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
       const defaults = { flush, historyMs: 8760 * HOUR_MS };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
@@ -277,7 +281,10 @@ class PointRun {
     return true;
   }
 
-  /** Cuts the log at the point. @returns The seq at the new end of the log. */
+  /**
+   * Truncates the log after the requested point in time. @returns The seq at the new end of the
+   * log.
+   */
   async #cut(sources: readonly ArchivedSource[]): Promise<number> {
     const { disk, seq } = this.#parts;
     const point = await this.#point(seq);
@@ -299,7 +306,7 @@ class PointRun {
     return findLogPoint(this.#parts.disk, this.#pending, { firstFile, otherwise, seq });
   }
 
-  /** Applies the entries of the journal, except for those that have already been applied. */
+  /** Applies the journal's changes to the catalog, except those that have already been applied. */
   async #replayJournal(journal: readonly JournalEntry[], seq: number): Promise<void> {
     const end = await this.#withCatalog((catalog) => catalog.journal.end);
     const entries = journal.filter(({ id }) => id > end);
@@ -308,13 +315,14 @@ class PointRun {
   }
 
   /**
-   * Moves the files uploaded since the backup from the directory being replaced into the copy.
+   * Moves the files uploaded since the backup from the database being replaced into the copy.
    *
-   * @returns The files that are missing in that directory, too.
+   * @returns The paths of the files that the database being replaced does not have either.
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
-    // The list may still contain files of a table dropped before the point.
+    // The catalog may still list files of a table that was dropped before the requested point in
+    // time.
     const entries = await this.#withCatalog((catalog) =>
       catalog.files.all().filter(({ tableId }) => catalog.tableById(tableId) !== undefined),
     );
@@ -336,8 +344,8 @@ class PointRun {
       await copyFile(from, to, { disk, pause: this.#pause, onCopied() {} });
       disk.syncDirectory(dirname(to));
     }
-    // Unlisted files must be removed now, because later removals find files only through the
-    // catalog's list.
+    // Files that the catalog does not list must be removed now, because later removals find files
+    // only through the catalog.
     removeUnlisted(disk, this.#pending.root, { name: "files", listed });
     return missing;
   }
@@ -363,7 +371,7 @@ class PointRun {
     return list;
   }
 
-  /** Opens the catalog of the copied database, and closes it when `work` finishes. */
+  /** Opens the catalog of the copied database, and closes it once `work` has finished. */
   async #withCatalog<T>(work: (catalog: CatalogDatabase) => T | Promise<T>): Promise<T> {
     const path = catalogPathOf(this.#pending.root);
     const catalog = CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });
@@ -389,7 +397,10 @@ function lastLogFile({ files }: BackupList): LogFile | undefined {
   return undefined;
 }
 
-/** Removes unlisted files below a directory, and any directories that become empty. */
+/**
+ * Removes the files below a directory that the catalog does not list, and directories that become
+ * empty.
+ */
 function removeUnlisted(
   disk: Disk,
   root: string,

@@ -1,8 +1,8 @@
 /**
- * Finds the sources for a point-in-time restore: parses the request, determines which part of the
- * log the server itself still has, and lists the log files and catalog changes that lead from a
- * backup to the point. A gap causes an error that names the missing part. No function here changes
- * a file.
+ * Finds the sources for a point-in-time restore: parses the requested point, determines which part
+ * of the log the server itself still has, and lists the log files and catalog changes that lead
+ * from a backup to the point. A gap causes an error that names the missing part. No function here
+ * changes a file.
  */
 
 import { timeText } from "../base/clock.ts";
@@ -22,18 +22,20 @@ import {
   unitLogPath,
 } from "./archive_units.ts";
 
-/** A point as written in a statement or command: a `_seq` in digits, or a time. */
+/**
+ * A requested point in time, as written in a statement or command: a `_seq` in digits, or a time.
+ */
 export type PointText =
   | { readonly type: "seq"; readonly text: string }
   | { readonly type: "timestamp"; readonly value: string };
 
-/** A parsed point: a time, or a position in the sequence of commits. */
+/** A parsed point in time: a time, or the seq of a commit. */
 export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 
 /** The part of a server's log that is not in the archive yet. */
 export interface LogTail {
   readonly incarnation: string | undefined;
-  /** The log files to replay, ascending and without gaps. */
+  /** The log files to replay, in ascending order and without gaps. */
   readonly files: readonly LogSource[];
   readonly journal: readonly JournalEntry[];
   readonly journalEnd: number;
@@ -42,7 +44,7 @@ export interface LogTail {
    * files have been read.
    */
   readonly endSeq: number | undefined;
-  /** The directory with the uploaded files that are not in the backup. */
+  /** The directory that contains the files uploaded since the backup. */
   readonly filesRoot: string;
 }
 
@@ -52,28 +54,29 @@ export interface LogSource {
   readonly bytes: number;
 }
 
-/** A log file and, if it comes from the archive, its list. */
+/** A log file and, if it comes from the archive, the list that describes it. */
 export interface ArchivedSource extends LogSource {
   readonly unit?: ArchiveUnit;
 }
 
 /**
- * The request for a restore and the available log, as plain data that another thread can receive.
+ * A request for a point-in-time restore and the available log, as plain data that another thread
+ * can receive.
  */
 export interface PointRequest {
   readonly source: string;
   readonly seq: Seq;
-  /** The eras of the seqs, from which the time of each seq is computed. */
+  /** The eras from which the time of each seq is computed. */
   readonly eras: readonly SeqEra[];
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
-  /** The number of bytes that must remain free on the disk; see `StageRequest`. */
+  /** The number of bytes that must remain free on the disk, as in `StageRequest`. */
   readonly minFreeBytes: number;
-  /** The maximum number of log bytes kept in memory. */
+  /** The maximum number of log bytes that the restore keeps in memory. */
   readonly heldBytesMax?: number;
 }
 
-/** The position at which a backup ends. */
+/** The position in the log and the journal at which a backup ends. */
 export interface PointBegin {
   /**
    * The incarnation of the database that was backed up; undefined if the backup is older than any
@@ -88,7 +91,7 @@ export interface PointBegin {
 }
 
 /**
- * Parses the point in time requested by a statement or command.
+ * Parses the point in time that a statement or command requests.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function readPoint(point: PointText): Point {
@@ -109,7 +112,8 @@ export function readPoint(point: PointText): Point {
 }
 
 /**
- * Returns the seq of a point. For a time, it is the last seq issued in that millisecond.
+ * Returns the seq of a requested point in time. If it is given as a time, this is the last seq
+ * issued in that millisecond.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -125,7 +129,8 @@ export function seqOfPoint(point: Point, { lastSeqUpTo }: SeqsByTime): Seq {
 }
 
 /**
- * Finds a seq by its time, using either the store that issued the seqs or a record of their times.
+ * Finds a seq by its time, either in the store that issued the seqs, or in a record of their
+ * times.
  */
 export interface SeqsByTime {
   readonly lastSeqUpTo: (unixMs: number) => number;
@@ -145,7 +150,7 @@ function msOfMoment(text: string): number {
   }
 }
 
-/** Returns the log in the data directory of a stopped server. */
+/** Returns the part of the log that is in the data directory of a stopped server. */
 export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): LogTail {
   const incarnation = catalog.setting(INCARNATION) ?? "";
   return {
@@ -167,9 +172,9 @@ export function tailOf(disk: Disk, paths: DataPaths, catalog: CatalogDatabase): 
 }
 
 /**
- * Returns the log files that lead to the point, starting with the backup's last one.
+ * Returns the log files that lead to the requested seq, starting with the backup's last log file.
  *
- * @throws {DatabaseError} INVALID_OPTION if they do not reach it.
+ * @throws {DatabaseError} INVALID_OPTION if the files do not reach the seq.
  */
 export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin): ArchivedSource[] {
   const { archivePath, seq, tail } = request;
@@ -211,7 +216,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
       break;
     }
   }
-  // If the server is stopped, only reading the files shows how far they reach.
+  // For a stopped server, only reading the log files shows which seqs they contain.
   if (reached < seq) throw pointUncovered(request, reached, endReason);
   return sources;
 }
@@ -246,7 +251,7 @@ function whyNoFile(
 /**
  * Returns the catalog changes between the backup and the seq to restore.
  *
- * @throws {DatabaseError} INVALID_OPTION if some of them were not kept.
+ * @throws {DatabaseError} INVALID_OPTION if some of these changes were not kept.
  */
 export function journalOf(
   sources: readonly ArchivedSource[],
@@ -296,7 +301,7 @@ export function refuseBefore(
   throw pointRefused(request, what, "choose an older backup");
 }
 
-/** Returns the error for a point that cannot be reached. */
+/** Returns the error for a point in time that a restore cannot reach. */
 export function pointRefused(
   { eras, seq, source }: Pick<PointRequest, "eras" | "seq" | "source">,
   what: string,
@@ -309,7 +314,7 @@ export function pointRefused(
   );
 }
 
-/** Returns the error for a log that ends before the point. */
+/** Returns the error for a log that ends before the requested point in time. */
 export function pointUncovered(
   request: PointRequest,
   reached: number,
@@ -319,7 +324,7 @@ export function pointUncovered(
   return pointRefused(request, `${what}: ${endReason}`, "choose an earlier point");
 }
 
-/** Returns the time of a seq as text. */
+/** Returns the time at which a seq was issued, as text. */
 export function textOfSeq(seq: number, { eras }: Pick<PointRequest, "eras">): string {
   return timeText(new SeqTimes({ eras }).msOf(seq));
 }

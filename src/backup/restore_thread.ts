@@ -1,7 +1,7 @@
 /**
- * Rolls a copy of a backup forward in a separate thread, so that the server stays responsive:
- * reading, replaying and truncating the log, and reading every file to compute its checksum, take
- * a long time.
+ * Rolls a copy of a backup forward in a separate thread, so that the server stays responsive. It
+ * takes a long time to read, replay and truncate the log, and to compute the checksum of every
+ * file.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";
@@ -13,7 +13,7 @@ import type { PointWork } from "./restore_point.ts";
 import type { PointAnswer, PointMessage } from "./restore_worker.ts";
 
 /**
- * Runs the last part of a restore in a separate thread.
+ * Rolls a copy of a backup forward in a separate thread.
  * @throws Any error that the work in the thread throws.
  * @param entry The module that the thread runs: `restore_worker.ts`, or a replacement.
  */

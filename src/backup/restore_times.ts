@@ -1,7 +1,7 @@
 /**
- * Finds the times of the seqs after a backup. The backup itself contains only the eras up to its
- * own end. Later eras are in the catalog of the database that was backed up, or in the archive of
- * its log.
+ * Finds the times of the seqs that follow a backup. The backup itself contains only the eras up to
+ * its own end. Later eras are in the catalog of the database that was backed up, or in the archive
+ * of its log.
  */
 import type { Clock } from "../base/clock.ts";
 import { removeTree } from "../base/copy_file.ts";
@@ -21,20 +21,21 @@ export interface RestoreTimesOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly log: Log;
-  /** The path of the backup whose times are read. */
+  /** The path of the backup to restore. */
   readonly source: string;
   readonly archivePath: string | undefined;
-  /** The catalog in the directory being replaced, if it could be read. */
+  /** The catalog of the database being replaced, if it could be read. */
   readonly replaced: CatalogDatabase | undefined;
   /** A directory for a copy of the backup's catalog, which must not exist yet. */
   readonly scratch: string;
 }
 
 /**
- * Returns the eras of the seqs that a restore may reach.
+ * Returns the eras of all seqs that a restore may reach.
  *
  * @throws {CorruptionError} If a list in the archive is damaged.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote one. @throws {DiskError}
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version wrote such a list.
+ * @throws {DiskError}
  */
 export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   const { archivePath, disk, replaced, scratch, source } = options;
@@ -42,7 +43,8 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   disk.makeDirectory(scratch);
   const { catalog } = checkCatalog({ ...options, path });
   try {
-    // A backup with a damaged catalog cannot be restored anyway, because copying it fails.
+    // If the backup's catalog is damaged, the backup cannot be restored anyway, because copying it
+    // fails.
     if (catalog === undefined) return [];
     const incarnation = catalog.setting(INCARNATION) ?? "";
     const isSame = replaced !== undefined && (replaced.setting(INCARNATION) ?? "") === incarnation;
@@ -58,7 +60,10 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   }
 }
 
-/** Returns the last eras in the archive, if they changed after the journal entry `afterId`. */
+/**
+ * Returns the latest eras recorded in an archive; undefined if they have not changed since the
+ * journal entry `afterId`.
+ */
 function archivedEras(disk: Disk, root: string, afterId: number): readonly SeqEra[] | undefined {
   for (const number of archivedFiles(disk, root).toReversed()) {
     const { journal, journalEnd } = readUnit(disk, root, number);

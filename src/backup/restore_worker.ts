@@ -1,6 +1,6 @@
 /**
- * The entry point of the thread that rolls a copy of a backup forward to a later point in time on
- * behalf of `restore_thread.ts`. It handles a single request, reports progress, and sends the
+ * The entry point of the thread that `restore_thread.ts` starts. It rolls a copy of a backup
+ * forward to a later point in time. It handles a single request, reports progress, and sends the
  * outcome.
  */
 import { bunDisk } from "../base/bun_disk.ts";

@@ -9,7 +9,8 @@
  */
 
 /**
- * A violation of an invariant, which is a bug. `bugs.ts` decides how much work ends as a result.
+ * A violated invariant, which means that Tidemark has a bug. `bugs.ts` decides how much work ends
+ * as a result.
  */
 export class AssertionError extends Error {
   constructor(message: string) {
@@ -23,13 +24,16 @@ export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }
 
-/** Returns a value that an invariant guarantees. @throws {AssertionError} If it is undefined. */
+/**
+ * Returns a value that an invariant guarantees to exist. @throws {AssertionError} If it is
+ * undefined.
+ */
 export function defined<T>(value: T | undefined, message: string): T {
   if (value === undefined) throw new AssertionError(message);
   return value;
 }
 
-/** Marks a branch that the types make unreachable. @throws {AssertionError} Always. */
+/** Marks a branch that the types make unreachable. @throws {AssertionError} On every call. */
 export function unreachable(value: never, message: string): never {
   throw new AssertionError(`${message}: ${String(value)}`);
 }

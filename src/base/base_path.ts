@@ -1,6 +1,9 @@
-/** Validates base paths: paths below which a proxy exposes a server, such as `/db`. */
+/**
+ * Validates base paths. A base path is the path below which a proxy offers the server, such as
+ * `/db`.
+ */
 
-/** The first segments of the server's own paths. A base path must not begin with any of them. */
+/** The first segments of the server's own paths, with which no base path may begin. */
 const OWN_SEGMENTS = "api|health|metrics|ui|v1";
 
 /**

@@ -14,8 +14,8 @@ import { isExpected, stackOf } from "./errors.ts";
 import type { Log, LogFields } from "./log.ts";
 
 /**
- * A bug during a change that has to be atomic. Only `main.ts` catches this error, in order to stop
- * the process.
+ * A bug interrupted a change that has to be atomic. Only `main.ts` catches this error, in order to
+ * stop the process.
  */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
@@ -25,7 +25,7 @@ export class StateInDoubtError extends Error {
 }
 
 /**
- * Returns the error to throw when a change to shared state fails. An error caused by a bug is
+ * Returns the error to throw when a change to shared state fails. If a bug caused the error, it is
  * wrapped to show that the state is in doubt.
  */
 export function inDoubt(error: unknown): unknown {
@@ -35,7 +35,7 @@ export function inDoubt(error: unknown): unknown {
 
 /**
  * Makes a change to shared state within one tick.
- * @throws {StateInDoubtError} If there is a bug in the change.
+ * @throws {StateInDoubtError} If a bug interrupts the change.
  */
 export function asOneChange<T>(change: () => T): T {
   try {
@@ -45,7 +45,7 @@ export function asOneChange<T>(change: () => T): T {
   }
 }
 
-/** Records a bug and lets other work continue. See {@linkcode Bugs.contain}. */
+/** Records a bug and lets other work continue, like {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
 /** Wraps a clock so that a bug in a timer callback does not end the process. */
@@ -74,7 +74,7 @@ export class Bugs {
     this.#log = log;
   }
 
-  /** The number of bugs so far, for monitoring. */
+  /** The number of bugs since the process started, for monitoring. */
   get count(): number {
     return this.#count;
   }

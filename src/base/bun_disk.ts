@@ -14,9 +14,9 @@
  *   sync follows.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
  *   median and ten times as long at the 99th percentile.
- * - Every file and directory it creates is accessible only to its owner, whatever the umask,
- *   because it may contain rows and password hashes, and not every program that uses this disk
- *   sets a umask.
+ * - Every file and directory it creates is accessible only to its owner, regardless of the umask.
+ *   Files may contain rows and password hashes, and not every program that uses this disk sets a
+ *   umask.
  * - The lock is flock(2), which the system releases however the process ends. If libc cannot be
  *   loaded, the lock is a file that contains a process id.
  */
@@ -57,12 +57,12 @@ import { countMapped } from "./memory_usage.ts";
  */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
-/** The error codes for opening a read-only file for writing. */
+/** The error codes that report that a read-only file cannot be opened for writing. */
 const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
 /**
- * How many descriptors must be free for each thread that is started. Threads were observed to use
- * only three.
+ * The number of descriptors that must be free for each thread to start. Threads were observed to
+ * use only three.
  */
 const THREAD_DESCRIPTORS = 16;
 
@@ -81,7 +81,7 @@ const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 class BunDiskFile implements DiskFile {
   readonly path: string;
   readonly #descriptor: number;
-  /** Whether each write to this file is durable when it returns. */
+  /** Whether each write to this file is durable once it has returned. */
   readonly #writesThrough: boolean;
   #isOpen = true;
 
@@ -129,7 +129,7 @@ class BunDiskFile implements DiskFile {
     if (!this.#writesThrough) await this.sync();
   }
 
-  /** Performs a single write off the event loop. Returns the number of bytes written. */
+  /** Performs a single write outside the event loop. Returns the number of bytes written. */
   #writeSoon(bytes: Uint8Array, offset: number): Promise<number> {
     return new Promise((resolve, reject) => {
       write(this.#descriptor, bytes, 0, bytes.length, offset, (error, count) => {
@@ -163,7 +163,7 @@ class BunDiskFile implements DiskFile {
   }
 }
 
-/** The file system of this machine. */
+/** The disk of this machine. */
 export const bunDisk: Disk = {
   open(path, { create = false, exclusive = false, readOnly = false, writesThrough = false }) {
     const missing = exclusive
@@ -251,24 +251,24 @@ export const bunDisk: Disk = {
 };
 
 /**
- * Counts the process's open descriptors. The gauge is created at the first call; undefined if it
- * cannot be created.
+ * A gauge that counts the process's open descriptors. It is created on first use; undefined if the
+ * system offers no such count.
  */
 let gauge: ReturnType<typeof descriptorGauge> | undefined;
 
 /**
  * Returns whether enough descriptors are free to start this many more threads. If a starting
- * thread finds no free descriptor, the runtime ends the process. The descriptors are counted, not
- * opened on trial, because a trial would take descriptors away from threads that are just
- * starting.
+ * thread finds no free descriptor, the runtime ends the process. The descriptors are counted
+ * rather than opened for a trial, because a trial would take descriptors away from threads that
+ * are just starting.
  */
 export function hasDescriptorsForThreads(count: number): boolean {
   const needed = count * THREAD_DESCRIPTORS;
   try {
     gauge ??= descriptorGauge(bunDisk);
   } catch (error) {
-    // Ignoring the error is safe: it means that no descriptor was free, and a thread would also
-    // need one.
+    // The error means that no descriptor was free. A thread would also need one, so the answer is
+    // no.
     if (error instanceof DiskError) return false;
     throw error;
   }
@@ -278,8 +278,8 @@ export function hasDescriptorsForThreads(count: number): boolean {
 }
 
 /**
- * Returns whether this many descriptors can be opened, for systems that do not report how many are
- * open.
+ * Returns whether this many descriptors can be opened. Only systems that do not report the number
+ * of open descriptors need this.
  */
 function canOpen(needed: number): boolean {
   const opened: number[] = [];
@@ -287,7 +287,7 @@ function canOpen(needed: number): boolean {
     while (opened.length < needed) opened.push(openSync(process.execPath, "r"));
     return true;
   } catch {
-    // Returning false is safe: a thread that opened files would encounter the same error.
+    // A thread that opened files would encounter the same error, so the answer is no.
     return false;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
@@ -341,8 +341,7 @@ function lockFile(path: string): (() => void) | undefined {
     return undefined;
   }
   ftruncateSync(descriptor, 0);
-  // The process id is only there to inform people who look into the directory. The actual lock is
-  // the flock.
+  // The process id only informs people who look into the directory. The actual lock is the flock.
   writeSync(descriptor, `${process.pid}\n`);
   return () => closeSync(descriptor);
 }
@@ -364,8 +363,8 @@ function loadFlock(): Flock | undefined {
 }
 
 /**
- * Acquires the lock by creating a file that must not exist yet. If the process that created an
- * existing file has ended, takes over its lock.
+ * Acquires the lock by creating a file that must not exist yet. If the file exists, but the
+ * process that created it has ended, the lock is taken over.
  */
 export function lockByName(path: string): (() => void) | undefined {
   const name = `${path}.pid`;
@@ -389,7 +388,7 @@ function isLockedByName(path: string): boolean {
 }
 
 function isRunning(processId: number): boolean {
-  // If the file contains no number, a process ended while it was writing the file.
+  // A lock file without a number was left by a process that ended while it was writing the file.
   if (!(processId > 0)) return false;
   try {
     process.kill(processId, 0);

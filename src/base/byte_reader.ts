@@ -1,15 +1,15 @@
 /**
- * Reads bytes in order, in the formats defined in `bytes.ts`, and never past their end. If the
- * bytes end too early, they are damaged, and the error reports the position.
+ * Reads bytes in order, in the formats defined in `bytes.ts`. It never reads past the end of the
+ * bytes. If they end too early, they are damaged, and the error reports the position.
  */
 import type { ByteWriter } from "./byte_writer.ts";
 import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { CorruptionError } from "./errors.ts";
 
-/** The origin of the bytes, for the error message if they are damaged. */
+/** The name of the file from which the bytes come, for the error message if they are damaged. */
 export interface ByteSource {
   readonly path: string;
-  /** The offset of the first byte in the file; defaults to 0. */
+  /** The offset within the file at which the bytes begin; defaults to 0. */
   readonly fileOffset?: number;
 }
 
@@ -94,18 +94,20 @@ export class ByteReader {
     return this.fail("it contains a number of more than 53 bits");
   }
 
-  /** Reads the next `count` bytes. Returns them as a view of the source. */
+  /** Reads the next `count` bytes. Returns a view of the source instead of a copy. */
   raw(count: number): Uint8Array {
     const at = this.#take(count);
     return this.#bytes.subarray(at, at + count);
   }
 
-  /** Reads a block. Returns its contents as a view of the source. */
+  /**
+   * Reads a block (a length, then as many bytes). Returns its contents as a view of the source.
+   */
   block(): Uint8Array {
     return this.raw(this.varint());
   }
 
-  /** Appends the bytes of a block, without their length, to the output of a writer. */
+  /** Reads a block, and appends its contents, without their length, to the output of a writer. */
   blockInto(into: ByteWriter): void {
     const count = this.varint();
     const at = this.#take(count);

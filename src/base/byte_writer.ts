@@ -1,27 +1,34 @@
 /**
  * Writes bytes in order, in the formats defined in `bytes.ts`, into a buffer that at least doubles
- * in size when it grows. When a shared buffer grows, it is moved piece by piece, and bytes already
- * written do not change.
+ * in size when it grows. The contents of a shared buffer are moved in several steps when it grows,
+ * and bytes already written do not change.
  */
 import { assert } from "./assert.ts";
 import { putU53, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { Growth } from "./growth.ts";
 
-/** Shared buffers whose sizes are within this range more than double when they grow. */
+/** The range of sizes, in bytes, within which a shared buffer more than doubles when it grows. */
 const SPACIOUS_BYTES_MIN: number = 256 * 1024;
 const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
 const SPACIOUS_FACTOR = 8;
 
-/** Up to this length, a loop writes an ASCII string faster than a call that encodes UTF-8. */
+/**
+ * The maximum length of an ASCII string that a loop writes faster than a call that encodes UTF-8.
+ */
 const SHORT_TEXT_CHARS_MAX = 32;
 
-/** Up to this length, a loop fills a range with zeros faster than the runtime's call. */
+/**
+ * The maximum length of a range that a loop fills with zeros faster than the runtime's own method.
+ */
 const SHORT_ZEROS_BYTES_MAX = 64;
 
-/** Up to this length, a loop copies a range faster than the runtime's call. */
+/** The maximum length of a range that a loop copies faster than the runtime's own method. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
-/** Appends values to a buffer. A u32 can be reserved first and filled in later. */
+/**
+ * Appends values to a buffer that grows as needed. A u32 can be reserved first and filled in
+ * later.
+ */
 export class ByteWriter {
   #buffer: Buffer;
   #view: DataView;
@@ -32,7 +39,10 @@ export class ByteWriter {
   /** Manages the growth of a shared buffer; undefined if the buffer is not shared. */
   readonly #growth: Growth<Buffer> | undefined;
 
-  /** Creates an empty writer. @param isShared Whether other threads may get views of the output. */
+  /**
+   * Creates an empty writer. @param isShared Whether other threads may receive views of the
+   * output.
+   */
   constructor(capacity = 256, { isShared = false }: { isShared?: boolean } = {}) {
     this.#growth = isShared ? new Growth(sharedBuffer, nextCapacity) : undefined;
     const initial = Math.max(capacity, 16);
@@ -41,7 +51,7 @@ export class ByteWriter {
     this.#view = viewOf(this.#buffer);
   }
 
-  /** Creates a writer that appends to `bytes` and uses its buffer. */
+  /** Creates a writer that uses the buffer of `bytes`, and appends to its contents. */
   static over(bytes: Uint8Array): ByteWriter {
     const writer = new ByteWriter(0);
     writer.#buffer = asBuffer(bytes);
@@ -51,18 +61,18 @@ export class ByteWriter {
     return writer;
   }
 
-  /** The number of bytes written, which is the offset of the next one. */
+  /** The number of bytes written, which is also the offset of the next byte. */
   get length(): number {
     return this.#length;
   }
 
-  /** Discards the contents and keeps the buffer. */
+  /** Discards the written bytes, but keeps the buffer. */
   reset(): void {
     this.#growth?.noteChangedFrom(0);
     this.#length = 0;
   }
 
-  /** Discards the contents at and after an offset. */
+  /** Discards the written bytes at and after an offset. */
   cutTo(length: number): void {
     assert(length <= this.#length, "byte writer: cannot truncate to more bytes than were written");
     this.#growth?.noteChangedFrom(length);
@@ -74,12 +84,12 @@ export class ByteWriter {
     this.#growth?.release();
   }
 
-  /** Returns a view of the contents, valid until the next write. */
+  /** Returns a view of the written bytes, valid until the next write. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Returns a view of a range of the contents, valid until the next write. */
+  /** Returns a view of a range of the written bytes, valid until the next write. */
   range(start: number, end: number): Uint8Array {
     assert(start <= end && end <= this.#length, "byte writer: range exceeds the written bytes");
     const { buffer, byteOffset } = this.#view;
@@ -92,7 +102,7 @@ export class ByteWriter {
     return this.#buffer.toString("utf8", start, end);
   }
 
-  /** Returns a copy of the contents. */
+  /** Returns a copy of the written bytes. */
   copy(): Uint8Array<ArrayBuffer> {
     return new Uint8Array(this.view());
   }
@@ -189,7 +199,7 @@ export class ByteWriter {
   /** Writes a string as UTF-8, without a length prefix. */
   rawText(value: string): void {
     if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
-    // A UTF-16 code unit takes at most three bytes, so the string does not have to be measured
+    // A UTF-16 code unit takes at most three bytes in UTF-8, so the string need not be measured
     // first.
     const at = this.#reserve(value.length * 3);
     this.#length = at + this.#buffer.write(value, at, "utf8");
@@ -209,16 +219,13 @@ export class ByteWriter {
     else for (let index = at; index < at + count; index += 1) buffer[index] = 0;
   }
 
-  /**
-   * Extends the contents by `count` bytes. Returns a view of these bytes, which the caller must
-   * fill immediately.
-   */
+  /** Appends `count` bytes, and returns a view of them. The caller must fill them immediately. */
   extend(count: number): Buffer {
     const at = this.#reserve(count);
     return this.#buffer.subarray(at, at + count);
   }
 
-  /** Replaces four bytes written earlier. */
+  /** Overwrites four bytes with a u32. They must have been written earlier. */
   setU32(offset: number, value: number): void {
     assert(this.#growth === undefined, "byte writer: cannot overwrite bytes of a shared buffer");
     assert(
@@ -228,7 +235,7 @@ export class ByteWriter {
     this.#view.setUint32(offset, value, true);
   }
 
-  /** Replaces a u53 written earlier. */
+  /** Overwrites eight bytes with a u53. They must have been written earlier. */
   setU53(offset: number, value: number): void {
     assert(this.#growth === undefined, "byte writer: cannot overwrite bytes of a shared buffer");
     assert(
@@ -254,7 +261,7 @@ export class ByteWriter {
     return true;
   }
 
-  /** Reserves bytes at the end, and returns their offset. */
+  /** Reserves bytes at the end of the output, and returns the offset of the first. */
   #reserve(count: number): number {
     const at = this.#length;
     const end = at + count;
@@ -285,8 +292,8 @@ function sharedBuffer(byteCount: number): Buffer {
 }
 
 /**
- * The system does not allocate shared memory until it is first written to, so a large buffer takes
- * up no memory at first.
+ * Returns the next capacity of a shared buffer. The system does not allocate shared memory until
+ * it is first written to, so a large buffer takes up no memory at first.
  */
 function nextCapacity(byteCount: number): number {
   const isSpacious = byteCount >= SPACIOUS_BYTES_MIN && byteCount < SPACIOUS_BYTES_MAX;

@@ -29,8 +29,8 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * Returns the number that follows `name` in the first 8 bytes; undefined if the bytes do not have
- * this form.
+ * Parses the number that follows `name` in the first 8 bytes of a file, which identify its format.
+ * Returns undefined if the bytes are of a different form.
  */
 export function numberInMagic(bytes: Uint8Array, name: string): number | undefined {
   const magic = Buffer.from(bytes.subarray(0, 8)).toString("latin1");

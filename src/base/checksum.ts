@@ -1,7 +1,8 @@
 /**
  * Computes checksums of stored bytes: CRC-32 for log frames, xxHash3 for segment chunks.
  *
- * In the runtime, both run at memory speed (64 KiB in about 1 µs), so every byte is checked.
+ * In the runtime, both run as fast as memory can be read (64 KiB in about 1 µs), so every byte is
+ * checked.
  */
 
 const MASK_32 = 0xffffffffn;
@@ -13,8 +14,8 @@ export interface Hash64 {
 }
 
 /**
- * Returns the CRC-32 (IEEE) of the bytes as an unsigned number. `seed` is the CRC of the preceding
- * bytes.
+ * Returns the CRC-32 (IEEE) of the bytes as an unsigned number. To continue a checksum, pass the
+ * CRC of the preceding bytes as `seed`.
  */
 export function crc32(bytes: Uint8Array, seed = 0): number {
   return Bun.hash.crc32(bytes, seed) >>> 0;
@@ -27,9 +28,9 @@ export function xxHash3(bytes: Uint8Array, seed = 0): Hash64 {
 }
 
 /**
- * Returns a seed that identifies where bytes are stored, so that intact bytes in the wrong place,
- * for example after a misdirected write, fail the check. The seed has 32 bits because the
- * runtime's xxHash3 uses no more.
+ * Returns a hash seed that identifies the place where bytes are stored. Intact bytes in the wrong
+ * place, for example after a misdirected write, therefore fail the check. The seed has 32 bits
+ * because the runtime's xxHash3 uses no more.
  */
 export function placeSeed(file: number, column: number, chunk: number): number {
   const place = new Uint8Array(new Float64Array([file, column, chunk]).buffer);

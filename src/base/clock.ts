@@ -1,6 +1,6 @@
 /**
- * Defines the clock. Code reads the time only through this interface, so that the entire engine
- * can run in a simulation.
+ * Defines the clock interface. Code reads the time only through this interface, so that the entire
+ * engine can run in a simulation.
  *
  * This is the only file that reads the system clock and sets system timers.
  */
@@ -17,15 +17,15 @@ export interface Clock {
    */
   nowMs(): number;
   /**
-   * Returns the milliseconds since an arbitrary moment, possibly with a fraction. The value never
-   * decreases.
+   * Returns the number of milliseconds since an arbitrary moment, possibly with a fraction. The
+   * value never decreases.
    */
   monotonicMs(): number;
   /**
    * Runs `callback` once, at least `delayMs` from now. The timer does not keep the process alive.
    */
   after(delayMs: number, callback: () => void): CancelTimer;
-  /** Lets other work run. The promise resolves in a later tick of the event loop. */
+  /** Lets other work run on the event loop. The promise resolves in a later tick. */
   yield(): Promise<void>;
 }
 
@@ -42,7 +42,10 @@ export function shownMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** Keeps the process alive while no socket is listening, because the timers of a clock do not. */
+/**
+ * Keeps the process alive although no socket is listening. The timers of a clock do not keep it
+ * alive.
+ */
 export function keepAlive(): CancelTimer {
   const timer = setInterval(() => undefined, HOUR_MS);
   return () => clearInterval(timer);
@@ -53,8 +56,8 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, callback) {
-    // A timer would ignore the fraction of a millisecond and fire too early, so the delay is
-    // rounded up.
+    // The delay is rounded up, because a system timer would ignore the fraction of a millisecond
+    // and fire too early.
     const timer = setTimeout(callback, Math.ceil(delayMs));
     timer.unref();
     return () => clearTimeout(timer);

@@ -1,4 +1,4 @@
-/** Defines the exit codes and the terminal output shared by the program's commands. */
+/** Defines the exit codes and the terminal output that the program's commands share. */
 import type { Clock } from "./clock.ts";
 import { reasonOfCode } from "./disk_reasons.ts";
 import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "./errors.ts";
@@ -15,18 +15,23 @@ export const PROGRAM_NAME = "tidemark";
 
 /** Receives the lines that a command prints. */
 export interface CommandOutput {
-  /** The program name in these lines; defaults to the name of the single executable. */
+  /**
+   * The name of the program in the printed lines; defaults to the name of the single executable.
+   */
   readonly program?: string;
-  /** Prints a line of the command's result. */
+  /** Prints a line that belongs to the result of the command. */
   readonly say: (line: string) => void;
-  /** Prints a line about the work itself, such as its progress or why it was not done. */
+  /**
+   * Prints a line about the command's work, such as its progress or the reason why it was not
+   * done.
+   */
   readonly tell: (line: string) => void;
 }
 
-/** The interval at which long-running work reports its progress. */
+/** The interval at which a long-running command reports its progress, in milliseconds. */
 const PROGRESS_MS = 3000;
 
-/** Decides when it is time to report progress. */
+/** Decides when a long-running command reports its progress. */
 export class ProgressClock {
   readonly #clock: Clock;
   #toldMs: number;
@@ -36,7 +41,7 @@ export class ProgressClock {
     this.#toldMs = clock.monotonicMs();
   }
 
-  /** Returns whether it is time to report progress. */
+  /** Returns whether a progress report is due. */
   isDue(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#toldMs < PROGRESS_MS) return false;
@@ -50,7 +55,7 @@ export function isHelpAsked(args: readonly string[]): boolean {
   return args.some((arg) => arg === "--help" || arg === "-h");
 }
 
-/** Reports invalid arguments. @returns The exit code. */
+/** Reports that a command's arguments are invalid. @returns The exit code. */
 export function refuseUse(
   { tell }: CommandOutput,
   { command, problem, usage }: { command: string; problem: string; usage: string },
@@ -60,7 +65,7 @@ export function refuseUse(
 }
 
 /**
- * Returns the message of an error, followed by an explanation and a remedy.
+ * Returns the message of an error, followed by an explanation and a remedy if they are known.
  *
  * @param program The name of the program in suggested commands.
  */
@@ -72,7 +77,8 @@ export function textWithHint(error: Error, program: string = PROGRAM_NAME): stri
 function hintOf(error: Error, program: string): string | undefined {
   if (error instanceof DatabaseError) return error.hint;
   if (error instanceof DiskError) return reasonOfCode(error.code);
-  // Bytes that the disk fails to deliver may be intact, so the disk's own reason comes first.
+  // Bytes that the disk cannot deliver may still be intact, so the reason that the disk gives
+  // comes first.
   const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
   if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
   return `${program} verify lists the damage, and ${program} repair shows what can be repaired`;

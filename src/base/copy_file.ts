@@ -1,7 +1,7 @@
 /**
- * Copies files in pieces, each of which is durable before the next one is written, and computes
- * the checksum of the copy. If a large file were synced only once at its end, other writers to
- * that disk would be blocked for a long time. Other work can run between two pieces.
+ * Copies files in pieces of a megabyte, each of which is durable before the next one is written,
+ * and computes the checksum of the copy. If a large file were synced only once at its end, other
+ * writers to that disk would be blocked for a long time. Other work can run between two pieces.
  */
 import { crc32 } from "./checksum.ts";
 import type { Disk, DiskFile } from "./disk.ts";
@@ -14,7 +14,7 @@ export interface CopyOptions {
   readonly disk: Disk;
   /** The number of bytes to copy; absent for the entire file. */
   readonly upTo?: number;
-  /** The source file, if it is already open. The caller closes it. */
+  /** The source file, if the caller has already opened it. The caller also closes it. */
   readonly source?: DiskFile;
   /** Lets other work run. The promise resolves when copying may continue. */
   readonly pause: () => Promise<void>;
@@ -28,7 +28,7 @@ export interface CopyOptions {
 
 export interface Copied {
   readonly bytes: number;
-  /** The CRC-32 of the copy. */
+  /** The CRC-32 of the copied bytes. */
   readonly crc: number;
 }
 
@@ -48,8 +48,8 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
 }
 
 /**
- * A copy that advances only as far as its caller requests. The source is opened when the first
- * piece is copied.
+ * The copy of a file, which advances only as far as its caller requests. The source is opened when
+ * the first piece is copied.
  */
 export class FileCopy {
   readonly #from: string;
@@ -60,7 +60,7 @@ export class FileCopy {
   #crc = 0;
 
   /**
-   * Creates the target. The source is opened later.
+   * Creates the target file. The source is opened later.
    * @param to The target file, which must not exist yet.
    * @throws {DiskError}
    */
@@ -76,7 +76,7 @@ export class FileCopy {
   }
 
   /**
-   * Copies the remaining pieces that lie entirely below an offset.
+   * Copies further pieces of the file, up to the last that lies entirely below an offset.
    *
    * @throws {DiskError} @throws Errors of `onCopied`.
    */
@@ -85,7 +85,7 @@ export class FileCopy {
     await this.#copyUpTo(below - ((below - this.#offset) % PIECE_BYTES));
   }
 
-  /** Copies the rest. @throws {DiskError} @throws Errors of `onCopied`. */
+  /** Copies the rest of the file. @throws {DiskError} @throws Errors of `onCopied`. */
   async finish(): Promise<Copied> {
     await this.#copyUpTo(this.#options.upTo ?? this.#opened().size());
     return { bytes: this.#offset, crc: this.#crc };
@@ -119,7 +119,11 @@ export class FileCopy {
   }
 }
 
-/** Returns the length and the CRC-32 of a file, or of its first bytes. @throws {DiskError} */
+/**
+ * Returns the length and the CRC-32 of a file. With `upTo`, only the first bytes of the file
+ * count.
+ * @throws {DiskError}
+ */
 export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity): Copied {
   const file = disk.open(path, { readOnly: true });
   try {
@@ -158,8 +162,8 @@ export function emptyDirectory(disk: Disk, path: string): void {
 }
 
 /**
- * Like {@linkcode removeTree}, but off the event loop and one file at a time. Rejects with a
- * DiskError.
+ * Removes a directory and its contents like {@linkcode removeTree}, but outside the event loop,
+ * one file at a time. Rejects with a DiskError.
  */
 export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   if (!disk.exists(path)) return;
@@ -185,8 +189,8 @@ export function* filesBelow(disk: Disk, directory: string): Generator<string> {
 }
 
 /**
- * Creates the parent directories of a file below an existing root. Returns the directories that
- * had to be created.
+ * Creates the missing parent directories of a file below an existing root. Returns the paths of
+ * the created directories.
  */
 export function makeDirectoryOf(disk: Disk, root: string, path: string): string[] {
   const made: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * Handles many deadlines with a single timer, because thousands of timers would take up more
+ * Manages many deadlines with a single timer, because thousands of timers would take up more
  * memory than the waiting work. The deadlines form a binary heap. Each item stores its position in
  * the heap, so that it can be removed in logarithmic time.
  *
@@ -30,8 +30,8 @@ export class Deadlines<T extends TimedItem> {
   }
 
   /**
-   * All items, in no particular order. The list is a copy, so items may be added or removed while
-   * it is being traversed.
+   * Returns all items, in no particular order. The list is a copy, so items may be added or
+   * removed while it is being traversed.
    */
   get items(): readonly T[] {
     return [...this.#heap];

@@ -1,6 +1,4 @@
-/**
- * Reads this process's number of open file descriptors, and its limit, from Linux's `/proc`.
- */
+/** Counts this process's open file descriptors, and reads their limit, from Linux's `/proc`. */
 import type { Disk } from "./disk.ts";
 import { DiskError, hasNoDescriptor } from "./errors.ts";
 
@@ -13,7 +11,7 @@ export interface Descriptors {
 }
 
 /**
- * Creates a function that counts the open descriptors; undefined if the system does not report
+ * Returns a function that counts the open descriptors; undefined if the system does not report
  * them or sets no limit. The limit is read immediately, because reading it requires a free
  * descriptor.
  */
@@ -29,11 +27,11 @@ export function descriptorGauge(
 
 function openCount(disk: Pick<Disk, "list">, max: number): number {
   try {
-    // One of the entries is the descriptor used to list the directory.
+    // The count includes the descriptor with which the directory is listed.
     return disk.list(OPEN).length - 1;
   } catch (error) {
-    // Returning 0 is safe: counting requires a descriptor, so this failure means that none is
-    // free.
+    // Counting requires a descriptor. If it fails, no descriptor is free, so the limit has been
+    // reached.
     if (error instanceof DiskError && hasNoDescriptor(error.code)) return max;
     throw error;
   }

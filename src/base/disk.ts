@@ -6,14 +6,17 @@
  * in a file is durable only after `sync` or `writeDurably` has resolved or `syncNow` has returned.
  * A file name is durable only after its directory has been synced. Files and directories are
  * created so that only their owner can access them. The implementations are `bun_disk.ts`, and the
- * simulated and recording disks used by the tests.
+ * simulated and recording disks that the tests use.
  */
 
 /** An open file. Offsets and lengths are in bytes. */
 export interface DiskFile {
   readonly path: string;
   size(): number;
-  /** Reads up to `into.length` bytes. Returns the number of bytes read. @throws {DiskError} */
+  /**
+   * Reads up to `into.length` bytes at an offset. Returns the number of bytes read.
+   * @throws {DiskError}
+   */
   read(into: Uint8Array, offset: number): number;
   /**
    * Writes all of `bytes`, continuing after short writes until everything is written.
@@ -22,33 +25,38 @@ export interface DiskFile {
    */
   write(bytes: Uint8Array, offset: number): void;
   /**
-   * Writes all of `bytes` and makes them durable, off the event loop. The bytes must not change
-   * until the promise has settled. Rejects with a DiskError whose operation is "write" if the
-   * write was refused, or "sync" if the contents of the file are now unknown.
+   * Writes all of `bytes` and makes them durable, outside the event loop. The bytes must not
+   * change until the promise has settled. Rejects with a DiskError whose operation is "write" if
+   * the write was refused, or "sync" if the contents of the file are now unknown.
    */
   writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
   /** Shortens the file, or extends it with zeros. @throws {DiskError} */
   truncate(length: number): void;
   /**
-   * Makes data written so far durable (fdatasync), off the event loop. Rejects with a DiskError.
+   * Makes all data written so far durable (fdatasync), outside the event loop. Rejects with a
+   * DiskError.
    */
   sync(): Promise<void>;
   /**
-   * Like {@linkcode sync}, but synchronous, for startup and shutdown.
+   * Makes all data written so far durable like {@linkcode sync}, but synchronously, for startup
+   * and shutdown.
    * @throws {DiskError}
    */
   syncNow(): void;
   close(): void;
 }
 
-/** The bytes of a published file, which has been either mapped or read into memory. */
+/**
+ * The bytes of a file that never changes again. The file has been either mapped or read into
+ * memory.
+ */
 export interface MappedFile {
   /**
-   * The file's bytes, not a copy. The caller must not write to them. Once they are released, their
-   * length is 0.
+   * The bytes of the file itself, not a copy. The caller must not write to them. Once they are
+   * released, their length is 0.
    */
   readonly bytes: Uint8Array;
-  /** Unmaps the file immediately. From then on, existing views have length 0. */
+  /** Unmaps the file immediately. From then on, all existing views have length 0. */
   release(): void;
 }
 
@@ -64,7 +72,7 @@ export interface OpenOptions {
   readonly readOnly?: boolean;
   /**
    * Whether each write waits for the disk. If so, {@linkcode DiskFile.writeDurably} is a single
-   * system call, and a sync has little left to do. Even then, only these two calls guarantee that
+   * system call, and a sync has little left to do. Even so, only these two calls guarantee that
    * data is durable.
    */
   readonly writesThrough?: boolean;
@@ -82,7 +90,7 @@ export interface Disk {
   /** Maps a file that will never change again. @throws {DiskError} */
   map(path: string): MappedFile;
   readFile(path: string): Uint8Array;
-  /** Returns a file whose bytes are read on demand, off the event loop. */
+  /** Returns a Blob of a file, whose bytes are read on demand, outside the event loop. */
   blob(path: string): Blob;
   exists(path: string): boolean;
   /** Returns the length of a file in bytes, or undefined if it does not exist. */
@@ -93,33 +101,35 @@ export interface Disk {
   rename(from: string, to: string): void;
   remove(path: string): void;
   /**
-   * Removes a file off the event loop, because freeing the blocks of a large file takes a long
+   * Removes a file outside the event loop, because freeing the blocks of a large file takes a long
    * time. Rejects with a DiskError. Returns undefined if the file does not exist.
    */
   removeSoon(path: string): Promise<void> | undefined;
   removeDirectory(path: string): void;
-  /** Makes the file names in a directory durable. */
+  /** Makes the current file names in a directory durable. */
   syncDirectory(path: string): void;
   /**
-   * Makes the current file names in a directory durable, off the event loop. Rejects with a
+   * Makes the current file names in a directory durable, outside the event loop. Rejects with a
    * DiskError.
    */
   syncDirectorySoon(path: string): Promise<void>;
-  /** Returns the absolute path without symbolic links. @throws {DiskError} ENOENT */
+  /**
+   * Returns the absolute path of a file with symbolic links resolved. @throws {DiskError} ENOENT
+   */
   realPath(path: string): string;
-  /** Returns how many bytes are available to this process on the file system of `path`. */
+  /** Returns the number of bytes available to this process on the file system of `path`. */
   freeBytes(path: string): number;
   /** Returns the size in bytes of the file system of `path`. */
   totalBytes(path: string): number;
   /**
    * Acquires the exclusive lock on a file for the lifetime of the process.
-   * @returns A function that releases the lock; undefined if another process holds it.
+   * @returns A function that releases the lock; undefined if another process holds the lock.
    */
   lock(path: string): (() => void) | undefined;
   /**
-   * Prevents other processes from acquiring {@linkcode lock}; for a process that only reads. The
-   * file is not changed. Several processes may hold this lock at the same time. A file that does
-   * not exist cannot be locked.
+   * Acquires a shared lock on a file, for a process that only reads. While any process holds it,
+   * no other process can acquire {@linkcode lock}. The file is not changed. Several processes may
+   * hold the shared lock at the same time. A file that does not exist cannot be locked.
    * @returns A function that releases the lock; undefined if another process holds the exclusive
    *   lock.
    */

@@ -20,7 +20,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only; mount it as writable, or use a different one",
 };
 
-/** Returns the explanation of a code; undefined for a rare code that has none. */
+/** Returns the explanation of a system error code; undefined for a rare code that has none. */
 export function reasonOfCode(code: string): string | undefined {
   return Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
 }

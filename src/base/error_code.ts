@@ -9,7 +9,7 @@
 
 /** The code of every failure that can be reported to a caller. */
 export type ErrorCode =
-  // Codes for faults in the SQL itself.
+  // Codes for errors in the SQL itself.
   | "EMPTY_SQL"
   | "BATCH_PARSE_ERROR"
   | "INVALID_SQL"
@@ -87,7 +87,7 @@ export type ErrorCode =
   | "HISTORY_TOO_OLD"
   | "RESUME_EXPIRED"
   | "INVALID_RESUME"
-  // Codes for failures of the server's machine.
+  // Codes for failures of the machine on which the server runs.
   | "DISK_FULL"
   | "STORAGE_UNAVAILABLE"
   | "DATA_DAMAGED"

@@ -1,6 +1,6 @@
 /**
- * Defines the errors that occur without a bug in Tidemark: failures that a client or a disk can
- * cause, and damage to stored bytes.
+ * Defines the errors that can occur without a bug in Tidemark: failures caused by a client or a
+ * disk, and damage to stored bytes.
  */
 import type { ErrorCode } from "./error_code.ts";
 import { withoutMiddle } from "./short_text.ts";
@@ -15,11 +15,11 @@ export type { ErrorCode };
  */
 const TEXT_LENGTH_MAX = 2000;
 
-/** The optional parts of an error, besides its code and message. */
+/** The optional fields of an error, besides its code and message. */
 export interface ErrorDetails {
-  /** The offset in the SQL of the request, in UTF-16 code units from 0. */
+  /** The offset of the error in the SQL of the request, in UTF-16 code units from 0. */
   position?: number | undefined;
-  /** How the caller can solve the problem. */
+  /** A hint that tells the caller how to solve the problem. */
   hint?: string | undefined;
   /** The index of the failing statement, counted from 0. */
   statementIndex?: number | undefined;
@@ -34,15 +34,15 @@ export interface ErrorDetails {
   cause?: unknown;
 }
 
-/** The parts to replace in a copy of an error. */
+/** The fields to replace in a copy of an error. */
 export interface ErrorChanges extends ErrorDetails {
   code?: ErrorCode;
   message?: string;
 }
 
 /**
- * A failure that must be expected in normal operation. Its message names the object, column, value
- * or limit, and never contains a secret. A message or hint that is too long is shortened in the
+ * A failure that can occur in normal operation. Its message names the object, column, value or
+ * limit, and never contains a secret. A message or hint that is too long is shortened in the
  * middle.
  */
 export class DatabaseError extends Error {
@@ -115,7 +115,7 @@ export function namesOnly(text: string): string {
   });
 }
 
-/** Returns the optional parts of an error, such as its hint and position. */
+/** Returns the optional fields of an error, such as its hint and position. */
 export function detailsOf({
   earliestSeq,
   hint,
@@ -128,7 +128,7 @@ export function detailsOf({
 }
 
 /**
- * Returns whether the error means that the caller lacks a right, even if the visible error is "not
+ * Returns whether an error means that the caller lacks a right, even if the error says "not
  * found".
  */
 export function isDenial({ code, isHidden }: DatabaseError): boolean {
@@ -136,8 +136,8 @@ export function isDenial({ code, isHidden }: DatabaseError): boolean {
 }
 
 /**
- * Reports stored bytes that differ from the bytes originally written. The server never silently
- * skips such bytes, and never guesses what they were.
+ * An error that reports stored bytes that differ from the bytes originally written. The server
+ * never silently skips such bytes, and never guesses what they were.
  */
 export class CorruptionError extends Error {
   readonly path: string;
@@ -145,7 +145,7 @@ export class CorruptionError extends Error {
   readonly offset: number;
   /** The end of the message, which begins with "Cannot read … at byte …: ". */
   readonly what: string;
-  /** Whether the damage has already been logged. */
+  /** Whether the error has already been logged. */
   isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
@@ -158,7 +158,8 @@ export class CorruptionError extends Error {
 }
 
 /**
- * A file that the disk fails to deliver, because the file is damaged or temporarily unavailable.
+ * An error that reports a file that the disk cannot deliver, because the file is damaged or
+ * temporarily unavailable.
  */
 export class UnreadableError extends CorruptionError {
   /** The code of the {@linkcode DiskError} that caused the error. */
@@ -171,13 +172,16 @@ export class UnreadableError extends CorruptionError {
   }
 }
 
-/** Returns whether an error reports damaged bytes, whether just discovered or already known. */
+/**
+ * Returns whether an error reports damaged bytes, whether they were just discovered or already
+ * known.
+ */
 export function isDamage(error: unknown): boolean {
   if (error instanceof CorruptionError) return true;
   return error instanceof DatabaseError && error.code === "DATA_DAMAGED";
 }
 
-/** A failed disk operation, with the system's own code. */
+/** A failed disk operation, with the error code of the operating system. */
 export class DiskError extends Error {
   /** The error code that the system uses, e.g. "ENOSPC", "EIO", "ENOENT". */
   readonly code: string;
@@ -212,7 +216,7 @@ export function isExpected(error: unknown): error is Error {
   );
 }
 
-/** Returns the text that is logged for a bug: its stack, if it has one. */
+/** Returns the text to log for a bug: its stack trace, if it has one. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,12 +1,12 @@
 /**
  * Implements a set that usually contains a single item. The first item needs no hash table, so a
  * large number of such sets takes up little memory. Invariant: an iteration visits each item
- * exactly once, unless the item is added or removed in the meantime.
+ * exactly once, unless that item is added or removed in the meantime.
  */
 
 export class FewItems<Item extends object> {
   #only: Item | undefined;
-  /** The set of all items; undefined while there is at most one item. */
+  /** The set that contains all items; undefined while there is at most one item. */
   #all: Set<Item> | undefined;
 
   get size(): number {

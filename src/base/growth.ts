@@ -2,8 +2,8 @@
  * Enlarges a typed array while values are appended to it, without blocking the event loop for
  * long.
  *
- * Once three quarters of its capacity is used, a large array is moved piece by piece to a larger
- * one. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the memory pages were
+ * Once three quarters of its capacity is used, a large array is copied to a larger one in several
+ * steps. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the memory pages were
  * accessed for the first time. New capacity costs nothing until it is accessed.
  *
  *     array  ├──── used ────┤╌╌ free ╌╌┤        values are read, appended and changed here
@@ -17,31 +17,31 @@ type NumberArray = Uint8Array | Int32Array | Uint32Array | Float64Array;
 /** The initial capacity of an array that grows. */
 const CAPACITY_MIN = 8;
 
-/** The minimum capacity of an array that is moved piece by piece. */
+/** The minimum capacity of an array that is copied in several steps rather than at once. */
 const LARGE_CAPACITY_MIN = 65_536;
 
 /**
- * Shares of a large array's capacity: how full the array is when a move begins, and how full it
- * may be by the time the move is complete.
+ * The used shares of a large array's capacity at which copying to a larger array begins, and by
+ * which it must be complete.
  */
 const MOVE_START = 0.75;
 const MOVE_END = 0.97;
 
-/** How many values are appended between copying one piece and the next. */
+/** The number of values that are appended between two steps of copying. */
 const LOOK_EVERY = 4096;
 
 /**
  * Manages the growth of either one large array or any number of small ones. Small arrays need no
- * state, because they are copied all at once.
+ * state, because each is copied all at once.
  */
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;
-  /** The array whose values are being moved to a larger one. */
+  /** The array whose values are being copied to a larger one. */
   #from: T | undefined;
   #into: T | undefined;
   #copied = 0;
-  /** The number of values at which the next piece is due to be copied. */
+  /** The length of the array at which the next step of copying is due. */
   #lookAt = 0;
 
   /**
@@ -78,7 +78,7 @@ export class Growth<T extends NumberArray> {
     if (needed <= array.length) {
       if (array.length < LARGE_CAPACITY_MIN) return array;
       if (array === this.#from && needed < this.#lookAt) {
-        // Values may have been removed since the last piece was copied.
+        // Values may have been removed since the last step of copying.
         if (length < this.#copied) this.#copied = length;
         return array;
       }
@@ -98,7 +98,10 @@ export class Growth<T extends NumberArray> {
     this.#copied = Math.min(this.#copied, at);
   }
 
-  /** Abandons a move in progress and releases its capacity. The next append may start it again. */
+  /**
+   * Abandons the copying in progress and releases the larger array. The next append may start
+   * again.
+   */
   release(): void {
     this.#from = undefined;
     this.#into = undefined;

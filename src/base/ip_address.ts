@@ -19,7 +19,7 @@ const MAPPED_BITS = 96;
 const IPV6_GROUPS = 8;
 
 /**
- * Parses an address without a port, brackets or a zone. Returns its canonical form, dotted for
+ * Parses an IP address without a port, brackets or a zone. Returns its canonical form, dotted for
  * IPv4 and eight uncompressed groups for IPv6; undefined if the text is not an address.
  */
 export function ipFromText(text: string): string | undefined {
@@ -48,7 +48,7 @@ function groupsOf(ipv6: string): string {
 }
 
 /**
- * Parses an address, or a range written as `address/bits`. Returns undefined if the text is
+ * Parses an IP address, or a range written as `address/bits`. Returns undefined if the text is
  * neither.
  */
 export function rangeFromText(text: string): IpRange | undefined {
@@ -58,13 +58,13 @@ export function rangeFromText(text: string): IpRange | undefined {
   const bits = address.includes(":") ? 128 : 32;
   if (bitsText === undefined) return { address, prefixBits: bits };
   if (!/^\d{1,3}$/.test(bitsText)) return undefined;
-  // If the range is written as an IPv4-mapped address, its bit count refers to the IPv6 form.
+  // The bit count of a range that is written as an IPv4-mapped address refers to the IPv6 form.
   const isMapped = bits === 32 && addressText.includes(":");
   const prefixBits = Number(bitsText) - (isMapped ? MAPPED_BITS : 0);
   return prefixBits < 0 || prefixBits > bits ? undefined : { address, prefixBits };
 }
 
-/** A set of ranges. No IPv6 range contains an IPv4 address, not even `::/0`. */
+/** A set of IP address ranges. No IPv6 range contains an IPv4 address, not even `::/0`. */
 export class IpRanges {
   readonly #ipv4 = new BlockList();
   readonly #ipv6 = new BlockList();
@@ -89,8 +89,8 @@ export class IpRanges {
 }
 
 /**
- * Parses a list of ranges from the configuration.
- * @throws {DatabaseError} INVALID_OPTION, with a message that names the key.
+ * Parses a list of IP address ranges from the configuration.
+ * @throws {DatabaseError} INVALID_OPTION, with a message that names the configuration key.
  */
 export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
   return new IpRanges(
@@ -106,7 +106,7 @@ export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
 }
 
 /**
- * Returns whether an address belongs to the loopback interface.
+ * Returns whether an IP address belongs to the loopback interface.
  *
  * @param address An address in canonical form.
  */
@@ -115,9 +115,9 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * Returns true if a host can be reached only from this machine.
+ * Returns whether a host can be reached only from this machine.
  *
- * @param host A name or an address.
+ * @param host A host name or an IP address.
  */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
