@@ -8,7 +8,8 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Loads the given functions. Returns undefined if the library or any of the functions is missing.
+ * Loads functions from the system's C library. Returns undefined if the library or any of the
+ * functions is missing.
  */
 export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
   functions: Functions,
@@ -17,8 +18,8 @@ export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // Returning undefined is safe: a different C library has a different name, and callers can
-      // do without it.
+      // A system with a different C library uses a different file name. Callers can do without the
+      // functions.
     }
   }
   return undefined;

@@ -18,7 +18,7 @@ export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
 
 /**
  * The maximum size of a commit in the log, in bytes. The entire commit is in memory until it is
- * written, and its rows are also in memtables. In a memtable, all text of a column is a single
+ * written, and its rows are also in memtables. A memtable stores all text of a column in a single
  * array of at most 4 GiB.
  */
 export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
@@ -50,15 +50,16 @@ export const KEY_COLUMNS_MAX = 16;
 export const NESTING_MAX = 128;
 
 /**
- * The maximum number of objects, arrays and members in a body or message. Legitimate ones contain
- * a few dozen. Each member with a new name takes a microsecond to read, so 8 MB of them would
- * block all clients for a second.
+ * The maximum number of objects, arrays and object members in a request body or message.
+ * Legitimate ones contain a few dozen. Each member with a new name takes a microsecond to read, so
+ * 8 MB of them would block all clients for a second.
  */
 export const JSON_PARTS_MAX = 10_000;
 
 /**
- * The maximum number of commas between the values in a body or message. It is twice the maximum
- * number of parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a second.
+ * The maximum number of commas between the values in a request body or message. It is twice the
+ * maximum number of parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a
+ * second.
  */
 export const JSON_COMMAS_MAX: number = 128 * 1024;
 
@@ -68,13 +69,15 @@ export const JSON_COMMAS_MAX: number = 128 * 1024;
  */
 export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
 
-/** The longest that the first part of a statement may occupy the event loop, in milliseconds. */
+/**
+ * The maximum time that the first part of a statement may occupy the event loop, in milliseconds.
+ */
 export const FIRST_SLICE_MS_MAX = 5;
 
 /**
- * The longest that each later part of a statement, or of background work, may occupy the event
- * loop, in milliseconds. Another client's request waits for about five such parts in total: before
- * it is read, run, written, synced and sent.
+ * The maximum time that each later part of a statement, or of background work, may occupy the
+ * event loop, in milliseconds. Another client's request waits for about five such parts in total:
+ * before it is read, run, written, synced and sent.
  */
 export const FURTHER_SLICE_MS_MAX = 1;
 
@@ -85,13 +88,13 @@ export const FURTHER_SLICE_MS_MAX = 1;
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 
 /**
- * The maximum number of rows produced by a recursive query. A query that would not terminate fails
- * when it reaches this limit.
+ * The maximum number of rows that a recursive query may produce. A query that would not terminate
+ * fails when it reaches this limit.
  */
 export const RECURSION_ROWS_MAX = 1_000_000;
 
 /**
- * The maximum depth to which WITH queries and views may refer to each other. Each WITH query or
+ * The maximum depth to which WITH queries and views may build on each other. Each WITH query or
  * view is a query within the query that reads it, and plans and operators are nested just as
  * deeply.
  */
@@ -110,7 +113,7 @@ export const SOURCES_MAX = 128;
  */
 export const STATEMENT_SOURCES_MAX: number = 8 * 1024;
 
-/** The maximum number of queries in one statement, nested or side by side. */
+/** The maximum number of queries in one statement, whether nested or side by side. */
 export const STATEMENT_QUERIES_MAX: number = 8 * 1024;
 
 /**
@@ -122,8 +125,8 @@ export const LISTED_MAX = 4096;
 
 /**
  * The maximum number of names, literals, operators and calls in a statement. The rows of VALUES
- * are not counted, because they are bound in steps. With this many, binding, planning and
- * compiling take a tenth of a second each.
+ * are not counted, because they are bound in several time slices. At this limit, binding, planning
+ * and compiling take a tenth of a second each.
  */
 export const STATEMENT_PARTS_MAX = 100_000;
 
@@ -149,19 +152,22 @@ export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 
-/** The maximum nesting depth of calls to programs. */
+/** The maximum nesting depth of calls to functions and procedures whose body has statements. */
 export const PROGRAM_CALLS_MAX = 100;
 
-/** The longest that a single call to a program may run within a query, in milliseconds. */
+/**
+ * The maximum time that a single call to a function whose body has statements may take within a
+ * query, in milliseconds.
+ */
 export const PROGRAM_MS_MAX = 500;
 
 /**
- * The longest that all calls to programs within a query may run during one turn of the event loop,
- * in milliseconds.
+ * The maximum time that all calls to functions whose bodies have statements may take together
+ * within a query during one turn of the event loop, in milliseconds.
  */
 export const PROGRAMS_MS_MAX = 2000;
 
-/** The maximum total length of the function bodies that a definition stores in place of calls. */
+/** The maximum total length of the function bodies that replace calls in a stored definition. */
 export const WRITTEN_TEXT_MAX: number = 256 * 1024;
 
 // A row group consists of whole batches, so that no batch of a scan straddles two row groups.

@@ -25,10 +25,10 @@ import {
 } from "node:fs";
 import type { Clock } from "./clock.ts";
 
-/** Describes lost log lines. */
+/** The number of lost log lines, and the time since which lines have been lost. */
 export interface LogLoss {
   readonly lineCount: number;
-  /** When lines began to be lost, or may have begun to be lost, in Unix milliseconds. */
+  /** The time since which lines have been lost, or may have been lost, in Unix milliseconds. */
   readonly sinceMs: number;
 }
 
@@ -40,13 +40,13 @@ export interface LogFilesOptions {
   readonly filesMax: number;
   /** Returns the log line that reports how many lines were lost. */
   readonly lineOf: (loss: LogLoss) => string;
-  /** Called when writing begins to fail, and not again until a write has succeeded. */
+  /** Called when writing begins to fail. It is not called again until a write has succeeded. */
   readonly onFailing: (error: unknown) => void;
 }
 
 const FILE_NAME = "tidemark.log";
 
-/** The pause between two attempts while writing fails. */
+/** The pause between two attempts while writing fails, in milliseconds. */
 const RETRY_MS = 10_000;
 
 const NEWLINE = 10;
@@ -54,9 +54,9 @@ const NEWLINE = 10;
 export class LogFiles {
   readonly #options: LogFilesOptions;
   readonly #file: string;
-  /** The lost lines; undefined while the files can be written. */
+  /** The log lines lost so far; undefined while the files can be written. */
   #loss: LogLoss | undefined;
-  /** Whether the file may end with an incomplete line left behind by an earlier process. */
+  /** Whether the log file may end with an incomplete line that an earlier process left behind. */
   #mayBeTorn = true;
   #willRetry = false;
 
@@ -67,20 +67,21 @@ export class LogFiles {
   }
 
   /**
-   * Appends lines, each including its line break. While writing fails, the lines are only counted.
+   * Appends lines to the log file. Each includes its line break. While writing fails, the lines
+   * are only counted.
    */
   append(lines: readonly string[]): void {
     if (this.#loss === undefined) this.#try(lines);
     else this.#lose(lines.length);
   }
 
-  /** If writing was failing, retries immediately, because the cause may have been removed. */
+  /** Retries immediately if writing was failing, because its cause may have been removed. */
   retry(): void {
     if (this.#loss !== undefined) this.#try([]);
   }
 
   /**
-   * Appends the last lines that the process writes. Unlike {@linkcode append}, it tries to write
+   * Appends the last lines that the process logs. Unlike {@linkcode append}, it tries to write
    * them even while writing is failing.
    */
   appendLast(lines: readonly string[]): void {
@@ -92,7 +93,7 @@ export class LogFiles {
     const text = Buffer.from(lines.join(""));
     let doneBytes = 0;
     try {
-      // The directory may have been removed, so each write creates it again if necessary.
+      // The directory is created again before each write if somebody has removed it.
       mkdirSync(this.#options.path, { recursive: true });
       this.#rotate();
       const descriptor = openSync(this.#file, "a+", 0o600);

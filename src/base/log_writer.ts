@@ -37,7 +37,9 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
   trace: 4,
 };
 
-/** The longest that a log line waits for further lines before it is written. */
+/**
+ * The maximum time that a log line waits for further lines before it is written, in milliseconds.
+ */
 const FLUSH_MS = 200;
 
 /** The indentation that aligns fields with the message, which follows the time and the level. */
@@ -62,7 +64,7 @@ export class LogWriter implements Log {
     });
   }
 
-  /** The log level. Less urgent lines are discarded. */
+  /** The current log level. Less urgent lines are discarded. */
   get level(): LogLevel {
     return this.#level;
   }
@@ -88,15 +90,18 @@ export class LogWriter implements Log {
   }
 
   /**
-   * Writes the pending lines to the file with the usual name, so that a renamed file receives no
-   * further lines. Files are opened for each write, so every write uses the new file.
+   * Writes the pending lines to a new file with the usual name, after an operator has renamed the
+   * old one. Files are opened for each write, so later lines follow to the new file.
    */
   reopen(): void {
     this.flush();
     this.#files.retry();
   }
 
-  /** Writes all buffered lines, even if the last attempt to write the files failed. */
+  /**
+   * Writes all buffered lines. It tries to do so even if the last attempt to write the files
+   * failed.
+   */
   flush(): void {
     this.#files.appendLast(this.#takeWaiting());
   }
@@ -151,7 +156,7 @@ interface TextParts {
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: LogFields;
-  /** Separates the fields of a log line from what precedes each. */
+  /** The text that precedes each field of a log line. */
   readonly separator: string;
 }
 
@@ -168,7 +173,7 @@ function fieldText(value: string | number | boolean): string {
   return /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Returns a message as a single line, even if a client put line breaks into it. */
+/** Returns a message as a single line, even if it contains line breaks from a client. */
 function oneLine(message: string): string {
   return message.replaceAll(/[\r\n\u2028\u2029]/g, " ");
 }

@@ -1,7 +1,7 @@
 /**
- * Determines how much memory the process may use: the smallest of the machine's memory, the limits
- * of the process's control group and of the groups that enclose it, and the limit on its address
- * space.
+ * Determines how much memory the process may use. This is the smallest of the machine's memory,
+ * the limits of the process's control group and of the groups that enclose it, and the limit on
+ * its address space.
  *
  * The limit of a control group covers all memory that the process touches; above the limit, the
  * system kills the process. Version 2 groups have `memory.max`, and `memory.high`, above which the
@@ -29,15 +29,15 @@ export interface MemoryLimitOptions {
   readonly machineBytes: number;
 }
 
-/** The share of the address space free at startup that memory may take up. */
+/** The share of the address space still free at startup that the process may use for memory. */
 const ADDRESS_SPACE_SHARE = 3 / 4;
 
-/** The files that state the memory limits of a control group, by version. */
+/** The names of the files that contain the memory limits of a control group, by version. */
 const GROUP_FILES = { 1: ["memory.limit_in_bytes"], 2: ["memory.max", "memory.high"] } as const;
 
 interface GroupMount {
   readonly version: 1 | 2;
-  /** The path of the control group mounted at `point`. */
+  /** The path of the control group whose directory is mounted at `point`. */
   readonly root: string;
   readonly point: string;
 }
@@ -50,7 +50,10 @@ export function findMemoryLimit({ disk, machineBytes }: MemoryLimitOptions): Mem
   );
 }
 
-/** Returns the visible limits of the process's control group and of the groups that enclose it. */
+/**
+ * Returns the memory limits of the process's control group and of the groups that enclose it, as
+ * far as the process can see them.
+ */
 function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
   const groups = textOf(disk, "/proc/self/cgroup");
   return groupMounts(textOf(disk, "/proc/self/mountinfo")).flatMap(({ version, root, point }) => {
@@ -107,12 +110,15 @@ function unescaped(path: string): string {
   );
 }
 
-/** Returns the directories of a group and of the groups that enclose it, up to the mount point. */
+/**
+ * Returns the directories of a control group and of the groups that enclose it, up to the mount
+ * point.
+ */
 function directoriesOf(group: string, { point, root }: Omit<GroupMount, "version">): string[] {
   const prefix = root === "/" ? "" : root;
   const isBelow = group === prefix || group.startsWith(`${prefix}/`);
   const names = isBelow ? group.slice(prefix.length).split("/") : [];
-  // The group is outside the mount, so only the mount point is known.
+  // The control group is outside the mount, so only the directory of the mount point is known.
   if (names.includes("..")) return [point];
   const inner = names.filter((name) => name !== "");
   return Array.from({ length: inner.length + 1 }, (_, count) =>
@@ -138,8 +144,7 @@ function textOf(disk: MemoryLimitOptions["disk"], path: string): string {
   try {
     return new TextDecoder().decode(disk.readFile(path));
   } catch (error) {
-    // Returning an empty string is safe: a limit that cannot be read is treated as absent, and the
-    // other limits still apply.
+    // A limit that cannot be read counts as absent. The other limits still apply.
     if (error instanceof DiskError) return "";
     throw error;
   }

@@ -9,7 +9,7 @@
  * - Releasing memory blocks the event loop for 20 to 100 ms, because all garbage is collected. If
  *   little is freed because the memory is in use, the pause before the next attempt doubles, up to
  *   a maximum.
- * - The pause ends early if memory use has grown considerably: the growth may consist entirely of
+ * - The pause ends early if memory use has grown considerably. The growth may consist entirely of
  *   garbage, and a load of wide rows can produce so much garbage within half a second that the
  *   process is killed.
  * - Checks at intervals are not sufficient: a long response that the client reads quickly produces
@@ -20,9 +20,9 @@ import type { CancelTimer, Clock } from "./clock.ts";
 
 export interface MemoryPressureOptions {
   readonly clock: Clock;
-  /** The most memory that the process may use, in bytes. */
+  /** The maximum amount of memory that the process may use, in bytes. */
   readonly bytesMax: number;
-  /** Returns the memory in use, without file pages. */
+  /** Returns the memory in use, excluding file pages, in bytes. */
   readonly usedBytes: () => number;
   /** Releases memory whose contents can be recomputed, and collects garbage. */
   readonly giveBack: () => void;
@@ -37,18 +37,21 @@ const TIGHT_SHARE = 0.85;
 const RELAXED_SHARE = 0.8;
 
 /**
- * The interval between checks. It is shorter while more than `QUICK_SHARE` of the memory is in
- * use.
+ * The interval between checks, in milliseconds. It is shorter while more than `QUICK_SHARE` of the
+ * memory is in use.
  */
 const LOOK_MS = 500;
 const QUICK_LOOK_MS = 50;
 const QUICK_SHARE = 0.5;
 
-/** The minimum and maximum pause before memory is released again. */
+/** The minimum and maximum pause before memory is released again, in milliseconds. */
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 16_000;
 
-/** A smaller share of the memory than this counts as little, whether it is freed or newly used. */
+/**
+ * The share of the memory below which an amount counts as little, whether it was freed or newly
+ * used.
+ */
 const LITTLE_SHARE = 0.05;
 
 export class MemoryPressure {
@@ -57,7 +60,7 @@ export class MemoryPressure {
   #pauseMs = PAUSE_MS_MIN;
   /** The earliest time at which memory may be released again. */
   #nextMs = 0;
-  /** The lowest memory use since memory was last released, in bytes. */
+  /** The lowest memory use observed since memory was last released, in bytes. */
   #leastBytes = 0;
   #givenBackCount = 0;
   #isWatched: boolean;
@@ -74,12 +77,12 @@ export class MemoryPressure {
     return this.#isTight;
   }
 
-  /** How many times memory has been released since startup. */
+  /** The number of times that memory has been released since startup. */
   get givenBackCount(): number {
     return this.#givenBackCount;
   }
 
-  /** Starts checking periodically. Returns a function that stops the checks. */
+  /** Starts checking the memory use periodically. Returns a function that stops the checks. */
   start(): CancelTimer {
     const { bytesMax, clock } = this.#options;
     this.#isWatched = true;
@@ -96,7 +99,7 @@ export class MemoryPressure {
   }
 
   /**
-   * Records that this many bytes were allocated, and triggers a check once enough have
+   * Records that this many bytes were allocated. Checks the memory use once enough of them have
    * accumulated.
    */
   noteAllocated(bytes: number): void {
@@ -105,7 +108,7 @@ export class MemoryPressure {
     if (isMuch && this.#isWatched) this.look();
   }
 
-  /** Checks how much memory is in use. Returns the number of bytes. */
+  /** Checks the memory use, and reacts to it. Returns the number of bytes in use. */
   look(): number {
     const { bytesMax, clock, giveBack, onTight, usedBytes } = this.#options;
     const little = LITTLE_SHARE * bytesMax;

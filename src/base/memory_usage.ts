@@ -7,10 +7,10 @@
  */
 
 /**
- * The total size of the mapped files that the runtime counts as arrays of this thread. Mapped
- * files consist of file pages, which the system reclaims by itself. The runtime counts a mapped
- * file until its array has been collected, even if the file was unmapped before, and this figure
- * does the same.
+ * The total size of the mapped files that the runtime counts as typed arrays of this thread, in
+ * bytes. Mapped files consist of file pages, which the system reclaims by itself. The runtime
+ * counts a mapped file until its array has been collected, even if the file was unmapped before,
+ * and this figure does the same.
  */
 let mappedBytes = 0;
 
@@ -18,7 +18,7 @@ const collected = new FinalizationRegistry<number>((bytes) => {
   mappedBytes -= bytes;
 });
 
-/** Counts a mapped file until its array is collected. */
+/** Counts the size of a mapped file until its array has been collected. */
 export function countMapped(array: Uint8Array): void {
   const bytes = array.byteLength;
   mappedBytes += bytes;
@@ -27,20 +27,21 @@ export function countMapped(array: Uint8Array): void {
 
 let last: NodeJS.MemoryUsage = process.memoryUsage();
 
-/** Returns sizes in bytes, in the form of `process.memoryUsage()`. */
+/** Returns the memory use of the process, in the form of `process.memoryUsage()`. */
 export function memoryUsage(): NodeJS.MemoryUsage {
   last = readOr(() => process.memoryUsage(), last);
   return last;
 }
 
 /**
- * Returns the size of this thread's arrays and strings in bytes, without objects and mapped files.
+ * Returns the size of this thread's typed arrays and strings in bytes, excluding objects and
+ * mapped files.
  */
 export function arrayBytes(): number {
   return Math.max(0, memoryUsage().external - mappedBytes);
 }
 
-/** Returns the resident bytes of the process, including file pages. */
+/** Returns the resident memory of the process in bytes, including file pages. */
 export function residentBytes(): number {
   return readOr(() => process.memoryUsage.rss(), last.rss);
 }
@@ -49,8 +50,7 @@ function readOr<T>(read: () => T, known: T): T {
   try {
     return read();
   } catch (error) {
-    // Ignoring the error is safe: the figure is merely out of date until a descriptor is free
-    // again.
+    // The previous figure stays in use. It is merely out of date until a descriptor is free again.
     if (!(error instanceof Error) || error.name !== "SystemError") throw error;
     return known;
   }

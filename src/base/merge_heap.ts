@@ -1,12 +1,12 @@
 /**
- * Merges sorted inputs with a binary heap. The top of the heap is the input whose next item comes
- * first.
+ * Merges sorted inputs with a binary heap. The input at the top of the heap has the smallest next
+ * item.
  *
  *     push each input; then, as long as there is a first one:
  *     read its item, move it on ──► restoreFirst
  *                         or, at its end, removeFirst
  *
- * While inputs are in the heap, the relative order of those below the top must not change.
+ * While inputs are in the heap, the relative order of the inputs below the top must not change.
  */
 import { defined } from "./assert.ts";
 
@@ -16,7 +16,8 @@ export class MergeHeap<Head> {
 
   /**
    * Creates an empty heap.
-   * @param isBefore Whether the next item of `left` comes before that of `right`.
+   * @param isBefore Returns whether the next item of the input `left` comes before that of
+   *   `right`.
    */
   constructor(isBefore: (left: Head, right: Head) => boolean) {
     this.#isBefore = isBefore;
@@ -39,7 +40,7 @@ export class MergeHeap<Head> {
     heads[at] = head;
   }
 
-  /** Restores the heap order after the first input has advanced to its next item. */
+  /** Restores the heap order after the input at the top has advanced to its next item. */
   restoreFirst(): void {
     const [head] = this.#heads;
     if (head !== undefined && this.#heads.length > 1) this.#sink(head);
@@ -54,7 +55,10 @@ export class MergeHeap<Head> {
     this.#heads.length = 0;
   }
 
-  /** Replaces the top of the heap with `head`, and moves `head` down to its proper position. */
+  /**
+   * Replaces the input at the top of the heap with `head`, and moves `head` down to its proper
+   * place.
+   */
   #sink(head: Head): void {
     const heads = this.#heads;
     let at = 0;

@@ -2,17 +2,17 @@
  * Finds the known name closest to an unknown one, for "did you mean …".
  */
 
-/** The maximum number of edits by which two names may differ. */
+/** The maximum number of edits between a suggested name and the unknown one. */
 const EDITS_MAX = 2;
 
-/** Names no longer than this may differ by only one edit. */
+/** The maximum length of a name for which only a single edit is allowed. */
 const SHORT_NAME_MAX = 5;
 
 /**
- * Returns the nearest of `names`, or the first of several equally near ones; undefined if none is
- * near. Case is ignored.
+ * Returns the most similar of `names`, or the first of several equally similar ones; undefined if
+ * none is similar enough. Case is ignored.
  *
- * @param editsMax The maximum distance, inclusive.
+ * @param editsMax The maximum number of edits, inclusive.
  */
 export function nearestName(
   name: string,
@@ -32,7 +32,7 @@ export function nearestName(
 }
 
 /**
- * Returns how many edits are allowed for a name. A name of a single letter allows none. In `a.b`,
+ * Returns the number of edits allowed for a name. A name of a single letter allows none. In `a.b`,
  * only the length of the last part counts.
  */
 function editsOf(name: string): number {
@@ -42,8 +42,8 @@ function editsOf(name: string): number {
 }
 
 /**
- * Returns the Levenshtein distance, computed row by row. Swapping two adjacent letters counts as a
- * single edit.
+ * Returns the Levenshtein distance of two words, computed row by row. Swapping two adjacent
+ * letters counts as a single edit.
  */
 function editsBetween(left: string, right: string): number {
   let before: number[] = [];

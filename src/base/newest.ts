@@ -1,8 +1,8 @@
-/** Limits maps to their newest entries. */
+/** Limits the size of maps by removing their oldest entries. */
 
 /**
- * Moves an entry to the end of a map, and removes the first entry if there are more than
- * `countMax`.
+ * Adds an entry at the end of a map, or moves it there. If the map then has more than `countMax`
+ * entries, removes the first.
  */
 export function putNewest<Key, Value>(
   map: Map<Key, Value>,

@@ -2,14 +2,15 @@
  * Formats numbers as JSON for responses.
  *
  * Seqs and durations are not small integers, so the runtime formats them as doubles, which takes
- * about as long as the rest of a short body. This module assembles both from tables instead.
+ * about as long as the rest of a short response body. This module assembles both from tables
+ * instead.
  */
 import { assert } from "./assert.ts";
 
 const THREE_DIGITS: readonly string[] = digitTable(3);
 const FOUR_DIGITS: readonly string[] = digitTable(4);
 
-/** The range of a seq's last eight digits. These wrap around about every six hours. */
+/** The number of values of a seq's last eight digits. They repeat about every six hours. */
 const LOW_DIGITS = 1e8;
 
 let lastHigh = 0;

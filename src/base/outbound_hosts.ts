@@ -4,21 +4,21 @@
  * - The list may contain host names, `*.` followed by the end of a host name, addresses, and
  *   ranges of addresses.
  * - The addresses of a listed name come from the DNS, which others may control. An address that is
- *   not public must therefore be listed itself, whichever name resolves to it. Listing `localhost`
- *   also permits the loopback addresses.
+ *   not public must therefore be listed itself, no matter which name resolves to it. Listing
+ *   `localhost` also permits the loopback addresses.
  */
 import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from "./ip_address.ts";
 
 const NAME =
   /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i;
 
-/** Matches a name whose last label is a number. Such a name would be parsed as an address. */
+/** Matches a host name whose last label is a number. Such a name would be parsed as an address. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i;
 
 /**
- * Addresses that do not belong to a single host on the public network: loopback, private, shared
- * and link-local addresses, multicast groups, addresses for documentation and tests, and IPv6
- * addresses that embed an IPv4 address.
+ * The addresses that do not belong to a single host on the public network: loopback, private,
+ * shared and link-local addresses, multicast groups, addresses for documentation and tests, and
+ * IPv6 addresses that embed an IPv4 address.
  */
 const SPECIAL = new IpRanges(
   [
@@ -48,7 +48,7 @@ const SPECIAL = new IpRanges(
   ].flatMap((text) => rangeFromText(text) ?? []),
 );
 
-/** Returns whether a string is a valid entry of the list. */
+/** Returns whether a string is a valid entry of the configured list of hosts. */
 export function isOutboundHost(text: string): boolean {
   if (rangeFromText(text) !== undefined) return true;
   return NAME.test(text) && !ENDS_IN_NUMBER.test(text);
@@ -56,7 +56,7 @@ export function isOutboundHost(text: string): boolean {
 
 export class OutboundHosts {
   readonly #names = new Set<string>();
-  /** The suffixes of listed names, each with a leading dot. */
+  /** The suffixes that listed host names may end with, each with a leading dot. */
   readonly #ends: string[] = [];
   readonly #ranges: IpRanges;
 
@@ -76,7 +76,9 @@ export class OutboundHosts {
     this.#ranges = new IpRanges(ranges);
   }
 
-  /** Returns whether the server may connect to a host. @param host See {@linkcode hostOf}. */
+  /**
+   * Returns whether the server may connect to a host. @param host A result of {@linkcode hostOf}.
+   */
   permits(host: string): boolean {
     const address = ipFromText(host);
     if (address !== undefined) return this.#ranges.has(address);
@@ -84,7 +86,7 @@ export class OutboundHosts {
   }
 
   /**
-   * Returns whether a listed host may be reached at an address.
+   * Returns whether the server may reach a listed host at an address.
    *
    * @param text An address returned by the DNS.
    */

@@ -1,6 +1,7 @@
 /**
  * Splits the work of an async function into time slices: once a slice is used up, the function
- * yields before its next step. Each step is a bounded piece of work.
+ * yields before it continues. Between two checks of the time, it does only a bounded amount of
+ * work.
  */
 import type { Clock } from "./clock.ts";
 import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
@@ -9,13 +10,18 @@ import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
 const STEPS_PER_SLICE = 8;
 
 export interface PauserOptions {
-  /** Called before each step and after each wait. Throws if the work has to end. */
+  /** Called before each step of the work and after each wait. Throws if the work has to end. */
   readonly check?: () => void;
-  /** The length of the first time slice, in milliseconds. */
+  /**
+   * The length of the first time slice, in milliseconds; absent if all slices are equally long.
+   */
   readonly firstSliceMs?: number;
 }
 
-/** Creates a function that lets other work run once its time slice is over. */
+/**
+ * Returns a function to be awaited before each step of some work. It lets other work run once the
+ * time slice is used up.
+ */
 export function pauser(
   clock: Clock,
   { check, firstSliceMs = FURTHER_SLICE_MS_MAX }: PauserOptions = {},

@@ -14,29 +14,29 @@ import { arrayBytes, memoryUsage, residentBytes } from "./memory_usage.ts";
 export interface ProcessMemory {
   readonly residentBytes: number;
   /**
-   * The size of the file pages, which hold the program and the mapped files. The system reclaims
-   * them when it needs memory. Undefined if the system does not report this size.
+   * The size of the process's file pages, which contain the program and mapped files, in bytes.
+   * The system reclaims them when it needs memory. Undefined if the system does not report this
+   * size.
    */
   readonly fileBytes: number | undefined;
-  /** The size of this thread's object heap, including unreachable objects and gaps. */
+  /** The size of this thread's object heap, including unreachable objects and gaps, in bytes. */
   readonly heapBytes: number;
   /**
-   * The size of this thread's arrays and strings, which are outside the object heap. It includes
-   * garbage and unused capacity, but not mapped files.
+   * The size of this thread's typed arrays and strings, which are outside the object heap, in
+   * bytes. It includes garbage and unused capacity, but not mapped files.
    */
   readonly arrayBytes: number;
   /**
-   * An estimate of how much of the heap is live objects: the smallest recent size of all objects.
+   * An estimate of the size of all live objects, in bytes: the smallest recent size of all
+   * objects.
    */
   readonly liveBytes: number;
 }
 
-/**
- * If more than this share of the limit is in use, the exact amount of used memory is determined.
- */
+/** The share of the memory limit above which the memory in use is determined exactly. */
 const EXACT_SHARE = 1 / 2;
 
-/** The number of samples kept. With one sample every ten seconds, they cover a minute. */
+/** The number of heap samples to keep. With one sample every ten seconds, they cover a minute. */
 const SAMPLES_MAX = 6;
 
 export class ProcessMemoryGauge {
@@ -71,7 +71,8 @@ export class ProcessMemoryGauge {
   }
 
   /**
-   * Returns how much memory the process uses, excluding file pages if the system reports them.
+   * Returns the amount of memory that the process uses, excluding file pages if the system reports
+   * them.
    *
    * @param bytesMax The memory that the process may use. If less than half of it is in use, the
    *   result includes file pages, because that figure is quicker to read.
@@ -87,15 +88,15 @@ export class ProcessMemoryGauge {
       const kib = Number(/^RssFile:\s+(\d+) kB/m.exec(status)?.[1]);
       return Number.isNaN(kib) ? undefined : kib * 1024;
     } catch (error) {
-      // Returning undefined is safe: other systems have no such file, and it cannot be read while
-      // no descriptor is free.
+      // Other systems than Linux have no such file, and on Linux it cannot be read while no
+      // descriptor is free.
       if (error instanceof DiskError) return undefined;
       throw error;
     }
   }
 }
 
-/** Returns the size of all objects, without the contents of typed arrays. */
+/** Returns the size of all objects in bytes, excluding the contents of typed arrays. */
 function objectBytes(): number {
   return Math.max(0, heapSize() - memoryUsage().external);
 }

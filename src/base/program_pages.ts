@@ -16,7 +16,7 @@ export interface ProgramPagesOptions {
   readonly disk: Pick<Disk, "readFile">;
   /** The path of the program's executable file. */
   readonly path: string;
-  /** Releases a range of memory. */
+  /** Releases the pages in a range of memory. */
   readonly release: (range: MemoryRange) => void;
 }
 
@@ -38,7 +38,7 @@ export function releaseProgramPages({ disk, path, release }: ProgramPagesOptions
   }
 }
 
-/** Returns a function that releases pages; undefined if the system has no call for this. */
+/** Returns the function that releases pages; undefined if the system has no call for this. */
 export function pageRelease(): ProgramPagesOptions["release"] | undefined {
   if (process.platform !== "linux") return undefined;
   const libc = loadFromLibc({ madvise: { args: ["usize", "usize", "i32"], returns: "i32" } });
@@ -50,8 +50,7 @@ function mapsOf(disk: ProgramPagesOptions["disk"]): string {
   try {
     return new TextDecoder().decode(disk.readFile("/proc/self/maps"));
   } catch (error) {
-    // Returning an empty string is safe: if the file is missing or cannot be opened, the pages
-    // simply stay in memory.
+    // If the file is missing or cannot be opened, the pages simply stay in memory.
     if (error instanceof DiskError) return "";
     throw error;
   }

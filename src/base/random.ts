@@ -1,6 +1,6 @@
 /**
- * Provides randomness. All code gets its random numbers through this interface, so that a
- * simulation can be repeated from its seed.
+ * Defines the interface through which all code gets its random numbers, so that a simulation can
+ * be repeated from its seed.
  */
 
 export interface Random {

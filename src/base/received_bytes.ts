@@ -1,7 +1,7 @@
 /**
  * Determines how many bytes this process has received on each of its TCP connections, as counted
- * by Linux. The runtime does not report the fragments of an unfinished WebSocket message, so only
- * the system's count shows that they are arriving.
+ * by Linux. The runtime does not report the fragments of an unfinished WebSocket message. Only the
+ * count of the system shows that they are arriving.
  *
  *     struct sockaddr_in    family u16 = 2,  port u16 (network order), address 4 bytes
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
@@ -23,14 +23,14 @@ export interface ReceivedBytes {
   ): void;
   /**
    * Returns the number of bytes received on a connection; undefined if the descriptor does not
-   * belong to a connection.
+   * belong to a TCP connection.
    */
   of(descriptor: number): number | undefined;
 }
 
-/** The peer of a TCP connection. */
+/** The remote end of a TCP connection. */
 export interface Peer {
-  /** The peer's address, in the canonical form defined in `ip_address.ts`. */
+  /** The remote IP address, in the canonical form defined in `ip_address.ts`. */
   readonly address: string;
   readonly port: number;
 }
@@ -41,11 +41,13 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** The index of the received byte count when `tcp_info` is read as an array of 32-bit numbers. */
+/**
+ * The index of the number of received bytes when `tcp_info` is read as an array of 32-bit numbers.
+ */
 const BYTES_RECEIVED_AT = 32;
 
 /**
- * Returns a reader of received byte counts; undefined if the system does not keep or report them.
+ * Returns a reader of the numbers of received bytes; undefined if the system does not report them.
  */
 export function receivedBytes(): ReceivedBytes | undefined {
   const libc =
@@ -80,15 +82,15 @@ export function receivedBytes(): ReceivedBytes | undefined {
 }
 
 /**
- * Returns an exclusive upper bound on the process's descriptors. Listing the descriptors instead
- * would create garbage ten times a second.
+ * Returns an exclusive upper bound on the numbers of the process's descriptors. Listing the
+ * descriptors instead would create garbage ten times a second.
  */
 function descriptorsEnd(): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Ignoring the error is safe: reading itself requires a descriptor. Once one is free again,
-    // the next call finds the connections.
+    // Reading the limit requires a descriptor. Once one is free again, the next call finds the
+    // connections.
     if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }

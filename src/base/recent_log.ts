@@ -1,5 +1,6 @@
 /**
- * Implements a log that also keeps its newest lines in memory, for operators without shell access.
+ * Implements a log that also keeps its newest lines in memory, so that operators without shell
+ * access can read them.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields, LogLevel } from "./log.ts";
@@ -25,7 +26,7 @@ export class RecentLog implements Log {
     this.#clock = clock;
   }
 
-  /** The kept lines, oldest first. Debug lines are not kept. */
+  /** The log lines in memory, oldest first. Debug lines are not kept. */
   get lines(): readonly LogLine[] {
     return this.#lines.slice(-LINES_MAX);
   }
@@ -51,8 +52,8 @@ export class RecentLog implements Log {
 
   #keep(level: LogLevel, message: string, fields: LogFields = {}): void {
     this.#lines.push({ timeMs: this.#clock.nowMs(), level, message, fields });
-    // The list is trimmed only when it reaches twice the limit, so that a new line rarely requires
-    // copying all the others.
+    // The list is trimmed only at twice the maximum number of lines, so that a new line rarely
+    // requires copying all the others.
     if (this.#lines.length >= 2 * LINES_MAX) this.#lines = this.#lines.slice(-LINES_MAX);
   }
 }

@@ -4,7 +4,10 @@
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 
-/** Runs a task repeatedly, with a pause after each run. */
+/**
+ * Runs a task repeatedly, with a pause after each run. Returns a function that cancels further
+ * runs.
+ */
 export function repeatedly(clock: Clock, pauseMs: number, task: () => void): CancelTimer {
   let cancel = clock.after(pauseMs, tick);
   function tick(): void {

@@ -6,19 +6,19 @@
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** The minimum interval between two lines with the same message. */
+/** The minimum interval between two lines with the same message, in milliseconds. */
 const PAUSE_MS = 10_000;
 
 interface Told {
   readonly atMs: number;
-  /** The number of lines omitted since the last one was written. */
+  /** The number of lines omitted since the last line was written. */
   omitted: number;
 }
 
 export class SeldomLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** The state by message. A program has only a few different messages. */
+  /** The state of each message. A program has only a few different messages. */
   readonly #told = new Map<string, Told>();
 
   constructor(log: Log, clock: Clock) {
@@ -26,13 +26,17 @@ export class SeldomLog {
     this.#clock = clock;
   }
 
-  /** Logs an error, or counts it for the next line with the same message. */
+  /**
+   * Logs an error, or counts it so that the next line with the same message reports the number.
+   */
   error(message: string, fields: LogFields = {}): void {
     const told = this.#fieldsIfDue(message, fields);
     if (told !== undefined) this.#log.error(message, told);
   }
 
-  /** Logs a warning, or counts it for the next line with the same message. */
+  /**
+   * Logs a warning, or counts it so that the next line with the same message reports the number.
+   */
   warn(message: string, fields: LogFields = {}): void {
     const told = this.#fieldsIfDue(message, fields);
     if (told !== undefined) this.#log.warn(message, told);

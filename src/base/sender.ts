@@ -1,10 +1,10 @@
 /**
  * Defines the unit by which limits and lock-outs count callers: an IPv4 address, or an IPv6 /64
- * network, because a caller with one address in such a network usually controls all 2^64 of them.
+ * network. A caller with one address in such a network usually controls all 2^64 of them.
  */
 
 /**
- * Returns the sender to whom an address belongs, for limits per client.
+ * Returns the sender to which an address belongs, for limits per client.
  * @param address Dotted IPv4, or eight IPv6 groups without "::". Any other string is treated as a
  *   separate sender.
  */

@@ -42,12 +42,12 @@ export {
 const JITTER_MS = 1000;
 
 /**
- * The smallest difference between the advances of the two clocks that is treated as a jump. A
- * smaller difference is drift or a correction.
+ * The smallest difference between the advances of the wall clock and the monotonic clock that
+ * counts as a jump, in milliseconds. A smaller difference is drift or a correction.
  */
 const JUMP_MS_MIN = 1000;
 
-/** A jump of the wall clock by `ms`, noticed at `atMs` on the monotonic clock. */
+/** A jump of the wall clock by `ms`, detected at `atMs` on the monotonic clock. */
 interface ClockJump {
   readonly ms: number;
   readonly atMs: number;
@@ -55,20 +55,20 @@ interface ClockJump {
 
 export interface SeqGeneratorOptions {
   clock: Clock;
-  /** This server's number in its cluster, less than 2 ** `nodeBits`. */
+  /** The number of this server in its cluster, less than 2 ** `nodeBits`. */
   nodeId: number;
-  /** How many of the low 12 bits contain the node id, from 0 to 6. */
+  /** The number of the low 12 bits that contain the node id, from 0 to 6. */
   nodeBits: number;
   /** The highest id ever issued. New ids are higher, so that ids never repeat after a restart. */
   last: Seq;
-  /** Maps ids to clock times; absent if the caller needs no times. */
+  /** Maps ids to clock times; absent if the times of ids are not needed. */
   times?: SeqTimes;
-  /** Called if the clock has been set back by more than a small correction. */
+  /** Called if the wall clock has been set back by more than a small correction. */
   onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
 }
 
 /**
- * Issues strictly ascending ids.
+ * Issues strictly ascending sequence ids.
  *
  *     #ms        highest time so far: of the newest id and, without `SeqTimes`, of the clock
  *     #counter   number of ids already used up in that millisecond
@@ -103,7 +103,8 @@ export class SeqGenerator {
     this.#counterSpan = LOW_SPAN / 2 ** nodeBits;
     this.#nodePart = nodeId * this.#counterSpan;
     this.#ms = Math.floor(last / LOW_SPAN);
-    // The rest of the last millisecond is skipped, because another node may have issued ids in it.
+    // The rest of the last millisecond is skipped, because another node may have issued ids within
+    // it.
     this.#counter = last === 0 ? 0 : this.#counterSpan;
     this.#last = last;
   }
@@ -144,7 +145,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Issues a block of `count` ids: the id at index `i` is the first id plus `offsetOf(i)`.
+   * Issues a block of `count` ids. The id at index `i` is the first id plus `offsetOf(i)`.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if an id would exceed 53 bits; none is issued.
    */
@@ -165,7 +166,7 @@ export class SeqGenerator {
     return first;
   }
 
-  /** Returns the offset of an id from the first id of its block. */
+  /** Returns the difference between an id of a block and the first id of the block. */
   offsetOf(index: number): number {
     const span = this.#counterSpan;
     return Math.floor(index / span) * LOW_SPAN + (index % span);
@@ -192,7 +193,7 @@ export class SeqGenerator {
     this.#noteJump(wallMs);
     const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // A time outside the range of ids is ignored here: issuing an id will fail.
+      // A time outside the range of ids is ignored here. Issuing an id will fail.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -204,7 +205,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the newest seq such that it and all earlier seqs are at least `ageMs` old; 0 if there
+   * Returns the newest seq for which it and all earlier seqs are at least `ageMs` old; 0 if there
    * is none.
    */
   agedSeq(ageMs: number): number {
@@ -232,7 +233,7 @@ export class SeqGenerator {
     if (ms >= JUMP_MS_MIN) this.#jumps = [...this.#jumps, { ms, atMs: monotonicMs }];
   }
 
-  /** Returns the clock's time when a seq was issued, in Unix milliseconds. */
+  /** Returns the clock's time at which a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     return this.#times?.msOf(seq) ?? unixMsFromSeq(seq);
   }
@@ -278,7 +279,7 @@ export class SeqGenerator {
     if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
-  /** Makes all further ids exceed an id seen elsewhere. */
+  /** Makes all further ids exceed an id that was issued elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
     this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));
@@ -288,9 +289,9 @@ export class SeqGenerator {
 }
 
 /**
- * Requires that ids can represent a time.
+ * Refuses a time that ids cannot represent.
  * @param ms Milliseconds since the epoch of ids.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE If no id can represent it.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
 function requireIds(ms: number): void {
   if (ms <= MS_MAX) return;

@@ -7,8 +7,8 @@ declare const seqBrand: unique symbol;
 
 /**
  * A sequence id. {@linkcode SeqGenerator} issues seqs, and {@linkcode seqFromNumber} converts
- * numbers from outside. Columns store seqs as plain numbers, which have to be converted when they
- * are read.
+ * numbers from outside. Columns store seqs as plain numbers, which must be converted when they are
+ * read.
  */
 export type Seq = number & { readonly [seqBrand]: true };
 
@@ -21,10 +21,10 @@ export const LOW_SPAN = 4096;
 /** The last millisecond that a seq can represent, counted from the epoch of seqs. */
 export const MS_MAX: number = 2 ** 41 - 1;
 
-/** A seq lower than every issued one. */
+/** A seq that is lower than every issued seq. */
 export const SEQ_ZERO: Seq = 0 as Seq;
 
-/** Converts a number from outside this program. Returns undefined if the number cannot be a seq. */
+/** Converts a number from outside this program to a seq. Returns undefined if it cannot be one. */
 export function seqFromNumber(value: number): Seq | undefined {
   return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
 }

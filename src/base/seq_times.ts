@@ -20,17 +20,17 @@ import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
 export interface SeqEra {
   readonly fromSeq: number;
-  /** How far ids are ahead of the clock, in milliseconds. */
+  /** The number of milliseconds by which ids are ahead of the clock in this era. */
   readonly aheadMs: number;
-  /** The latest clock time in the previous era, in Unix milliseconds. */
+  /** The latest time that the clock reached in the previous era, in Unix milliseconds. */
   readonly seenMs: number;
 }
 
 export interface SeqTimesOptions {
-  /** The eras, in ascending order of their first seq. Each begins where the clock jumped. */
+  /** The eras in ascending order of their first seq. Each begins where the clock jumped. */
   readonly eras: readonly SeqEra[];
   /**
-   * Durably saves the eras. Absent if the caller will not begin an era.
+   * Durably saves the eras. Absent if no era will begin.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -61,12 +61,15 @@ export class SeqTimes {
     return this.#eras.slice(1);
   }
 
-  /** How far new ids are ahead of the clock, in milliseconds. */
+  /** The number of milliseconds by which new ids are ahead of the clock. */
   get aheadMs(): number {
     return this.#newest.aheadMs;
   }
 
-  /** Begins an era in memory only; {@linkcode save} must be called before any commit in it. */
+  /**
+   * Begins an era in memory only. {@linkcode save} must be called before the first commit in the
+   * era.
+   */
   begin(era: SeqEra): void {
     const eras = [...this.#eras.slice(1).map((known) => endedBy(known, era)), era];
     this.#eras = [BASE, ...eras.slice(-ERAS_MAX)];
@@ -74,7 +77,7 @@ export class SeqTimes {
   }
 
   /**
-   * Saves the eras that have begun since the last save.
+   * Durably saves the eras that have begun since the last save.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -84,26 +87,29 @@ export class SeqTimes {
     this.#isSaved = true;
   }
 
-  /** Returns the clock's time when a seq was issued, in Unix milliseconds. */
+  /** Returns the clock's time at which a seq was issued, in Unix milliseconds. */
   msOf(seq: number): number {
     const { aheadMs } = this.#eras.findLast(({ fromSeq }) => fromSeq <= seq) ?? BASE;
     return unixMsFromSeq(seq) - aheadMs;
   }
 
-  /** Returns the last seq issued at or before `unixMs`, in the newest era that contains one. */
+  /**
+   * Returns the last seq issued at or before `unixMs`. If several eras contain such a seq, the
+   * newest era counts.
+   */
   lastSeqUpTo(unixMs: number): number {
     const index = this.#eras.findLastIndex((era) => this.#startMsOf(era) <= unixMs);
     return this.#boundIn(Math.max(index, 0), unixMs);
   }
 
   /**
-   * Returns the newest seq such that it and all earlier seqs are at least `ageMs` old; 0 if there
+   * Returns the newest seq for which it and all earlier seqs are at least `ageMs` old; 0 if there
    * is none.
    */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
     for (const [index, era] of this.#eras.entries()) {
-      // The latest clock time in this era; the clock does not jump within an era.
+      // The latest clock time in this era, within which the clock does not jump.
       const endMs = this.#eras[index + 1]?.seenMs ?? nowMs;
       const isPrefix = bound >= era.fromSeq - 1;
       if (isPrefix)
@@ -114,7 +120,8 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the latest clock time since an era began. Rows that had expired by then stay expired.
+   * Returns the latest time that the clock has reached since an era began. Rows that had expired
+   * at that time stay expired.
    */
   #latestMs(index: number, nowMs: number): number {
     let latestMs = nowMs;
@@ -140,7 +147,7 @@ export class SeqTimes {
 
 /**
  * Moves the start of an era that has issued no ids to the first id of the next era. Only the era's
- * times are still needed, to decide when older ids expire.
+ * times are still needed, to decide when older rows expire.
  */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;

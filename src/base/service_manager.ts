@@ -9,8 +9,8 @@ import { ptr } from "bun:ffi";
 import { loadFromLibc } from "./libc.ts";
 
 /**
- * The maximum length of the path in a socket address, in bytes. For a path in the file system,
- * this includes the terminating zero byte.
+ * The maximum length of the path in a Unix socket address, in bytes. For a path in the file
+ * system, this includes the terminating zero byte.
  */
 const PATH_BYTES_MAX = 108;
 
@@ -54,7 +54,7 @@ export function tellServiceManager(
     : `the socket "${socketName}" did not accept the message`;
 }
 
-/** Returns the address of a socket; undefined if `name` does not denote a Unix socket. */
+/** Returns the address of a Unix socket; undefined if `name` does not denote one. */
 function addressOf(name: string): Uint8Array | undefined {
   const path = new TextEncoder().encode(name);
   const isAbstract = name.startsWith("@");

@@ -3,7 +3,7 @@
  * thread without copying its data.
  *
  * Only the event loop writes to these arrays. A reader in another thread is given an upper bound
- * on `_seq`, below which the event loop no longer changes anything.
+ * on `_seq`. The event loop no longer changes any values up to this bound.
  */
 
 export function sharedBytes(length: number): Uint8Array {

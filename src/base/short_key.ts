@@ -5,7 +5,10 @@
 
 const KEY_CHARS_MAX = 512;
 
-/** Returns a short string unchanged, and a collision-resistant digest of a long one. */
+/**
+ * Returns a key for a string: a short string itself, or a collision-resistant digest of a long
+ * one.
+ */
 export function shortKey(text: string): string {
   if (text.length <= KEY_CHARS_MAX) return text;
   return new Bun.CryptoHasher("sha256").update(text).digest("base64");

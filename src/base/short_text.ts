@@ -1,6 +1,6 @@
 /**
- * Truncates strings. The result never contains half of a surrogate pair, so it can be sent and
- * stored like any other string.
+ * Truncates strings. The result never contains only half of a surrogate pair, so it can be sent
+ * and stored like any other string.
  */
 
 /** Returns the longest prefix of a string with at most `length` UTF-16 code units. */

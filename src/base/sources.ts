@@ -3,7 +3,7 @@
  * server running from source bundles when they are first requested.
  *
  * The program can run in one of three forms. In each form, a thread's module is next to the module
- * that starts the thread. A bundle has no folders, however.
+ * that starts the thread. In a bundle, however, all modules are in one folder.
  *
  *     src/…                       separate modules, for tests and tools
  *     dist/server/<checksum>/     a bundle of these modules (scripts/prepare.mjs)
@@ -12,8 +12,8 @@
 import { join } from "node:path";
 
 /**
- * A bundle contains this path as a constant. The bundler can replace a name only if it follows a
- * dot.
+ * The folder `src` from which a bundle was made; undefined if the program is not a bundle. The
+ * bundler replaces this name with a constant, which it can do only if the name follows a dot.
  */
 const BUNDLED_FROM: string | undefined = (process.env as { TIDEMARK_BUNDLED_FROM?: string })
   .TIDEMARK_BUNDLED_FROM;
@@ -22,7 +22,7 @@ const BUNDLED_FROM: string | undefined = (process.env as { TIDEMARK_BUNDLED_FROM
 export const SOURCE_FOLDER: string = BUNDLED_FROM ?? join(import.meta.dir, "..");
 
 /**
- * Returns the module that a thread runs.
+ * Returns the URL of the module that a thread runs.
  *
  * @param name The name of the module without its extension.
  * @param url The `import.meta.url` of a module in the same source folder.

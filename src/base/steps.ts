@@ -1,6 +1,6 @@
-/** Runs a generator to completion, for callers that cannot yield. */
+/** Runs generators to completion, for callers that cannot yield. */
 
-/** Runs all steps without interruption. Returns the result of the generator. */
+/** Runs a generator to completion without interruption. Returns its result. */
 export function runToCompletion<T>(steps: Generator<unknown, T>): T {
   let step = steps.next();
   while (step.done !== true) step = steps.next();

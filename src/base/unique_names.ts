@@ -19,7 +19,7 @@ export function objectWithUniqueNames(
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     value = JSON.parse(text);
   } catch {
-    // Bytes that are not UTF-8 or not JSON do not form an object. The caller reports this.
+    // Bytes that are not UTF-8 or not JSON do not form an object. The caller reports the error.
     return undefined;
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;

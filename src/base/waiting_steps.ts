@@ -1,12 +1,13 @@
 /**
  * Runs computations that may have to wait, and that finish in the same tick if nothing has to
- * wait. A generator yields the promise to wait for, or undefined between two steps.
+ * wait. Such a computation is a generator, which yields a promise to wait for, or undefined where
+ * no wait is necessary.
  */
 
-/** A computation that yields promises to wait for, and undefined between two steps. */
+/** A computation that yields promises to wait for, or undefined where no wait is necessary. */
 export type WaitingSteps<T> = Generator<Promise<unknown> | undefined, T, unknown>;
 
-/** Waits for a value within {@linkcode WaitingSteps}, if it is a promise. */
+/** Waits for a value within {@linkcode WaitingSteps} if the value is a promise. */
 export function* awaited<T>(value: T | Promise<T>): WaitingSteps<T> {
   if (!(value instanceof Promise)) return value;
   const results: T[] = [];
@@ -14,7 +15,7 @@ export function* awaited<T>(value: T | Promise<T>): WaitingSteps<T> {
   return results[0] as T;
 }
 
-/** Runs steps to completion; returns a promise if they have to wait. */
+/** Runs a computation to completion. Returns a promise only if the computation has to wait. */
 export function settle<T>(steps: WaitingSteps<T>): T | Promise<T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -33,7 +34,10 @@ async function settleLater<T>(steps: WaitingSteps<T>, first: Promise<unknown>): 
   }
 }
 
-/** Continues once a promise has settled. If it rejects, the error is thrown within the steps. */
+/**
+ * Continues a computation once a promise has settled. If the promise rejects, its error is thrown
+ * within the computation.
+ */
 async function afterwards<T>(
   steps: WaitingSteps<T>,
   waited: Promise<unknown> | undefined,

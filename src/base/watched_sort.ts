@@ -3,13 +3,16 @@
  * intervals, and aborts the sort by throwing an error.
  */
 
-/** Compares two numbers, for example row numbers. The result is never 0. */
+/**
+ * Compares two numbers that stand for the items to sort, for example row numbers. The result is
+ * never 0.
+ */
 export type Compare = (left: number, right: number) => number;
 
-/** The number of comparisons between two checks of the time. They take a few milliseconds. */
+/** The number of comparisons between two checks of the time. This many take a few milliseconds. */
 const COMPARED_PER_LOOK = 16_384;
 
-/** Returns the numbers from 0 to `count` - 1, ordered by a comparison function. */
+/** Returns the numbers from 0 to `count` - 1, sorted with a comparison function. */
 export function sortedNumbers(
   count: number,
   compare: Compare,

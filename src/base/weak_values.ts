@@ -4,12 +4,12 @@
  * Invariant: unused entries take up memory only until the number of entries has doubled.
  */
 
-/** The minimum number of entries before the map looks for unused ones. */
+/** The minimum number of entries at which the map looks for unused ones. */
 const ENTRIES_MIN = 64;
 
 export class WeakValues<Each extends object> {
   readonly #entries = new Map<string, WeakRef<Each>>();
-  /** The number of entries above which the map will next look for unused ones. */
+  /** The number of entries at which the map will next look for unused ones. */
   #sizeToLook = ENTRIES_MIN;
 
   get(key: string): Each | undefined {

@@ -1,12 +1,12 @@
-/** Runs pieces of work one at a time, in order of arrival. */
+/** Runs asynchronous functions one at a time, in the order in which they were added. */
 export class WorkLine {
-  /** Settles when the last queued piece of work has ended; never rejects. */
+  /** Settles when the last queued function has ended; never rejects. */
   #line: Promise<unknown> = Promise.resolve();
 
-  /** Adds work to the queue. Settles with the result of the work. */
+  /** Adds a function to the queue. The returned promise settles with the function's result. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#line.then(work);
-    // The next piece of work runs even if this piece failed.
+    // The next function runs even if this one has failed.
     this.#line = done.catch(() => undefined);
     return done;
   }

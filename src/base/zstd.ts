@@ -21,13 +21,16 @@ const MAGIC = 0xfd2fb528;
 const ONE_BYTE_LENGTH = 0x20;
 const TWO_BYTE_LENGTH = 0x60;
 const BLOCK_HEAD_BYTES = 3;
-/** The type of a block that consists of one repeated byte. */
+/** The type of a block whose bytes are all equal, so that it stores only one of them. */
 const REPEATED = 1;
 
-/** The maximum length of a block in bytes. */
+/** The maximum number of uncompressed bytes in a block. */
 const BLOCK_BYTES_MAX = 65_536;
 
-/** Compresses 1 to {@linkcode BLOCK_BYTES_MAX} bytes into a frame with a single block. */
+/**
+ * Compresses up to {@linkcode BLOCK_BYTES_MAX} bytes, but at least one, into a frame with a single
+ * block.
+ */
 export function zstdPack(bytes: Uint8Array): Uint8Array {
   assert(
     bytes.length > 0 && bytes.length <= BLOCK_BYTES_MAX,
@@ -48,7 +51,7 @@ export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | 
     const bytes = Bun.zstdDecompressSync(packed);
     return bytes.length === byteCount ? bytes : undefined;
   } catch {
-    // Safe: decompression throws only for invalid input.
+    // Decompression throws only if its input is invalid.
     return undefined;
   }
 }

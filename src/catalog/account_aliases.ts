@@ -1,6 +1,7 @@
 /**
  * Indexes the active accounts by their aliases: additional login names, the folded forms of names,
- * addresses, and provider links. To update an account, a caller removes it and adds it again.
+ * email addresses, and provider links. To update an account, a caller removes it and adds it
+ * again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";
@@ -12,7 +13,10 @@ export function linksIn(authData: string | undefined): readonly string[] {
   return (JSON.parse(authData) as readonly unknown[]).map((link) => JSON.stringify(link));
 }
 
-/** Returns the stored text of an account's links; null if there are none. */
+/**
+ * Returns the form in which the catalog stores an account's provider links; null if there are
+ * none.
+ */
 export function authDataOf(links: readonly string[]): string | null {
   if (links.length <= 1) return links[0] ?? null;
   return `[${links.join(",")}]`;
@@ -21,14 +25,14 @@ export function authDataOf(links: readonly string[]): string | null {
 export class AccountAliases {
   readonly #byLoginName = new Map<string, UserEntry>();
   /**
-   * The accounts by folded name. If accounts created by older versions share a folded name, only
-   * one of them is listed.
+   * The accounts, keyed by folded name. If accounts created by older versions share a folded name,
+   * only one of them is listed.
    */
   readonly #byFolded = new Map<string, UserEntry>();
-  /** The accounts by their addresses in lower case. */
+  /** The accounts, keyed by email address in lower case. */
   readonly #byEmail = new Map<string, UserEntry[]>();
 
-  /** The accounts by the text of each of their provider links. */
+  /** The accounts, keyed by the text of each of their provider links. */
   readonly #byLink = new Map<string, UserEntry>();
 
   linked(link: string): UserEntry | undefined {

@@ -1,5 +1,5 @@
 /**
- * Manages users, and the numbers that own their rows.
+ * Manages users, and the numbers that identify the owners of rows.
  *
  * Invariants:
  * - A login name belongs to at most one account that has not been dropped, and no two accounts
@@ -21,23 +21,27 @@ import type { Erasure, UserEntry } from "./entries.ts";
 import { allSealed, putSealed, putUnnoted } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** The id of the local superuser. */
+/** The user id of the local superuser. */
 export const ROOT_USER_ID = "root";
 
 /**
- * The delay between DROP USER and the erasure of the account, unless immediate erasure is
- * requested.
+ * The delay between DROP USER and the erasure of the account, in milliseconds, unless immediate
+ * erasure is requested.
  */
 const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
-/** An account in its stored form. Absent fields are omitted from the JSON. */
+/**
+ * An account in the form in which the catalog stores it. Absent fields are omitted from the JSON.
+ */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
-  /** The number that owns the rows of an account that has been dropped but not yet erased. */
+  /**
+   * The owner number of an account that has been dropped, but whose rows have not been erased yet.
+   */
   readonly retiredOwner?: number;
   /**
-   * The position in commit order at which the account got its role; absent if the account was
-   * created with this role and its name had never been used before.
+   * The seq at which the account got its role; absent if the account was created with this role
+   * and its name had never been used before.
    */
   readonly rightsSeq?: number;
 }
@@ -45,18 +49,18 @@ interface AccountRecord extends UserEntry {
 interface OwnerRecord {
   readonly owner: number;
   readonly userId: string;
-  /** Whether the account was dropped. The number of a dropped account is not reused. */
+  /** Whether the account was dropped. Its owner number is not reused. */
   readonly isRetired: boolean;
-  /** The position of the DROP USER in commit order; absent if unknown. */
+  /** The seq of the DROP USER statement; absent if unknown. */
   readonly retiredSeq?: number;
 }
 
 /**
- * Merges an account from a later state into a catalog whose rows are from an earlier state. Rows
- * erased between the two states exist again in the earlier state, so the account has to be erased
+ * Merges an account from a later state of the catalog into a state whose rows are older. Rows
+ * erased between the two states exist again in the older state, so the account has to be erased
  * again.
  *
- * @param before The account in the earlier state; undefined if it did not exist.
+ * @param before The account in the older state; undefined if it did not exist.
  */
 export function accountOverEarlierRows(before: unknown, after: unknown): unknown {
   const { eraseAfterMs, retiredOwner } = (before ?? {}) as Partial<AccountRecord>;
@@ -66,8 +70,8 @@ export function accountOverEarlierRows(before: unknown, after: unknown): unknown
 }
 
 /**
- * Returns an account's address after a change, and whether the address is proven to belong to the
- * user.
+ * Returns an account's email address after a change, and whether it is proven that the address
+ * belongs to the user.
  */
 function addressAfter(
   before: AccountRecord,
@@ -96,34 +100,39 @@ type DroppedChange = {
 };
 
 export class Accounts implements CatalogAccounts {
-  /** The version of the accounts. Every change to an account or an owner number increments it. */
+  /**
+   * The version number of the accounts. Every change to an account or an owner number increments
+   * it.
+   */
   version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
   readonly #clock: Clock;
   readonly #all = new Map<number, AccountRecord>();
   /**
-   * The dropped accounts that still own rows. There are only a few, and every CREATE USER checks
-   * them.
+   * The dropped accounts whose rows have not been erased yet. There are only a few, and every
+   * CREATE USER checks them.
    */
   readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
-  /** The active accounts by their additional names, addresses and links. */
+  /**
+   * The active accounts, indexed by their additional names, email addresses and provider links.
+   */
   readonly #aliases = new AccountAliases();
-  /** The token version of the most recently dropped account with each name. */
+  /** The token version of the most recently dropped account with each name, keyed by name. */
   readonly #droppedVersions = new Map<string, number>();
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
   readonly #newSeq: () => number;
   readonly #storeDropped: (userId: string) => () => void;
-  /** For each name, the position at which its last owner number was retired. */
+  /** The seq at which the last owner number of each name was retired, keyed by name. */
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
   /**
    * Reads the accounts from the catalog file.
    *
-   * @param parts.newSeq Returns the next position in commit order.
+   * @param parts.newSeq Returns the next seq.
    * @param parts.storeDropped Called in the transaction that drops a user, to store changes to
    *   other parts of the catalog. The returned function is called once the transaction is durable.
    */
@@ -206,13 +215,13 @@ export class Accounts implements CatalogAccounts {
     const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
       const accountId = this.#active.get(userId)?.accountId;
       const before = accountId === undefined ? undefined : this.#all.get(accountId);
-      // A time before the account was created belongs to a previous account with the same name.
+      // A time before the account was created belongs to an earlier account with the same name.
       if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
       return [{ ...before, lastSeenAtMs }];
     });
     if (records.length === 0) return;
-    // These changes are not journaled. Otherwise, a server with many users would add an entry to
-    // the journal for each active user every minute.
+    // These times are not recorded in the journal. Otherwise, a server with many users would add
+    // an entry for each active user every minute.
     this.#file.transaction(() => {
       for (const record of records) {
         putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
@@ -298,7 +307,7 @@ export class Accounts implements CatalogAccounts {
   }
 
   /**
-   * Gives every existing and future account a token version that no token issued so far can have.
+   * Gives every existing and future account a token version that no token issued so far contains.
    * The change is part of the current transaction.
    */
   storeTokenVersions(firstVersion: number): void {
@@ -312,7 +321,7 @@ export class Accounts implements CatalogAccounts {
     return this.#owners.get(owner)?.userId;
   }
 
-  /** Writes accounts, giving an owner number to each account that has none. */
+  /** Writes accounts. Gives an owner number to each account that has none. */
   #change(records: readonly AccountRecord[]): void {
     let nextOwner = this.#counters.get("next_owner");
     const highestSeq = Math.max(0, ...records.map(({ rightsSeq = 0 }) => rightsSeq));
@@ -349,7 +358,7 @@ export class Accounts implements CatalogAccounts {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       deletedAtMs: undefined,
-      // Policies that belonged to a dropped account with this name apply again, so the rights have
+      // Policies owned by a dropped account with this name apply again, so the rights to rows have
       // changed.
       ...(this.wasDropped(user.userId) ? { rightsSeq: this.#newSeq() } : {}),
       ...(user.isEmailUnproven === undefined ? {} : { isEmailUnproven: true }),

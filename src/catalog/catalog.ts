@@ -4,7 +4,7 @@
  *
  * Reads are served from memory, except for the list of uploaded files. A write returns when its
  * SQLite transaction is durable. A write to definitions (namespaces, tables, views …) also
- * increments `version`, which plan caches compare; a write to users, files or storages does not.
+ * increments `version`, which plan caches compare. A write to users, files or storages does not.
  * `catalog_database.ts` implements this interface.
  */
 import type { Seq } from "../base/seq.ts";
@@ -45,12 +45,12 @@ export interface NewUser {
 }
 
 /**
- * The changes made by ALTER USER. Absent fields stay unchanged. A change to the password or the
+ * The changes that ALTER USER makes. Absent fields stay unchanged. A change to the password or the
  * role also increments `tokenVersion`.
  */
 export interface UserChange {
   readonly role?: Role;
-  /** The address. A new address counts as unverified. */
+  /** The new email address. It counts as unverified. */
   readonly email?: string;
   /** Whether the new `email` is unproven; see {@linkcode UserEntry.isEmailUnproven}. */
   readonly isEmailUnproven?: true;
@@ -71,50 +71,50 @@ export interface SetupUsers {
 }
 
 export interface RevokeOptions {
-  /** The id of the refresh token whose use retired this one. */
+  /** The id of the refresh token whose use retired the revoked token. */
   readonly successorId?: string;
   /**
-   * Whether the time of this revocation replaces the earlier time of an id that is already
-   * revoked.
+   * Whether an id that is already revoked gets the time of this revocation in place of the earlier
+   * one.
    */
   readonly isAnew?: boolean;
 }
 
-/** Other entries that change in the same transaction as a table. */
+/** Changes to other definitions in the same transaction as a change to a table. */
 export interface Dependents {
-  /** The views to drop in the same transaction. */
+  /** The views to drop. */
   readonly views?: readonly ViewEntry[];
-  /** Views to create. A view with an existing viewId replaces that view. */
+  /** The views to create. A view with an existing viewId replaces that view. */
   readonly changedViews?: readonly ViewEntry[];
-  /** Topics to change. Each replaces the topic with the same topicId. */
+  /** The topics to change. Each replaces the topic with the same topicId. */
   readonly topics?: readonly TopicEntry[];
-  /** Sequences to create. A sequence with an existing sequenceId replaces that sequence. */
+  /** The sequences to create. A sequence with an existing sequenceId replaces that sequence. */
   readonly sequences?: readonly SequenceEntry[];
   readonly droppedSequences?: readonly SequenceEntry[];
-  /** The numbers from which sequences continue, if the definitions restore sequences. */
+  /** The numbers from which sequences continue, if a restore brings sequences back. */
   readonly marks?: readonly SequenceMark[];
 }
 
-/** A private copy of the catalog, changed by a single transaction. */
+/** A private copy of the catalog that a single transaction changes. */
 export interface DraftedCatalog extends Catalog {
-  /** Whether the copy differs from the catalog. */
+  /** Whether the draft differs from the catalog. */
   readonly hasChanges: boolean;
   /**
    * Whether the draft has changes other than those to temporary tables. Only such changes have to
    * be published.
    */
   readonly hasLastingChanges: boolean;
-  /** Returns a copy of this draft. Changes to the copy do not affect this draft. */
+  /** Returns a copy of this draft. Later changes to the copy do not affect this draft. */
   copy(): DraftedCatalog;
   /**
-   * Requires that no other transaction has changed a definition since the copy was made.
+   * Refuses to continue if another transaction has changed a definition since the draft was made.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   requireCurrent(): void;
   /**
-   * Replays the changes on top of the current catalog, at the seq of the commit.
+   * Applies the draft's changes to a copy of the current catalog, with the seq of the commit.
    *
-   * @param adjusted Returns the table as it is to be published.
+   * @param adjusted Returns the form in which a table is to be published.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   prepare(seq: Seq, adjusted: (table: TableEntry) => TableEntry): PreparedDraft;
@@ -124,7 +124,7 @@ export interface DraftedCatalog extends Catalog {
  * The definitions of a transaction, applied to the current catalog and ready to be made durable.
  */
 export interface PreparedDraft {
-  /** Returns a table as it will be after the commit. */
+  /** Returns a table in its state after the commit. */
   tableById(tableId: number): TableEntry | undefined;
   /**
    * Durably records that recovery must ignore rows with the seq of these definitions unless
@@ -146,10 +146,14 @@ export interface PreparedDraft {
 }
 
 /**
- * The storages: directories outside the data directory in which tables may keep their segments.
+ * Manages the storages: directories outside the data directory in which tables may keep their
+ * segments.
  */
 export interface CatalogStorages {
-  /** Returns a storage. For `local`, which is the data directory, returns undefined. */
+  /**
+   * Returns the storage with the given id. Returns undefined for `local`, which is the data
+   * directory.
+   */
   named(storageId: string): StorageEntry | undefined;
   /** Returns all storages except `local`, ordered by id. */
   all(): readonly StorageEntry[];
@@ -157,24 +161,24 @@ export interface CatalogStorages {
   create(entry: StorageEntry): void;
   /** Replaces the storage with the same id. */
   change(entry: StorageEntry): void;
-  /** Drops a storage. No table may use it. */
+  /** Drops a storage, which no table may use. */
   drop(storageId: string): void;
 }
 
-/** The users, and the numbers that own their rows. */
+/** Manages the users, and the numbers that identify the owners of rows. */
 export interface CatalogAccounts {
-  /** Returns a user; undefined if the user was dropped. */
+  /** Returns the user with the given id; undefined if the user was dropped. */
   user(userId: string): UserEntry | undefined;
   /** Returns all users, including dropped users, ordered by id. */
   users(): readonly UserEntry[];
   /**
-   * Returns whether the newest account with this name was dropped. If so, no user currently has
+   * Returns whether the newest account with the given name was dropped. If so, no current user has
    * the name.
    */
   wasDropped(userId: string): boolean;
   /**
-   * Returns the position in commit order at which the last account with this name that owned rows
-   * was dropped; 0 if there was none.
+   * Returns the seq at which the last account with the given name that owned rows was dropped; 0
+   * if there was none.
    */
   droppedSeq(userId: string): number;
   /**
@@ -182,9 +186,11 @@ export interface CatalogAccounts {
    * form NFC.
    */
   userByLogin(name: string): UserEntry | undefined;
-  /** Returns the user linked to a provider. @param link The text of one link. */
+  /**
+   * Returns the user linked to a person at a provider. @param link The text of one provider link.
+   */
   userByLink(link: string): UserEntry | undefined;
-  /** Returns the users with an address, whether or not it is verified. Case is ignored. */
+  /** Returns the users with an email address, whether or not it is verified. Case is ignored. */
   usersByEmail(email: string): readonly UserEntry[];
   /**
    * Returns the user whose login name people would confuse with `name`; undefined if there is
@@ -194,7 +200,7 @@ export interface CatalogAccounts {
   /**
    * Creates a user.
    * @throws {DatabaseError} ALREADY_EXISTS if the name is taken, or if it looks like another
-   *   user's.
+   *   user's name.
    */
   create(user: NewUser): UserEntry;
   /**
@@ -203,7 +209,8 @@ export interface CatalogAccounts {
    */
   change(userId: string, change: UserChange): UserEntry;
   /**
-   * Records when users were last seen, in Unix milliseconds. Skips users dropped in the meantime.
+   * Records the times at which users were last seen, in Unix milliseconds. Skips users dropped in
+   * the meantime.
    */
   noteSeen(times: ReadonlyMap<string, number>): void;
   /**
@@ -214,47 +221,47 @@ export interface CatalogAccounts {
   drop(userId: string, options?: { erasesNow?: boolean }): void;
   /** Returns the pending erasures of dropped accounts, oldest first. */
   erasures(): readonly Erasure[];
-  /** Makes the erasure of all dropped accounts with this name due immediately. */
+  /** Makes the erasure of all dropped accounts with the given name due immediately. */
   hastenErasure(userId: string): void;
   /**
-   * Records that an account's rows have been erased, and removes everything about the account
-   * except its name.
+   * Records that an account's rows have been erased. Removes all data of the account except its
+   * name.
    */
   noteErased(accountId: number): void;
   /** Sets root's password and creates the first DBA, in a single transaction. */
   setUp(users: SetupUsers): UserEntry;
   /**
-   * Returns the number that permanently owns a user's rows. If a name is used again after DROP
-   * USER, it gets a new number.
-   * @returns undefined if the user has no number yet and `create` is not set.
+   * Returns the number that permanently identifies a user as the owner of rows. If a name is used
+   * again after DROP USER, it gets a new number.
+   * @returns Undefined if the user has no number yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
-  /** Returns the user id for an owner number. */
+  /** Returns the id of the user with the given owner number. */
   ownerName(owner: number): string | undefined;
 }
 
-/** The revoked token ids and session ids. */
+/** Manages the revoked token ids and session ids. */
 export interface CatalogRevocations {
   /** Returns whether a token id or session id was revoked. */
   isRevoked(id: string): boolean;
   /**
-   * Returns when an id was first revoked, and the successor whose use revoked the id; undefined if
-   * the id has not been revoked.
+   * Returns the time at which an id was first revoked, and the successor whose use revoked it;
+   * undefined if the id has not been revoked.
    */
   revocation(id: string): RevocationRecord | undefined;
   /**
-   * Keeps a token id or session id revoked until `expiresAtMs`.
-   * @param options.successorId The token whose use revokes this one.
+   * Revokes a token id or session id until `expiresAtMs`.
+   * @param options.successorId The id of the token whose use revokes this token.
    */
   revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void;
 }
 
-/** The list of uploaded files. */
+/** Manages the list of uploaded files. */
 export interface CatalogFiles {
   entry(fileId: string): FileEntry | undefined;
   /**
-   * Returns the entire file list at once, for callers that cannot wait between portions. Reading
-   * each entry takes 20 µs.
+   * Returns the entire file list at once, for callers that cannot wait between two portions.
+   * Reading each entry takes 20 µs.
    */
   all(): readonly FileEntry[];
   /** The number of uploaded files in the catalog. */
@@ -270,12 +277,12 @@ export interface CatalogFiles {
 
 export interface Catalog {
   /**
-   * The version of the definitions. Every change to namespaces, tables, views or topics increments
-   * it.
+   * The version number of the definitions. Every change to namespaces, tables, views or topics
+   * increments it.
    */
   readonly version: number;
   /**
-   * Returns a private copy, for a transaction that changes definitions.
+   * Returns a private copy of the catalog, for a transaction that changes definitions.
    *
    * @param unplaced A placeholder for the seq of the commit, which is not known yet. No definition
    *   may have this seq.
@@ -299,14 +306,14 @@ export interface Catalog {
   tables(): readonly TableEntry[];
   nextTableId(): number;
   /**
-   * Creates a table, and changes `others` in the same transaction. `seq` is the definition's
-   * position in commit order.
+   * Creates a table, and makes the changes in `others` in the same transaction. `seq` is the seq
+   * of the definition.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
-   * Replaces the table with the same tableId, and changes `others` in the same transaction. Earlier
-   * schema versions can still be read.
+   * Replaces the table with the same tableId, and makes the changes in `others` in the same
+   * transaction. Earlier schema versions can still be read.
    */
   changeTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
@@ -314,27 +321,24 @@ export interface Catalog {
    * for one transaction, the caller removes the rest with `files.remove`.
    */
   dropTable(tableId: number, seq: Seq, others?: Dependents): void;
-  /** Returns every version of a table's schema, in ascending order. */
+  /** Returns all versions of a table's schema, in ascending order. */
   tableVersions(tableId: number): readonly TableEntry[];
-  /**
-   * Returns a table as of a position in commit order; undefined if it had not been created by
-   * then.
-   */
+  /** Returns a table as of a seq; undefined if it had not been created by then. */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
-   * Returns the maximum age, in milliseconds, of rows in a table as of `seq`; undefined if rows
-   * did not expire at that point.
+   * Returns the age at which the rows of a table expired as of `seq`, in milliseconds; undefined
+   * if its rows did not expire then.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined;
   /**
-   * Returns the position in commit order at which a table with this name was last dropped or
-   * renamed; 0 if that has never happened.
+   * Returns the seq at which a table with the given name was last dropped or renamed; 0 if that
+   * has never happened.
    */
   tableDroppedSeq(namespace: string, name: string): number;
   /**
-   * Returns the position in commit order at which the user's rights to the rows of a table last
-   * changed: its ACCESS_LEVEL or its policies changed, its namespace got a new owner, or the user
-   * or the owner of a policy got a new role. Returns 0 if that has never happened.
+   * Returns the seq at which a user's rights to the rows of a table last changed: its ACCESS_LEVEL
+   * or its policies changed, its namespace got a new owner, or the user or the owner of a policy
+   * got a new role. Returns 0 if that has never happened.
    */
   rowRightsSeq(tableId: number, userId: string): number;
 
@@ -343,9 +347,9 @@ export interface Catalog {
   views(): readonly ViewEntry[];
   /** Returns all views and functions, and the queries of all materialized views. */
   storedQueries(): readonly ViewEntry[];
-  /** Returns all functions, ordered by namespace, name and types. */
+  /** Returns all functions, ordered by namespace, name and parameter types. */
   functions(): readonly FunctionEntry[];
-  /** Returns the functions with a name. They differ in the types of their parameters. */
+  /** Returns the functions with the given name. They differ in the types of their parameters. */
   functionsNamed(namespace: string, name: string): readonly FunctionEntry[];
   /**
    * Creates a view. Its id comes from `nextTableId`.
@@ -355,9 +359,9 @@ export interface Catalog {
   viewById(viewId: number): ViewEntry | undefined;
   /** Replaces the view with the same viewId. */
   changeView(entry: ViewEntry): void;
-  /** Changes all given views in a single transaction. */
+  /** Replaces all given views in a single transaction. */
   changeViews(entries: readonly ViewEntry[]): void;
-  /** Drops the given views, all or none. */
+  /** Drops either all or none of the given views. */
   dropViews(entries: readonly ViewEntry[]): void;
 
   topic(namespace: string, name: string): TopicEntry | undefined;
@@ -365,14 +369,13 @@ export interface Catalog {
   /** Returns all topics, ordered by namespace and name. */
   topics(): readonly TopicEntry[];
   /**
-   * Creates a topic. Its id comes from `nextTableId`. `seq` is the definition's position in commit
-   * order.
+   * Creates a topic. Its id comes from `nextTableId`. `seq` is the seq of the definition.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createTopic(entry: TopicEntry, seq: Seq): void;
   /** Replaces the topic with the same topicId. */
   changeTopic(entry: TopicEntry, seq: Seq): void;
-  /** Drops the given topics, all or none. */
+  /** Drops either all or none of the given topics. */
   dropTopics(entries: readonly TopicEntry[], seq: Seq): void;
 
   sequence(namespace: string, name: string): SequenceEntry | undefined;
@@ -384,10 +387,11 @@ export interface Catalog {
    */
   createSequence(entry: SequenceEntry): void;
   /**
-   * Replaces the sequence with the same sequenceId and, if `mark` is given, the sequence's mark.
+   * Replaces the sequence with the same sequenceId. If `mark` is given, also replaces the
+   * sequence's mark, which records the number that it has reached.
    */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
-  /** Drops the given sequences, all or none. */
+  /** Drops either all or none of the given sequences. */
   dropSequences(entries: readonly SequenceEntry[]): void;
   /**
    * Returns the next number of a sequence. The same number is never returned twice, even after a
@@ -403,8 +407,8 @@ export interface Catalog {
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
   /**
    * Sets a sequence back from `now` to `before`, so that the numbers in between will be issued
-   * again. Has no effect if the sequence is no longer at `now` because other callers have taken
-   * numbers.
+   * again. Has no effect if other callers have taken numbers in the meantime, so that the sequence
+   * is no longer at `now`.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   takeBackNumbers(sequence: SequenceEntry, now: SequenceMark, before: SequenceMark): void;
@@ -412,9 +416,9 @@ export interface Catalog {
   sequenceMark(sequence: SequenceEntry): SequenceMark;
 
   type(namespace: string, name: string): TypeEntry | undefined;
-  /** Returns the data type that a name refers to; undefined if there is none. */
+  /** Returns the user-defined data type with the given name; undefined if there is none. */
   definedType(namespace: string, name: string): DefinedType | undefined;
-  /** Returns all types, ordered by namespace and name. */
+  /** Returns all user-defined types, ordered by namespace and name. */
   types(): readonly TypeEntry[];
   /**
    * Creates a type. Its id comes from `nextTableId`.
@@ -422,11 +426,11 @@ export interface Catalog {
    */
   createType(entry: TypeEntry): void;
   /**
-   * Replaces the type with the same typeId; existing labels must keep their positions.
+   * Replaces the type with the same typeId. Existing enum labels must keep their positions.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   changeType(entry: TypeEntry): void;
-  /** Drops the given types, either all or none. No column may use any of them. */
+  /** Drops either all or none of the given types. No column may use any of them. */
   dropTypes(entries: readonly TypeEntry[]): void;
 
   readonly storages: CatalogStorages;

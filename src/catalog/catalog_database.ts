@@ -43,11 +43,11 @@ import type { TopicEntry } from "./topic_entries.ts";
 import { UndoneDefinitions } from "./undone_definitions.ts";
 
 export interface CatalogDatabaseOptions {
-  /** The path of the SQLite file. Its directory must exist. */
+  /** The path of the SQLite database file. Its directory must exist. */
   path: string;
   clock: Clock;
   log: Log;
-  /** Whether changes are recorded in a journal for an archive. */
+  /** Whether changes are recorded in a journal, for the archive of the log. */
   keepsJournal?: boolean;
   /**
    * Called if it is unknown whether a change is durable. This may happen even while the catalog is
@@ -58,7 +58,8 @@ export interface CatalogDatabaseOptions {
 }
 
 /**
- * The numbers used by a state of the catalog. The state that replaces it must not use them again.
+ * The numbers that a catalog has issued. A restored catalog that replaces it must not issue them
+ * again.
  */
 export interface UsedBefore {
   /** The last numbers issued for tables, users, owners, segments and definitions. */
@@ -79,13 +80,13 @@ const USED: readonly CounterName[] = [
 ];
 
 /**
- * How many ids to skip if it is unknown which ones have been used. This exceeds the number of ids
- * that could have been issued since a backup.
+ * The number of ids to skip if it is unknown which ids have been used. It exceeds the number of
+ * ids that could have been issued since a backup.
  */
 const UNKNOWN_SPAN = 1_000_000;
 
 export class CatalogDatabase implements Catalog {
-  /** The store's manifest, which is kept in the same database. */
+  /** The manifest of the store, which is part of the same database. */
   readonly manifest: ManifestDatabase;
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
@@ -150,7 +151,7 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Refuses a file that `open` would refuse, but leaves no trace of the attempt.
+   * Throws the error with which `open` would refuse a file, but leaves no trace of the attempt.
    *
    * @throws {CorruptionError}
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
@@ -163,7 +164,8 @@ export class CatalogDatabase implements Catalog {
    * Opens or creates the catalog.
    *
    * @throws {CorruptionError} If the file is damaged or is not a catalog.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the file has a newer format, or cannot be
+   *   opened.
    */
   static open({ path, ...options }: CatalogDatabaseOptions): CatalogDatabase {
     const { log, onFatal } = options;
@@ -394,8 +396,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Returns the position at which the set of a table's readers last changed, not counting changes
-   * to their roles.
+   * Returns the seq at which the set of a table's readers last changed. Changes to the readers'
+   * roles do not count.
    */
   #accessSeq(tableId: number): number {
     const { namespace = "" } = this.tableById(tableId) ?? {};
@@ -410,7 +412,7 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Within the transaction that drops a user, records that the user's namespaces have no owner,
+   * Records, within the transaction that drops a user, that the user's namespaces have no owner,
    * and removes the user's service tokens. The returned function updates memory.
    */
   #storeDropped(userId: string): () => void {
@@ -422,7 +424,10 @@ export class CatalogDatabase implements Catalog {
     };
   }
 
-  /** Returns a named setting that an earlier process stored in this database. */
+  /**
+   * Returns the value of a setting that is stored in this database; undefined if it has not been
+   * set.
+   */
   setting(name: string): string | undefined {
     return this.#settings.get(name);
   }
@@ -441,7 +446,8 @@ export class CatalogDatabase implements Catalog {
         copyOf,
         newVersion: () => {
           this.#draftVersions += 1;
-          // Draft versions are negative, so they always differ from the catalog's versions.
+          // The version numbers of drafts are negative, so they always differ from the catalog's
+          // versions.
           return -this.#draftVersions;
         },
         prepare: (seq, replay) => this.#prepare(seq, replay),
@@ -464,8 +470,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Copies definitions. The copy reads the catalog's files and segments, and records its changes
-   * to them in a draft file.
+   * Copies definitions. The copy shares the catalog's lists of files and segments. It records its
+   * changes to them in a draft file.
    */
   #copied(
     definitions: Definitions,
@@ -493,7 +499,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Replays changes onto a copy of the current definitions, so that the result can be published.
+   * Applies a transaction's changes to a copy of the current definitions, so that the copy can be
+   * published.
    */
   #prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft {
     const file = new DraftFile(this.#file);
@@ -509,7 +516,7 @@ export class CatalogDatabase implements Catalog {
         const { changes } = file;
         const write = (): void => {
           for (const [table, key, value] of changes) {
-            // The cast is safe, because the changes were recorded by calls to these two functions.
+            // The cast is safe, because the draft file records only calls to these two functions.
             const into = table as SealedTable;
             if (value === undefined) removeSealed(this.#file, into, key);
             else putSealed(this.#file, into, { key, value });
@@ -523,7 +530,7 @@ export class CatalogDatabase implements Catalog {
     };
   }
 
-  /** Replaces the definitions in memory with a copy whose changes are durable. */
+  /** Replaces the definitions in memory with a copy. Its changes must already be durable. */
   #adopt(
     copy: {
       counters: Counters;
@@ -571,7 +578,7 @@ export class CatalogDatabase implements Catalog {
     return this.#file.hold();
   }
 
-  /** Returns the numbers that a state replacing this one must not use again. */
+  /** Returns the numbers that a restored catalog must not issue again. */
   used(): UsedBefore {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
@@ -586,11 +593,11 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Turns an earlier state into a new one: no number in `used` is issued again, and all tokens
-   * become invalid. Every segment must be in the data directory. The catalog has to be reopened
-   * afterwards.
+   * Prepares this catalog, which was restored from a backup, to replace another one: no number in
+   * `before` is issued again, and all tokens become invalid. Every segment must be in the data
+   * directory. The catalog has to be reopened afterwards.
    *
-   * @param before The numbers that the replaced state used; undefined if they cannot be read.
+   * @param before The numbers that the replaced catalog used; undefined if they cannot be read.
    */
   continueFrom(before: UsedBefore | undefined): void {
     const known = new Map<CounterName, number>(before?.numbers);
@@ -626,8 +633,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Removes dropped users as owners of namespaces. Earlier versions left a dropped user as the
-   * owner.
+   * Removes dropped users as owners of namespaces, because earlier versions did not do so in DROP
+   * USER.
    */
   #disownDropped(): void {
     for (const { owner } of this.namespaces()) {
@@ -648,7 +655,7 @@ export class CatalogDatabase implements Catalog {
     try {
       this.#definitions.numbers.giveBack(this.sequences());
     } catch (error) {
-      // Ignoring the error is safe: numbers that cannot be given back only leave a gap.
+      // The error can be ignored: numbers that cannot be given back only leave a gap.
       if (!isExpected(error)) throw error;
       this.#log.warn("cannot return reserved sequence numbers", {
         error: error.message,

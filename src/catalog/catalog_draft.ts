@@ -1,7 +1,7 @@
 /**
- * A private copy of the catalog, for a transaction that changes definitions. Its changes exist
- * only in memory, and only the transaction sees them. Everything except definitions comes from the
- * catalog itself.
+ * Implements a private copy of the catalog, for a transaction that changes definitions. Its
+ * changes exist only in memory, and only the transaction sees them. Everything except definitions
+ * comes from the catalog itself.
  *
  *     draft ──change──► changed ──prepare──► replayed over the catalog ──publish──► durable
  *                          └──dropped: nothing has happened
@@ -44,10 +44,10 @@ import type { SecretEntries } from "./named_secrets.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
 import type { TopicEntry, TopicSource } from "./topic_entries.ts";
 
-/** A recorded change, which can be replayed at the seq of the commit. */
+/** A recorded change to definitions, which is replayed with the seq of the commit. */
 type DraftedChange = (definitions: Definitions, at: At) => void;
 
-/** Replaces the placeholder in entries with the seq of the commit. */
+/** Functions that replace the placeholder seq in entries with the seq of the commit. */
 interface At {
   readonly seq: Seq;
   table(entry: TableEntry): TableEntry;
@@ -55,15 +55,15 @@ interface At {
   others(others: Dependents): Dependents;
 }
 
-/** The parts of the catalog that a private copy needs. */
+/** The parts of the catalog that a draft needs. */
 export interface DraftSource {
   /** The catalog, which provides everything except definitions. */
   readonly catalog: Catalog;
   /** Returns a copy of the definitions. Changes to the copy are not recorded. */
   copyOf(definitions: Definitions, numbers: DraftNumbers): Definitions;
-  /** Returns a version number that no other copy has. */
+  /** Returns a version number that no other draft has. */
   newVersion(): number;
-  /** Replays changes onto the catalog's definitions. */
+  /** Replays recorded changes onto a copy of the catalog's definitions. */
   prepare(seq: Seq, replay: (definitions: Definitions) => void): PreparedDraft;
 }
 
@@ -73,7 +73,7 @@ interface DraftState {
   readonly changes: readonly DraftedChange[];
   /** Stands in for the seq of the commit until the seq is known. */
   readonly unplaced: Seq;
-  /** The version of the catalog when the first draft of the transaction was made. */
+  /** The version of the catalog at the time when the first draft of the transaction was made. */
   readonly madeAt: number;
   readonly hasLastingChanges: boolean;
 }
@@ -144,8 +144,8 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   /**
-   * Applies and records a change. @param isLasting Whether the change affects more than a
-   * temporary table.
+   * Applies a change to the draft and records it. @param isLasting Whether the change affects more
+   * than a temporary table.
    */
   #change(change: DraftedChange, isLasting = true): void {
     change(this.#definitions, AS_WRITTEN);
@@ -155,8 +155,8 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   /**
-   * From now until the commit, counts the numbers of new sequences, and of sequences with a new
-   * mark, in memory.
+   * Makes the draft issue the numbers of new sequences, and of sequences with a new mark. Until
+   * the commit, these numbers exist only in memory.
    */
   #adopt({ marks = [], sequences = [] }: Dependents): void {
     const known = new Set(this.#definitions.sequences().map(({ sequenceId }) => sequenceId));
@@ -419,18 +419,18 @@ export class CatalogDraft implements DraftedCatalog {
   }
 }
 
-/** Returns whether a change to a table and its dependents outlives the transaction. */
+/** Returns whether a change to a table and other definitions outlives the transaction. */
 function outlives(
   entry: TableEntry | undefined,
   { changedViews = [], topics = [], views = [] }: Dependents,
 ): boolean {
-  // Sequences are ignored, because those of a temporary table belong to its columns.
+  // Sequences do not count, because the sequences of a temporary table belong to its columns.
   return entry?.isTemporary !== true || [...changedViews, ...topics, ...views].length > 0;
 }
 
 /**
- * Leaves entries unchanged, because within the transaction they keep the seqs with which they were
- * written.
+ * Leaves entries unchanged. Within the transaction, they keep the placeholder seq with which they
+ * were written.
  */
 const AS_WRITTEN: At = {
   seq: SEQ_ZERO,

@@ -1,9 +1,6 @@
-/**
- * Defines the path of the catalog in a data directory, and in a backup, which has the same
- * structure.
- */
+/** Defines the path of the catalog in a data directory. A backup has the same structure. */
 
-/** The name of the catalog file. */
+/** The name of the SQLite file that contains the catalog. */
 export const CATALOG_FILE = "catalog.sqlite";
 
 /** The suffixes of the files that SQLite creates next to the catalog file. */

@@ -1,6 +1,6 @@
 /**
- * Checks the catalog without changing it. The check opens a copy, because SQLite writes to a
- * database when opening it after a process that used it was killed.
+ * Checks the catalog without changing it. The check opens a copy. SQLite would change the original
+ * if the process that last used it was killed.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -13,10 +13,11 @@ import { sqliteWalDamage } from "./sqlite_wal.ts";
 
 export interface CatalogCheckOptions {
   readonly disk: Disk;
-  /** The path of the SQLite file. */
+  /** The path of the catalog's SQLite file. */
   readonly path: string;
   /**
-   * An empty directory for the copy, outside the data directory. The caller removes it afterwards.
+   * An empty directory, outside the data directory, in which the check creates the copy. The
+   * caller removes it afterwards.
    */
   readonly scratch: string;
   readonly clock: Clock;
@@ -26,13 +27,13 @@ export interface CatalogCheckOptions {
 export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
   /**
-   * Whether only SQLite's log is damaged. If so, the copy reflects the state before the changes in
-   * the log.
+   * Whether only SQLite's write-ahead log is damaged. If so, the copy is in the state before the
+   * changes in that log.
    */
   readonly isOnlyLogDamaged: boolean;
   /**
-   * The opened copy; undefined if it cannot be read. The caller must close it, even if its files
-   * have already been removed.
+   * The opened copy of the catalog; undefined if it cannot be read. The caller must close it, even
+   * if its files have already been removed.
    */
   readonly catalog: CatalogDatabase | undefined;
 }
@@ -43,7 +44,7 @@ const SUFFIXES = ["", "-wal", "-journal"];
 /**
  * Checks a catalog file without changing it.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if the catalog has a newer format.
- * @throws {DiskError} If it cannot be read or copied.
+ * @throws {DiskError} If the file cannot be read or copied.
  */
 export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   const { disk, path, scratch } = options;
@@ -74,8 +75,8 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
 }
 
 /**
- * Finds directories with the names of the catalog's files. SQLite would report them only as "disk
- * I/O error".
+ * Finds directories that have the names of the catalog's files. SQLite would report them only as
+ * "disk I/O error".
  */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
@@ -94,7 +95,7 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The file list is the only part that is not read when the catalog is opened.
+    // When the catalog is opened, everything except the file list is read.
     catalog.files.all();
     return catalog;
   } catch (error) {
@@ -108,8 +109,8 @@ function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
 }
 
 /**
- * Returns the result of `check`. If it finds damage, returns the damage with the path of the
- * original file.
+ * Returns the result of `check`. If it finds damage, returns the error with the path of the
+ * original file in place of the copy's.
  */
 function faultOf<T>(path: string, check: () => T): T | CorruptionError {
   try {

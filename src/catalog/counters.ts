@@ -47,18 +47,20 @@ export class Counters {
     return this.#values.get(name) ?? FIRST_VALUES[name];
   }
 
-  /** Writes a value within the current transaction if it is higher than the current one. */
+  /**
+   * Writes a counter's value within the current transaction if it is higher than the current one.
+   */
   store(name: CounterName, value: number): void {
     if (value <= this.get(name)) return;
     putSealed(this.#file, "counters", { key: name, value: { name, value } });
   }
 
-  /** Adopts the values of a copy whose changes are now durable. */
+  /** Takes over the values of a copy of the counters whose changes are now durable. */
   raiseTo(copy: Counters): void {
     for (const [name, value] of copy.#values) this.raise(name, value);
   }
 
-  /** Updates the value in memory. Must be called once the transaction is durable. */
+  /** Updates a counter's value in memory. Must be called once the transaction is durable. */
   raise(name: CounterName, value: number): void {
     if (value > this.get(name)) this.#values.set(name, value);
   }
@@ -73,12 +75,12 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   next_owner: 1,
   next_account_id: 1,
   highest_seq: 0,
-  // Log files are numbered from 1.
+  // The number of the first log file. Log files are numbered from 1.
   first_log_file: 0,
   // A restore raises this number above the versions of all issued tokens.
   first_token_version: 1,
   // The number of transactions recorded in the journal so far.
   journal_end: 0,
-  // The stamp of the last transaction in the journal.
+  // The stamp of the last transaction in the journal, which places it among the commits of rows.
   journal_stamp: 0,
 };

@@ -14,7 +14,7 @@ import type { ColumnEntry, IndexEntry, TableEntry } from "./entries.ts";
 /** The name of the hidden key column. Declared column names never begin with "_". */
 export const HIDDEN_KEY_NAME = "_key";
 
-/** Returns the hidden key column of a new table. */
+/** Returns the hidden key column for a new table. */
 export function hiddenKey(columnId: number): ColumnEntry {
   return {
     columnId,
@@ -32,7 +32,7 @@ export function hasHiddenKey({ columns }: Pick<TableEntry, "columns">): boolean 
   return columns.at(-1)?.isHidden === true;
 }
 
-/** Returns the declared columns, in order. */
+/** Returns the declared columns of a table, in order, without the hidden key column. */
 export function shownColumnsOf({ columns }: Pick<TableEntry, "columns">): readonly ColumnEntry[] {
   return hasHiddenKey({ columns }) ? columns.slice(0, -1) : columns;
 }
@@ -49,10 +49,10 @@ export function keyNameOf(table: NamedTable): string | undefined {
   return table.keyName ?? `${table.name}_pkey`;
 }
 
-/** A primary key as declared by its table. */
+/** A primary key in the form in which the table declares it. */
 type DeclaredKey = Pick<IndexEntry, "columnIds" | "comment" | "name">;
 
-/** Returns the primary key that the table currently declares; undefined if there is none. */
+/** Returns the primary key that a table currently declares; undefined if there is none. */
 export function declaredKeyOf(table: KeyedTable): DeclaredKey | undefined {
   const name = keyNameOf(table);
   if (name === undefined) {

@@ -21,7 +21,10 @@ import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
 
-/** The type denoted by a name defined by CREATE TYPE, CREATE DOMAIN or CREATE COLLATION. */
+/**
+ * The type to which a name refers, if it was defined by CREATE TYPE, CREATE DOMAIN or CREATE
+ * COLLATION.
+ */
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;
@@ -40,7 +43,7 @@ export class DefinedTypes {
   readonly #collations: Map<number, Collation> = new Map();
 
   /**
-   * Reads or copies the defined types.
+   * Reads or copies the user-defined types.
    * @param from The types to copy; absent to read them from the file.
    */
   constructor(file: SealedFile, from?: DefinedTypes) {
@@ -56,8 +59,8 @@ export class DefinedTypes {
       this.#collations = new Map(from.#collations);
       return;
     }
-    // Every type is loaded after the types to which it refers: first enum types and collations,
-    // then the other types by age.
+    // A type must be loaded after the types to which it refers. Enum types and collations are
+    // loaded first, then the other types from oldest to newest.
     const all = [...allSealed<TypeEntry>(file, "types")];
     const others = all.filter((entry) => !isFirst(entry));
     for (const entry of all) if (isFirst(entry)) this.remember(entry);
@@ -77,12 +80,12 @@ export class DefinedTypes {
     return enumType === undefined ? undefined : { type: { kind: "enum", enumType } };
   }
 
-  /** Adds a new type, or updates the existing object that all columns of the type share. */
+  /** Adds a new type, or updates the object that all columns of an existing type share. */
   remember(entry: TypeEntry): void {
     const { collation, domain, fields, labels, name, namespace, typeId } = entry;
     this.entries.remember(entry);
     if (collation !== undefined) {
-      // All columns with the collation share this object. Only its name can change.
+      // All columns with the collation share this object, in which only the name can change.
       const known = this.#collations.get(typeId) ?? { ...collation, typeId };
       this.#collations.set(typeId, Object.assign(known, { namespace, name }));
       return;
@@ -93,7 +96,7 @@ export class DefinedTypes {
       return;
     }
     if (fields !== undefined) {
-      // All columns of the type share this object. Only its name can change.
+      // All columns of the row type share this object, in which only the name can change.
       const named = Object.assign(this.#rows.get(typeId)?.named ?? { typeId }, { namespace, name });
       this.#rows.set(typeId, { kind: "row", fields: this.#currentFields(fields), named });
       return;
@@ -157,7 +160,10 @@ export class DefinedTypes {
     });
   }
 
-  /** Returns the current definition of a type. For a dropped type, returns the stored form. */
+  /**
+   * Returns the current definition of a type. If the type was dropped, returns the given
+   * definition, which a table has stored.
+   */
   current(type: DataType): DataType {
     if (type.kind === "array") return { kind: "array", element: this.current(type.element) };
     if (type.kind === "row") {
@@ -171,7 +177,7 @@ export class DefinedTypes {
   }
 }
 
-/** Returns whether an entry can be loaded first, because it refers to no other type. */
+/** Returns whether a type can be loaded first, because it refers to no other type. */
 function isFirst(entry: TypeEntry): boolean {
   return isEnum(entry) || entry.collation !== undefined;
 }

@@ -4,9 +4,9 @@
  *
  * Invariants:
  * - `default` always exists.
- * - While a table exists, all of its definitions stay in `table_definitions`, each with the seqs
- *   between which it was valid. For a dropped table, the last definition is kept under each of the
- *   table's names, until another table with that name is dropped.
+ * - While a table exists, all versions of its definition stay in `table_definitions`, each with
+ *   the seqs between which it was valid. For a dropped table, the last definition is kept under
+ *   each of the table's names, until another table with that name is dropped.
  * - Everything about a table is dropped in one transaction: its definitions, its files, and its
  *   entries in the manifest. If a DROP is refused, nothing changes.
  * - Memory is updated only after the transaction is durable.
@@ -39,7 +39,7 @@ import { type Named, pathOf, TableHistory } from "./table_history.ts";
 import { type DefinitionRecord, jsonFromTable } from "./table_records.ts";
 import type { TopicEntry } from "./topic_entries.ts";
 
-/** The parts of the catalog that changes to definitions affect. */
+/** The other parts of the catalog that change together with definitions. */
 export interface DefinitionParts {
   readonly counters: Counters;
   readonly files: Pick<FileList, "forget" | "portions" | "storeWithout">;
@@ -47,7 +47,7 @@ export interface DefinitionParts {
   readonly numbers: IssuedNumbers;
 }
 
-/** The operations on sequences that definitions and statements need. */
+/** The operations on sequence numbers that definitions and statements need. */
 export type IssuedNumbers = Pick<
   SequenceNumbers,
   "forget" | "giveBack" | "mark" | "marks" | "next" | "remember" | "set" | "takeBack"
@@ -56,27 +56,30 @@ export type IssuedNumbers = Pick<
 export interface DefinitionsOptions extends Omit<DefinitionParts, "numbers"> {
   readonly clock: Clock;
   readonly file: SealedFile;
-  /** The definitions to copy, and their numbers; absent to read the definitions from the file. */
+  /**
+   * The definitions to copy, and the sequence numbers that the copy uses; absent to read the
+   * definitions from the file.
+   */
   readonly from?: { readonly definitions: Definitions; readonly numbers: IssuedNumbers };
 }
 
 /**
- * How many definitions of dropped tables each change to the definitions removes. This exceeds the
- * number that a change can add.
+ * The number of definitions of dropped tables that each change removes. It exceeds the number that
+ * a change can add, so that they do not accumulate.
  */
 const REMOVED_PER_CHANGE = 16;
 
 export class Definitions {
   #parts: DefinitionParts;
   readonly #file: SealedFile;
-  /** The views and functions. */
+  /** The views and the functions. */
   readonly #views: NamedEntries<ViewEntry>;
   #queries: StoredQueries | undefined;
   readonly #topics: NamedEntries<TopicEntry>;
   readonly #sequences: NamedEntries<SequenceEntry>;
   readonly #types: DefinedTypes;
   readonly #namespaces: Map<string, NamespaceEntry> = new Map();
-  /** The ids of definitions on disk that are no longer needed. */
+  /** The ids of definitions of dropped tables that are still on disk, but no longer needed. */
   #orphans: readonly number[];
   readonly #tables: TableHistory;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
@@ -134,8 +137,8 @@ export class Definitions {
   }
 
   /**
-   * Turns a copy whose changes have become durable into the catalog's own definitions, which use
-   * the catalog's own parts.
+   * Makes a copy, whose changes have become durable, the catalog's own definitions. From now on,
+   * it uses the given parts of the catalog.
    */
   settle(parts: DefinitionParts): void {
     this.#parts = parts;
@@ -234,24 +237,24 @@ export class Definitions {
   }
 
   /**
-   * Returns the maximum age, in milliseconds, of rows in a table as of a position in commit order;
-   * undefined if rows did not expire at that point.
+   * Returns the age at which the rows of a table expired as of a seq, in milliseconds; undefined
+   * if its rows did not expire then.
    */
   deletionAgeMs(tableId: number, seq: Seq): number | undefined {
     return this.#tables.deletionAgeMs(tableId, seq);
   }
 
   /**
-   * Returns the position in commit order at which a table's ACCESS_LEVEL or policies last changed;
-   * 0 if they never have.
+   * Returns the seq at which a table's ACCESS_LEVEL or policies last changed; 0 if they never
+   * have.
    */
   tableAccessSeq(tableId: number): number {
     return this.#tables.accessSeq(tableId);
   }
 
   /**
-   * Returns an id that does not occur in any row on disk. The id becomes durable together with the
-   * table that uses it.
+   * Returns an id that no row on disk contains. It becomes durable together with the table that
+   * uses it.
    */
   nextTableId(): number {
     const tableId = this.#nextTableId;
@@ -298,8 +301,8 @@ export class Definitions {
     const entry = defined(this.tableById(tableId), "catalog: table not found");
     const ended = { ...this.#tables.recordOf(tableId), toSeq: seq };
     const outdated = this.#tables.outdatedBy(entry);
-    // Only one portion of the file list is removed here, because reading an entry takes up to 20
-    // µs and removing it takes longer. The caller removes the rest.
+    // Only the first portion of the table's files is removed from the list here. Reading an entry
+    // takes up to 20 µs, and removing it takes longer. The caller removes the rest.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
@@ -343,7 +346,7 @@ export class Definitions {
   }
 
   /**
-   * Returns the views and the functions as separate lists, which are cached until a view or
+   * Returns the views and the functions as separate lists. They are cached until a view or
    * function changes.
    */
   #storedQueries(): StoredQueries {
@@ -521,8 +524,8 @@ export class Definitions {
   }
 
   /**
-   * Returns two functions: the first writes entries within a transaction, and the second updates
-   * memory once the transaction is durable.
+   * Returns two functions for changes to views, topics and sequences. The first writes the entries
+   * within a transaction, and the second updates memory once the transaction is durable.
    */
   #dependents({
     changedViews = [],
@@ -573,8 +576,8 @@ export class Definitions {
   }
 
   /**
-   * Records that an id has become durable. The id belongs to a table, or to another kind of object
-   * whose ids come from the same counter.
+   * Records that the id of a table, or of another object with an id from the same counter, has
+   * become durable.
    */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);
@@ -622,7 +625,7 @@ export class Definitions {
     for (const mark of marks) this.numbers.remember(mark);
   }
 
-  /** Runs a durable transaction, and increments the catalog version. */
+  /** Runs a transaction that is durable at its end, and increments the catalog version. */
   #change(work: () => void, seq = 0): void {
     const version = this.version + 1;
     const orphans = this.#orphans.slice(0, REMOVED_PER_CHANGE);
@@ -657,8 +660,8 @@ export class Definitions {
   }
 
   /**
-   * Refuses a name already in use. Tables, views, topics, sequences and types share one set of
-   * names.
+   * Refuses a name that is already in use. Tables, views, topics, sequences and types share one
+   * set of names.
    */
   #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
     const taken =
@@ -687,7 +690,7 @@ interface StoredQueries {
   readonly all: readonly ViewEntry[];
   readonly views: readonly ViewEntry[];
   readonly functions: readonly FunctionEntry[];
-  /** The functions with the same namespace and name, by {@linkcode pathOf}. */
+  /** The functions that share a namespace and a name, keyed by {@linkcode pathOf}. */
   readonly named: ReadonlyMap<string, readonly FunctionEntry[]>;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Records the entries that a copy of the definitions would write, instead of writing them. Once
- * the changes are durable, the copy replaces the original, and this object passes all further
+ * these changes are durable, the copy replaces the original. From then on, this object passes all
  * changes on to the catalog's file.
  */
 import type { SealedChange, SealedFile, SqliteValue } from "./sqlite_file.ts";
@@ -21,13 +21,13 @@ export class DraftFile implements SealedFile {
     return this.#changes;
   }
 
-  /** Passes all further changes on to the catalog's file. */
+  /** Makes this object pass all further changes on to the catalog's file. */
   settle(): void {
     this.#isSettled = true;
     this.#changes = [];
   }
 
-  /** The file to which a copy of these definitions writes. */
+  /** The file to which a copy of these definitions will finally write. */
   get target(): SealedFile {
     return this.#target;
   }

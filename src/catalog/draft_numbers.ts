@@ -1,16 +1,16 @@
 /**
- * Issues sequence numbers within a transaction that has changed definitions. A sequence that the
- * transaction has created or restarted counts in memory until the commit. All other sequences
- * count as they do outside the transaction, so their numbers are not rolled back. These sequences
- * keep the options that they have outside the transaction, because other transactions use the same
- * blocks of numbers.
+ * Issues sequence numbers within a transaction that has changed definitions. The numbers of a
+ * sequence that the transaction has created or restarted exist only in memory until the commit.
+ * All other sequences behave as they do outside the transaction, so their numbers are not rolled
+ * back. These sequences keep the options that they have outside the transaction, because other
+ * transactions use the same blocks of numbers.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Whole } from "../types/mod.ts";
 import type { IssuedNumbers } from "./definitions.ts";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 
-/** Access to sequence numbers outside the transaction. */
+/** Access to the sequence numbers outside the transaction. */
 export interface OutsideNumbers {
   readonly clock: Clock;
   readonly numbers: IssuedNumbers;
@@ -21,11 +21,11 @@ export interface OutsideNumbers {
 export class DraftNumbers implements IssuedNumbers {
   readonly #outside: OutsideNumbers;
   readonly #inside: SequenceNumbers;
-  /** The sequences whose numbers the transaction counts in memory. */
+  /** The sequences whose numbers exist only in memory until the commit, keyed by id. */
   readonly #own: Map<number, CountedSequence>;
 
   /**
-   * Creates the sequence numbers of a transaction that changes definitions.
+   * Creates the source of sequence numbers for a transaction that changes definitions.
    * @param from The numbers of an earlier state of the transaction, to be copied.
    */
   constructor(outside: OutsideNumbers, from?: DraftNumbers) {
@@ -35,12 +35,12 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside = new SequenceNumbers({ clock: outside.clock, known, marks: { store() {} } });
   }
 
-  /** Returns a copy. Numbers issued from the copy do not affect the original. */
+  /** Returns a copy. Numbers that the copy issues do not affect the original. */
   copy(): DraftNumbers {
     return new DraftNumbers(this.#outside, this);
   }
 
-  /** Counts the numbers of a sequence in memory from now on. */
+  /** From now on, keeps the numbers of a sequence in memory only, until the commit. */
   adopt(sequence: CountedSequence): void {
     this.#own.set(sequence.sequenceId, sequence);
   }
@@ -49,7 +49,7 @@ export class DraftNumbers implements IssuedNumbers {
     return this.#own;
   }
 
-  /** Returns the current numbers of the sequences that are counted in memory. */
+  /** Returns the current numbers of the sequences that are kept only in memory. */
   ownMarks(): SequenceMark[] {
     return [...this.#own.values()].map((sequence) => this.#inside.mark(sequence));
   }
@@ -77,7 +77,7 @@ export class DraftNumbers implements IssuedNumbers {
   giveBack(sequences: Iterable<CountedSequence>): void {
     const own = [...sequences].filter(({ sequenceId }) => this.#own.has(sequenceId));
     this.#inside.giveBack(own);
-    // A sequence whose options were changed continues with the new options.
+    // A sequence with changed options continues with its new options.
     for (const sequence of own) this.adopt(sequence);
   }
 
@@ -94,7 +94,10 @@ export class DraftNumbers implements IssuedNumbers {
     this.#inside.forget(sequenceId);
   }
 
-  /** Returns the object that issues a sequence's numbers, and the options that apply. */
+  /**
+   * Returns the object that issues the numbers of a sequence, and the sequence with the options
+   * that apply.
+   */
   #counting(sequence: CountedSequence): { numbers: IssuedNumbers; sequence: CountedSequence } {
     const { sequenceId } = sequence;
     if (this.#own.has(sequenceId)) return { numbers: this.#inside, sequence };
@@ -103,7 +106,7 @@ export class DraftNumbers implements IssuedNumbers {
   }
 }
 
-/** Collects changes to sequence numbers. They take effect once the definitions are durable. */
+/** Collects changes to sequence numbers, to apply them once the definitions are durable. */
 export class LaterNumbers implements IssuedNumbers {
   readonly #numbers: IssuedNumbers;
   readonly #later: (() => void)[] = [];

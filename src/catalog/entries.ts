@@ -213,7 +213,7 @@ export interface StorageEntry {
   readonly storageId: string;
   readonly name: string;
   readonly description?: string;
-  /** The absolute path of the storage. It never changes. */
+  /** The policy's condition on new rows as SQL text; absent if `using` also applies to them. */
   readonly root: string;
   /**
    * The key in the directory's marker file, which identifies the directory; "" until the marker
@@ -258,9 +258,12 @@ export type StoredBounds =
   | { readonly kind: "list"; readonly values: readonly (string | null)[] }
   | {
       readonly kind: "range";
-      /** The lower bound, inclusive. */
+      /** The absolute path of the storage's directory. It never changes. */
       readonly from: readonly PartitionValue[];
-      /** The upper bound, exclusive. */
+      /**
+       * The key that identifies the directory. Its marker file contains the same key. Empty until
+       * the marker file has been written.
+       */
       readonly to: readonly PartitionValue[];
     }
   | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number };
@@ -293,7 +296,10 @@ export interface TableEntry {
   readonly keyComment?: string | undefined;
   readonly checks: readonly CheckEntry[];
   readonly foreignKeys?: readonly ForeignKeyEntry[];
-  /** The policies in the order in which they were defined; absent if the table has none. */
+  /**
+   * A partition bound for one key: a value as text, or "minvalue" or "maxvalue" if there is no
+   * bound in that direction.
+   */
   readonly policies?: readonly PolicyEntry[];
   /**
    * Secondary indexes and UNIQUE constraints, in the order in which they were defined; absent if
@@ -385,8 +391,7 @@ export interface ViewEntry {
 }
 
 /**
- * A partition of a table. It is stored among the views, because reading it means reading some of
- * the table's rows.
+ * Whether the materialized view contains a result of its query. Until it does, it cannot be read.
  */
 export interface PartitionViewEntry extends ViewEntry {
   readonly partition: PartitionEntry;
@@ -409,7 +414,7 @@ export interface Routine {
   readonly parameters: readonly RoutineParameter[];
   /** The type after RETURNS; absent if output parameters determine the result. */
   readonly returns?: RoutineType | undefined;
-  /** The name of the type after RETURNS. */
+  /** The WITH CHECK OPTION of the view; absent if it has none. */
   readonly returnsName?: string | undefined;
   /** Whether the function returns a set of rows. */
   readonly isSet: boolean;
@@ -425,7 +430,10 @@ export interface Routine {
   readonly types: readonly DataType[];
   /** The language of a body that is a program; absent if the body is a single SQL query. */
   readonly program?: "plpgsql" | "sql" | undefined;
-  /** Set for a procedure, which can only be called with CALL. */
+  /**
+   * The properties of a partition; absent for any other entry. The SQL of a partition's entry is
+   * derived from its bounds and its table.
+   */
   readonly isProcedure?: true | undefined;
 }
 
@@ -446,15 +454,12 @@ export interface RoutineParameter {
  */
 export type RoutineType = DataType | PolymorphicType;
 
-/**
- * "void" is the return type of a function without a result; "trigger" is the return type of a
- * trigger function.
- */
+/** The additional properties of a function or procedure, which a view does not have. */
 export type PolymorphicType = "anyelement" | "anyarray" | "record" | "trigger" | "void";
 
-/** The rights of a view that runs as its owner. */
+/** The type after RETURNS; absent if the function's output parameters determine the result. */
 export interface ViewRights {
-  /** The user who created the view or last changed its definition or options. */
+  /** The name of the type after RETURNS, as its author wrote it. */
   readonly owner: string;
   /** Which roles may read the view. */
   readonly accessLevel: ViewLevel;
@@ -468,9 +473,9 @@ export interface ViewTable {
   readonly tableId: number;
   /** The table's name in the view's SQL; absent if the table still has that name. */
   readonly renamedFrom?: string;
-  /** All columns that the table had when the view was created, in order. */
+  /** The language of the body, if it has statements; absent if the body is a single SQL query. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns of this table that the view reads. */
+  /** True for a procedure, which can only be called with CALL. */
   readonly used: readonly number[];
 }
 
@@ -486,8 +491,8 @@ interface ViewOfView {
 }
 
 /**
- * A sequence. Its numbers are stored as decimal strings, because JSON numbers cannot represent all
- * 64-bit integers.
+ * A data type, or the name of a pseudo-type. If it is polymorphic, the arguments of each call
+ * determine the actual type.
  */
 export interface SequenceEntry {
   /** The id, unique among tables, views, topics and sequences. */
@@ -512,8 +517,7 @@ export interface SequenceEntry {
 }
 
 /**
- * An enum type, a row type, a domain or a collation. Enum values are stored on disk as the
- * positions of their labels.
+ * The name by which the view's SQL refers to the table; absent if the table still has that name.
  */
 export interface TypeEntry {
   /** The id, unique among tables, views, topics, sequences and types. */
@@ -572,8 +576,8 @@ export interface UserEntry {
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
   /**
-   * When a token of the user was last used. The time is stored with a delay of a minute, or more
-   * if there are very many users.
+   * The rules of a collation; absent unless the entry is a collation. Collations and types share
+   * one set of names.
    */
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
@@ -594,7 +598,10 @@ export type TokenRight = "read" | "write" | "define" | "act";
 export interface ServiceTokenEntry {
   readonly name: string;
   readonly userId: string;
-  /** The SHA-256 hash of the secret, in base64url. */
+  /**
+   * True if the user chose the email address at sign-up and has not verified it since. Such an
+   * address may belong to somebody else. Absent if an administrator set the address.
+   */
   readonly secretHash: string;
   /**
    * The kinds of access that the token grants, within its user's rights; absent for all of them.
@@ -625,7 +632,10 @@ export interface InvitationEntry {
   readonly createdAtMs: number;
 }
 
-/** A dropped account that is due to be erased. */
+/**
+ * The time after which a dropped account's data is erased; absent before DROP USER and after the
+ * erasure.
+ */
 export interface Erasure {
   readonly accountId: number;
   readonly userId: string;

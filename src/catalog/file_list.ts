@@ -16,8 +16,8 @@ import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /**
- * The number of entries read at a time. Reading an entry takes up to 20 µs, so reading a portion
- * takes less than a time slice.
+ * The number of entries in a portion of the list. Reading an entry takes up to 20 µs, so reading a
+ * portion takes less than a time slice.
  */
 const PORTION_COUNT = 64;
 
@@ -48,7 +48,9 @@ export class FileList implements CatalogFiles {
     return portionsIn(this.#file, of);
   }
 
-  /** Yields the {@linkcode portions} as they were when the catalog was frozen. */
+  /**
+   * Yields the same {@linkcode portions}, but as of the moment when the catalog's file was frozen.
+   */
   *heldPortions(): Generator<readonly FileEntry[]> {
     const held = this.#file.openHeld();
     try {
@@ -82,7 +84,7 @@ export class FileList implements CatalogFiles {
   }
 
   /**
-   * Updates the count in memory. Must be called once the transaction is durable.
+   * Updates the number of files in memory. Must be called once the transaction is durable.
    * @param count The number of files that the transaction removed.
    */
   forget(count: number): void {

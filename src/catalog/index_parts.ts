@@ -13,7 +13,7 @@ export interface IndexPart {
   readonly name: string;
   readonly type: DataType;
   readonly isExpression: boolean;
-  /** The kind of terms in an inverted index; undefined for any other index. */
+  /** The kind of terms that an inverted index stores; undefined for any other index. */
   readonly terms: TermKind | undefined;
 }
 
@@ -45,8 +45,8 @@ export function operatorClassOf(terms: TermKind): string {
 }
 
 /**
- * Returns whether an index is inverted: it lists the rows that contain each term, instead of
- * sorting rows.
+ * Returns whether an index is inverted. An inverted index lists the rows that contain each term,
+ * instead of sorting rows.
  */
 export function isInverted({ expressions = [] }: Pick<IndexEntry, "expressions">): boolean {
   return expressions.some(({ terms }) => terms !== undefined);
@@ -63,7 +63,10 @@ export function refusesRows({
   return isUnique || isExclusion === true;
 }
 
-/** Returns whether an index depends on a column, either for its keys or for selecting its rows. */
+/**
+ * Returns whether an index depends on a column, either for its keys or for the selection of its
+ * rows.
+ */
 export function dependsOn(
   { columnIds, expressions = [], where }: IndexEntry,
   columnId: number,
@@ -84,7 +87,7 @@ export function computesFrom(index: IndexEntry, columnId: number): boolean {
   return dependsOn(index, columnId) && (where !== undefined || !columnIds.includes(columnId));
 }
 
-/** The id of the index in primary key order. No column or other index has this id. */
+/** The id that stands for the index in primary key order. No column or other index has this id. */
 export const KEY_INDEX_ID = 0;
 
 const keyIndexes = new WeakMap<TableEntry, IndexEntry | undefined>();

@@ -18,9 +18,9 @@ import { Counters } from "./counters.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
-/** A transaction in the catalog's journal. */
+/** The changes of one transaction in the catalog's journal. */
 export interface JournalEntry {
-  /** The number of the transaction. Numbers start at 1 and have no gaps. */
+  /** The number of the transaction. The numbers start at 1 and have no gaps. */
   readonly id: number;
   readonly stamp: number;
   /** The rows written by the transaction. The value of a removed row is absent. */
@@ -28,8 +28,8 @@ export interface JournalEntry {
 }
 
 /**
- * The tables that are not journaled, because they describe the store's own files or would be
- * useless after a restore.
+ * The catalog tables that are not journaled, because they describe the store's own files or would
+ * be useless after a restore.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
@@ -44,7 +44,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 
 export class CatalogJournal {
-  /** Returns the next seq in commit order; undefined until commits have begun. */
+  /** Returns the next seq. Undefined until the store has opened and seqs can be issued. */
   issueSeq: (() => number) | undefined;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -53,8 +53,8 @@ export class CatalogJournal {
   #endBegun: number;
   #stampBegun: number;
   /**
-   * The seq of the row commit to which the current transaction belongs; undefined if it belongs to
-   * none.
+   * The seq of the commit of rows to which the current transaction belongs; undefined if it
+   * belongs to none.
    */
   #commitSeq: number | undefined;
 
@@ -94,22 +94,21 @@ export class CatalogJournal {
     return this.#counters.get("journal_stamp");
   }
 
-  /**
-   * Returns the position of a catalog change in commit order. Until commits have begun, this is an
-   * estimate.
-   */
+  /** Returns the seq of a catalog change. Before the store has opened, this is an estimate. */
   newSeq(): number {
     if (this.issueSeq !== undefined) return this.issueSeq();
     return Math.max(seqFromUnixMs(this.#clock.nowMs()), this.#counters.get("highest_seq"));
   }
 
-  /** Returns the current entries with ids greater than `id`, in ascending order. */
+  /** Returns the journal's entries with ids greater than `id`, in ascending order. */
   after(id: number): readonly JournalEntry[] {
     const entries = allSealed<JournalEntry>(this.#file, "journal");
     return entries.filter((entry) => entry.id > id);
   }
 
-  /** Removes the entries up to and including `upToId`, which have been stored elsewhere. */
+  /**
+   * Removes the journal's entries up to and including `upToId`, which have been stored elsewhere.
+   */
   forget(upToId: number): void {
     const gone = allSealed<JournalEntry>(this.#file, "journal").filter(({ id }) => id <= upToId);
     if (gone.length === 0) return;
@@ -120,7 +119,7 @@ export class CatalogJournal {
 
   /**
    * Runs a catalog transaction that is committed together with rows.
-   * @param seq The seq of the row commit; undefined if there are no rows.
+   * @param seq The seq of the commit of rows; undefined if there are no rows.
    */
   stampedWith(seq: number | undefined, transaction: () => void): void {
     this.#commitSeq = seq;
@@ -148,7 +147,7 @@ export class CatalogJournal {
 }
 
 /**
- * Applies journal entries to the catalog at a path, which must not be open anywhere.
+ * Applies journal entries to the catalog at a path. No process may have this catalog open.
  *
  * @param options.seq The seq as of which the resulting catalog is valid. No definition in it is
  *   newer.
@@ -166,7 +165,7 @@ export function replayJournal(
       counters.store("highest_seq", seq);
       for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
-          // The cast is safe: when the entry was written, this was the name of a table with sealed
+          // The cast is safe: when the entry was written, the name was that of a table with sealed
           // rows, and no migration removes such a table.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);

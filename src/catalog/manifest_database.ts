@@ -4,8 +4,8 @@
  * with the catalog.
  *
  * The interface belongs to storage (`storage/contract/manifest.ts`), which is a sibling layer and
- * must not be imported here. This file therefore declares types with the same members, and
- * `open_layers.ts`, which imports both layers, connects them. The members are documented in
+ * must not be imported here. This file therefore declares types with the same properties, and
+ * `open_layers.ts`, which imports both layers, connects them. The properties are documented in
  * `storage/contract/manifest.ts`.
  */
 import { assert } from "../base/assert.ts";
@@ -16,7 +16,7 @@ import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SealedFile, SqliteFile } from "./sqlite_file.ts";
 import type { UndoneDefinitions } from "./undone_definitions.ts";
 
-/** A live segment file: the equivalent of a `SegmentEntry` in the storage layer. */
+/** A live segment file, equivalent to a `SegmentEntry` in the storage layer. */
 export interface SegmentRecord {
   readonly segmentId: number;
   readonly tableId: number;
@@ -35,7 +35,7 @@ export interface SegmentRecord {
   readonly history?: { readonly lowestReplacingSeq: Seq; readonly highestReplacingSeq: Seq };
 }
 
-/** The seq up to which a table has been flushed. */
+/** The state of a table: the seq up to which it has been flushed. */
 export interface TableStateRecord {
   readonly tableId: number;
   readonly flushedSeq: Seq;
@@ -54,19 +54,19 @@ export interface ManifestUpdate {
   readonly firstLogFile?: number;
 }
 
-/** A table's entries in the manifest. */
+/** The keys of a table's entries in the manifest. */
 export interface ListedOfTable {
   readonly segmentIds: readonly number[];
   readonly tableIds: readonly number[];
 }
 
-/** A segment in its stored form, with the field names used in the file. */
+/** A segment in the form in which the catalog stores it. */
 interface StoredSegment extends Omit<SegmentRecord, "isGivenUp"> {
   readonly putAside?: true;
 }
 
 /**
- * The number of ids reserved on disk at a time, so that most segments need no additional
+ * The number of segment ids reserved on disk at a time, so that most segments need no additional
  * transaction.
  */
 const SEGMENT_ID_BLOCK = 64;
@@ -93,8 +93,8 @@ export class ManifestDatabase {
   }
 
   /**
-   * Returns every live segment in ascending order of id, the state of every table, and the first
-   * log file still needed.
+   * Returns every live segment in ascending order of id, the state of every table, and the number
+   * of the first log file still needed.
    */
   load(): {
     segments: readonly SegmentRecord[];
@@ -118,19 +118,22 @@ export class ManifestDatabase {
     };
   }
 
-  /** Removes a table's entries within the current transaction. */
+  /** Removes a table's entries from the manifest within the current transaction. */
   remove(listed: ListedOfTable): void {
     removeListed(this.#file, listed);
   }
 
-  /** Removes entries from memory. Must be called once the transaction is durable. */
+  /**
+   * Removes entries of the manifest from memory. Must be called once the transaction is durable.
+   */
   forget({ segmentIds, tableIds }: ListedOfTable): void {
     for (const id of segmentIds) this.#segments.delete(id);
     for (const id of tableIds) this.#tables.delete(id);
   }
 
   /**
-   * Applies a change in a single durable transaction. Once this returns, a crash does not undo it.
+   * Applies a change to the manifest in a single durable transaction. Once this returns, a crash
+   * does not undo the change.
    */
   publish(change: ManifestUpdate): void {
     const { addSegments = [], changeSegments = [], removeSegmentIds = [] } = change;
@@ -167,7 +170,9 @@ export class ManifestDatabase {
     this.#counters.raise("first_log_file", firstLogFile);
   }
 
-  /** Records that all segments are in the data directory, as they are in a backup. */
+  /**
+   * Records that all segments are in the data directory rather than in storages, as in a backup.
+   */
   leaveStorages(): void {
     const away = [...this.#segments.values()].filter(({ home }) => home !== undefined);
     if (away.length === 0) return;
@@ -178,7 +183,10 @@ export class ManifestDatabase {
     return this.#file.failure !== undefined;
   }
 
-  /** Returns a segment id that has never been used, not even before a crash. */
+  /**
+   * Returns a segment id that has never been used before. Even a crash does not cause an id to be
+   * used again.
+   */
   nextSegmentId(): number {
     if (this.#file.failure !== undefined) throw this.#file.failure;
     const segmentId = this.#nextSegmentId;
@@ -191,7 +199,7 @@ export class ManifestDatabase {
     return segmentId;
   }
 
-  /** Returns the seqs of definitions that never took effect. */
+  /** Returns the seqs of definitions that never took effect. Rows with these seqs are ignored. */
   undoneSeqs(): ReadonlySet<number> {
     return this.#undone.seqs;
   }

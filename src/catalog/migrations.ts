@@ -4,12 +4,12 @@
  * Every table has only a key and a sealed body (see `records.ts`), because the checksum would not
  * cover any other column. Indexes on values in the bodies serve only to find rows. If damage to
  * such an index hides an unused file, the next sweep removes the file all the same, because the
- * sweep does not use the index. A released step must never change; a change to the format adds a
- * step.
+ * sweep does not use the index. A released migration must never change; a change to the format
+ * adds a migration.
  *
- * Steps run in rollback-journal mode, so that the version in the first page of the file is always
- * up to date. An older server can therefore read the version without opening SQLite's log, and
- * refuse the file.
+ * Migrations run in rollback-journal mode, so that the version in the first page of the file is
+ * always up to date. An older server can therefore read the version without opening SQLite's log,
+ * and refuse the file.
  */
 
 /**
@@ -18,7 +18,7 @@
  */
 export const APPLICATION_ID = 0x54444d4b;
 
-/** The migrations; step `n` converts a catalog from version `n` to version `n + 1`. */
+/** The migrations. The one at index `n` converts a catalog from version `n` to version `n + 1`. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE counters (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
@@ -51,7 +51,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE journal (id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // A damaged body must not prevent startup. The damage is reported when the body is read.
+  // The computed columns tolerate a damaged body, because it must not prevent startup. The damage
+  // is reported when the body is read.
   `
   ALTER TABLE files ADD COLUMN table_id ANY
     AS (CASE WHEN json_valid(body) THEN body ->> '$.tableId' END) VIRTUAL;
@@ -120,5 +121,5 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** The catalog format that this server writes. */
+/** The version of the catalog format that this server writes. */
 export const FORMAT_VERSION: number = MIGRATIONS.length;

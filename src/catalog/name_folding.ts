@@ -1,5 +1,5 @@
 /**
- * Finds user names that people would confuse, as RFC 8265 requires for account names: two accounts
+ * Finds user names that people would confuse. As RFC 8265 requires for account names, two accounts
  * must not differ only in case, width or look-alike letters.
  *
  * The folded form serves only to decide whether a new name may be chosen. Names themselves are

@@ -1,6 +1,6 @@
 /**
- * Manages the entries of one kind that have a name in a namespace, such as views: in memory for
- * reading, and in SQLite as one sealed row each.
+ * Manages the catalog entries of one kind whose names are in namespaces, such as views: in memory
+ * for reading, and in SQLite as one sealed row each.
  *
  * `put` and `remove` must be called within the transaction that changes a definition, and
  * `remember` and `forget` after it.
@@ -18,13 +18,13 @@ export class NamedEntries<Entry extends NamedEntry> {
   readonly #table: SealedTable;
   readonly #idOf: (entry: Entry) => number;
   readonly #byId: Map<number, Entry> = new Map();
-  /** The catalog entries of a kind, by "namespace.name". */
+  /** The catalog entries of this kind, keyed by "namespace.name". */
   readonly #byName: Map<string, Entry> = new Map();
   #sorted: readonly Entry[] | undefined;
 
   /**
-   * Reads or copies the entries of one kind.
-   * @param options.table The SQLite table. Its key is the id of an entry.
+   * Reads or copies the catalog entries of one kind.
+   * @param options.table The SQLite table, whose key is the id of an entry.
    * @param options.from The entries to copy; absent to read them from the file.
    * @param options.read Completes an entry that has been read from the file.
    */
@@ -62,7 +62,7 @@ export class NamedEntries<Entry extends NamedEntry> {
     return this.#byName.get(keyOf(namespace, name));
   }
 
-  /** All entries, ordered by namespace and name. */
+  /** Returns all entries, ordered by namespace and name. */
   all(): readonly Entry[] {
     this.#sorted ??= [...this.#byId.values()].toSorted((left, right) => {
       if (left.namespace !== right.namespace) return left.namespace < right.namespace ? -1 : 1;

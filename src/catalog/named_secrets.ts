@@ -1,7 +1,7 @@
 /**
- * Manages the entries of one kind that are found by the hash of a secret, such as service tokens.
- * The entries are kept in memory for reading, and in SQLite as one sealed row each, keyed by name.
- * The secrets themselves are not stored.
+ * Manages the catalog entries of one kind that are found by the hash of a secret, such as service
+ * tokens. The entries are kept in memory for reading, and in SQLite as one sealed row each, keyed
+ * by name. The secrets themselves are not stored.
  *
  * Memory changes only after the transaction has become durable.
  */
@@ -16,9 +16,11 @@ interface NamedSecret {
   readonly secretHash: string;
 }
 
-/** The interface through which other layers use the entries. */
+/**
+ * The interface through which other layers use entries that have a secret, such as service tokens.
+ */
 export interface SecretEntries<Entry extends NamedSecret> {
-  /** The version of the entries. Creating or dropping an entry increments it. */
+  /** The version number of the entries. Creating or dropping an entry increments it. */
   readonly version: number;
   named(name: string): Entry | undefined;
   byHash(secretHash: string): Entry | undefined;
@@ -30,8 +32,8 @@ export interface SecretEntries<Entry extends NamedSecret> {
   change(entry: Entry): void;
   drop(name: string): void;
   /**
-   * Replaces entries in which only informational times have changed. Skips entries that have been
-   * dropped.
+   * Replaces entries in which only informational times have changed, such as the last use. Skips
+   * entries that have been dropped.
    */
   note(entries: readonly Entry[]): void;
 }
@@ -46,7 +48,7 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
 
   /**
    * Reads the entries of one kind from the catalog file.
-   * @param options.what The kind of the entries, for messages.
+   * @param options.what The name of this kind of entry, for messages.
    */
   constructor(file: SqliteFile, { table, what }: { table: SealedTable; what: string }) {
     this.#file = file;
@@ -108,7 +110,7 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
 
   /**
    * Removes entries within the current transaction. The caller must call the returned function
-   * once the transaction is durable.
+   * once the transaction is durable, to update memory.
    */
   storeWithout(isGone: (entry: Entry) => boolean): () => void {
     const gone = this.all().filter(isGone);
@@ -123,8 +125,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * After a restore, removes the entries that the replaced state did not contain, because they had
-   * been dropped there.
+   * Removes, after a restore, the entries that had been dropped since the backup: those that the
+   * replaced catalog did not contain.
    */
   continueFrom(before: readonly Entry[]): void {
     const known = new Set(before.map(({ secretHash }) => secretHash));

@@ -9,10 +9,13 @@
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
 
-/** The namespace that always exists. It is an ordinary namespace for tables. */
+/** The name of the namespace that always exists. It is an ordinary namespace for tables. */
 export const DEFAULT_NAMESPACE = "default";
 
-/** A namespace that every new database has, because scripts written for PostgreSQL expect it. */
+/**
+ * The name of a namespace that every new database has, because scripts written for PostgreSQL
+ * expect it.
+ */
 export const PUBLIC_NAMESPACE = "public";
 
 /** The maximum length of an object or column name, in characters. */
@@ -64,7 +67,7 @@ export function isSystemNamespace(name: string): boolean {
 }
 
 /**
- * Requires that a name is valid for an object of the given kind.
+ * Refuses a name that is not valid for an object of the given kind.
  * @throws {DatabaseError} INVALID_NAME; for a namespace, also RESERVED_NAME.
  */
 export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
@@ -88,9 +91,9 @@ export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDe
 }
 
 /**
- * Requires that a column name is valid.
+ * Refuses an invalid column name.
  *
- * @param isQuoted True if it was written in double quotes, which permits more characters.
+ * @param isQuoted Whether the name was written in double quotes, which permit more characters.
  * @throws {DatabaseError} INVALID_NAME, RESERVED_NAME
  */
 export function checkColumnName(
@@ -130,9 +133,9 @@ function isUserId(userId: string): boolean {
 }
 
 /**
- * Returns why a string cannot be the id of a new user, phrased as the end of a sentence; undefined
- * if the string is a valid id. Characters that cannot be seen are refused, because they would make
- * two users indistinguishable.
+ * Returns the reason why a string cannot be the id of a new user, phrased as the end of a
+ * sentence; undefined if the string is a valid id. Characters that cannot be seen are refused,
+ * because they would make two users indistinguishable.
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
@@ -149,14 +152,14 @@ export function newUserIdFault(userId: string): string | undefined {
   return undefined;
 }
 
-/** Requires that a string is a valid id for a new user. @throws {DatabaseError} INVALID_NAME */
+/** Refuses a string that is not a valid id for a new user. @throws {DatabaseError} INVALID_NAME */
 export function checkNewUserId(userId: string): void {
   const fault = newUserIdFault(userId);
   if (fault === undefined) return;
   throw new DatabaseError("INVALID_NAME", `Cannot use ${quoted(userId)} as a user id: ${fault}`);
 }
 
-/** Requires that a string can be the id of a user. @throws {DatabaseError} INVALID_NAME */
+/** Refuses a string that cannot be the id of any user. @throws {DatabaseError} INVALID_NAME */
 export function checkUserId(userId: string, details: ErrorDetails = {}): void {
   if (isUserId(userId)) return;
   throw new DatabaseError(
@@ -181,21 +184,22 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
 
 const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-// Matches printable characters: no control, unassigned or private-use characters, and no line
-// breaks. The only format characters allowed are the joiners, which some scripts require.
+// Matches a quoted column name of printable characters: no control, unassigned or private-use
+// characters, and no line breaks. The only format characters allowed are the joiners, which some
+// scripts require.
 const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
 const USER_ID_RULE = `it must have 1 to ${USER_ID_BYTES_MAX} bytes, and contain no control characters, "/", "\\" or ".."`;
 
 /**
- * Matches zero-width, bidirectional, unassigned and private-use characters, fillers, and all
- * whitespace except U+0020.
+ * Matches characters that a user id must not contain because they cannot be seen: zero-width,
+ * bidirectional, unassigned and private-use characters, fillers, and all whitespace except U+0020.
  */
 const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{White_Space}/u;
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/** Returns a name as it is quoted in messages: shortened, and without control characters. */
+/** Returns the form in which messages quote a name: shortened, and without control characters. */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

@@ -1,18 +1,19 @@
-/**
- * Interprets the parsed options of tables and topics in `WITH (…)` and `SET (…)`.
- */
+/** Interprets the parsed options in the clauses `WITH (…)` and `SET (…)` of tables and topics. */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 
-/** A parsed setting `name = value`. */
+/** A parsed option of the form `name = value`. */
 export interface OptionSetting {
-  /** The name of the option, in upper or lower case. */
+  /** The name of the option as written, in upper or lower case. */
   readonly name: string;
   readonly value: string | number | boolean;
-  /** The offset of the option in the request's SQL. */
+  /** The offset of the option in the SQL of the request. */
   readonly position?: number;
 }
 
-/** Refuses settings that contain the same option twice. @throws {DatabaseError} INVALID_OPTION */
+/**
+ * Refuses a list of options that contains the same option twice.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
 export function refuseTwice(settings: readonly OptionSetting[]): void {
   const seen = new Set<string>();
   for (const setting of settings) {
@@ -25,7 +26,7 @@ export function refuseTwice(settings: readonly OptionSetting[]): void {
 }
 
 /**
- * Interprets a setting whose value must be one of several keywords, ignoring case.
+ * Interprets an option whose value must be one of several keywords, ignoring case.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wordFrom<Word extends string>(
@@ -44,7 +45,7 @@ export function wordFrom<Word extends string>(
 }
 
 /**
- * Interprets a setting whose value must be an integer, which may be written as a string.
+ * Interprets an option whose value must be an integer, which may be written as a string.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wholeFrom(
@@ -62,7 +63,7 @@ export function wholeFrom(
   );
 }
 
-/** Returns the position of a setting in the SQL, as the details of an error. */
+/** Returns the offset of an option in the SQL, in the form of error details. */
 export function placeOf(setting: { position?: number } | undefined): ErrorDetails {
   return setting?.position === undefined ? {} : { position: setting.position };
 }

@@ -11,7 +11,7 @@ import { CorruptionError } from "../base/errors.ts";
 import { isArrayValue, type Value } from "../types/mod.ts";
 import type { SealedFile, SealedSource } from "./sqlite_file.ts";
 
-/** The tables that contain sealed rows, and their key columns. */
+/** The catalog tables whose rows carry checksums, with the names of their key columns. */
 const KEY_COLUMNS = {
   counters: "name",
   settings: "name",
@@ -38,19 +38,19 @@ export type SealedTable = keyof typeof KEY_COLUMNS;
 
 interface SealedEntry {
   readonly key: string | number;
-  /** The value. It must be representable as JSON. */
+  /** The value to store, which must be representable as JSON. */
   readonly value: unknown;
 }
 
-/** Inserts a row, or replaces the row with the same key. */
+/** Inserts a row with its checksum, or replaces the row with the same key. */
 export function putSealed(file: SealedFile, table: SealedTable, entry: SealedEntry): void {
   putUnnoted(file, table, entry);
   file.noteChange([table, entry.key, entry.value]);
 }
 
 /**
- * Inserts or replaces a row without journaling the change, for changes that would be useless after
- * a restore.
+ * Inserts or replaces a row without recording the change in the journal, for changes that would be
+ * useless after a restore.
  */
 export function putUnnoted(file: SealedFile, table: SealedTable, entry: SealedEntry): void {
   const body = JSON.stringify(entry.value);
@@ -62,7 +62,7 @@ export function putUnnoted(file: SealedFile, table: SealedTable, entry: SealedEn
   );
 }
 
-/** Removes a row by its key. */
+/** Removes the row with the given key. */
 export function removeSealed(file: SealedFile, table: SealedTable, key: string | number): void {
   file.run(`DELETE FROM ${table} WHERE ${KEY_COLUMNS[table]} = ?1`, key);
   file.noteChange([table, key]);
@@ -74,16 +74,18 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // The cast is safe: the checksum matched, so this is the value that was passed to `putSealed`.
+  // The cast is safe: the checksum matches, so the value is the one that was passed to
+  // `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
-/** Selects a portion of the rows of a sealed table. */
+/** Selects a portion of the rows of a catalog table. */
 export interface RecordRange {
-  /** The id after which the portion begins (exclusive). */
+  /** The key after which the portion begins (exclusive). */
   readonly after: string | number;
   /**
-   * An indexed column whose value SQLite extracts from the body, and the value that it must have.
+   * A condition on an indexed value that SQLite extracts from the JSON of a row: the name of the
+   * index column, and the value that it must have.
    */
   readonly match?: readonly [column: string, value: number] | undefined;
   readonly countMax: number;
@@ -111,7 +113,7 @@ export function sealedPortion(
 
 /**
  * Returns the row with the given key; undefined if there is none.
- * @throws {CorruptionError} If it is damaged.
+ * @throws {CorruptionError} If the row is damaged.
  */
 export function oneSealed(file: SealedSource, table: SealedTable, key: string | number): unknown {
   const column = KEY_COLUMNS[table];
@@ -122,7 +124,9 @@ export function oneSealed(file: SealedSource, table: SealedTable, key: string | 
   return row === undefined ? undefined : unsealed(table, row, file.path);
 }
 
-/** A SQL value as JSON. A value that JSON cannot represent is an object with a type tag. */
+/**
+ * The JSON form of a SQL value. A value that JSON cannot represent is an object with a type tag.
+ */
 export type ValueJson =
   | null
   | boolean

@@ -1,5 +1,5 @@
 /**
- * Stores revoked token and session ids.
+ * Stores the ids of revoked tokens and sessions.
  *
  * An entry is kept until a day after every token that it revokes has expired, in case the clock
  * jumps. Whenever an entry is added, a few old entries are checked, and removed if they are no
@@ -14,7 +14,9 @@ export interface RevocationRecord {
   readonly id: string;
   readonly revokedAtMs: number;
   readonly expiresAtMs: number;
-  /** The token whose use retired this one; absent if this one was not retired by a successor. */
+  /**
+   * The id of the token whose use retired the revoked token; absent if no successor retired it.
+   */
   readonly successorId?: string;
 }
 
@@ -27,13 +29,13 @@ const KEPT_MS: number = 24 * HOUR_MS;
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations implements CatalogRevocations {
-  /** The version of the revocation list. Every revocation increments it. */
+  /** The version number of the revocation list. Every revocation increments it. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;
-  /** The entries in order of their last expiry check, oldest first. */
+  /** The entries in the order in which they were last checked for expiry, oldest first. */
   readonly #entries = new Map<string, RevocationRecord>();
-  /** The ids of entries that had already expired when the file was opened. */
+  /** The ids of the entries that had already expired when the catalog was opened. */
   readonly #over = new Set<string>();
 
   constructor(file: SqliteFile, clock: Clock) {

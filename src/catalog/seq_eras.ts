@@ -1,4 +1,7 @@
-/** Stores the eras of seqs in the catalog, so that backups and archives contain them. */
+/**
+ * Stores the eras, which map seqs to times, in the catalog, so that backups and archives contain
+ * them.
+ */
 import { type SeqEra, SeqTimes } from "../base/seq_times.ts";
 import type { CatalogDatabase } from "./catalog_database.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -14,7 +17,7 @@ export function seqTimesOf(catalog: CatalogDatabase): SeqTimes {
   return new SeqTimes({ eras: seqErasOf(catalog), save });
 }
 
-/** Returns the eras in ascending order of seq. */
+/** Returns the eras in ascending order of their first seq. */
 export function seqErasOf(catalog: CatalogDatabase): readonly SeqEra[] {
   return erasFrom(catalog.setting(SETTING));
 }

@@ -1,7 +1,7 @@
 /**
- * Issues sequence numbers. A block of numbers is durably reserved before its first number is
- * issued, so no number is issued twice, even if the process is killed: afterwards, numbering
- * continues after the block. Numbers in a block that are never issued form a gap.
+ * Issues the numbers of SQL sequences. A block of numbers is durably reserved before its first
+ * number is issued, so no number is issued twice, even if the process is killed: afterwards,
+ * numbering continues after the block. Numbers in a block that are never issued form a gap.
  *
  *     reserved durably          1 … 32
  *     handed out from memory    1, 2, 3 ‖ kill          the next start goes on with 33
@@ -16,22 +16,23 @@ import { DatabaseError } from "../base/errors.ts";
 import { type Whole, wholeFromBigint } from "../types/mod.ts";
 import type { SequenceEntry } from "./entries.ts";
 
-/**
- * The number of values in the first block that a sequence reserves. Later blocks may be larger.
- */
+/** The size of the first block of numbers that a sequence reserves. Later blocks may be larger. */
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
-/** If a block is used up within this time, in milliseconds, the next block is twice as large. */
+/**
+ * The time within which a block must be used up for the next block to be twice as large, in
+ * milliseconds.
+ */
 const QUICK_MS = 1000;
 
 /**
- * How many values to skip after a restore has replaced an unreadable state, because it is unknown
- * how many values that state had issued.
+ * The count of numbers to skip after a restore if the replaced database was unreadable, because it
+ * is unknown how many numbers it had issued.
  */
 const UNKNOWN_NUMBERS = 1_000_000n;
 
-/** Records which number a sequence has reached. */
+/** The number that a sequence has reached. */
 export interface SequenceMark {
   readonly sequenceId: number;
   /** The number as a decimal string, because JSON numbers cannot represent all 64-bit integers. */
@@ -43,9 +44,12 @@ export interface SequenceMark {
   readonly isCalled: boolean;
 }
 
-/** Stores the numbers of sequences durably. */
+/** Durably stores the numbers that sequences have reached. */
 export interface SequenceMarks {
-  /** Makes the numbers durable before it returns. @throws {DatabaseError} DISK_FULL … */
+  /**
+   * Stores the marks of sequences. They are durable when this returns.
+   * @throws {DatabaseError} DISK_FULL …
+   */
   store(marks: readonly SequenceMark[]): void;
 }
 
@@ -63,12 +67,13 @@ export type CountedSequence = Pick<
   | "start"
 >;
 
-/** A block of reserved numbers, starting at `first` and continuing in steps of `step`. */
+/** A block of reserved sequence numbers, starting at `first` and continuing in steps of `step`. */
 interface NumberBlock {
   readonly first: bigint;
   readonly step: bigint;
   /**
-   * The numbers of the block as doubles; undefined if any of them cannot be represented exactly.
+   * The first number and the step of the block as doubles; undefined if any number of the block
+   * cannot be represented exactly as a double.
    */
   readonly doubles: { readonly first: number; readonly step: number } | undefined;
   readonly count: number;
@@ -97,7 +102,7 @@ export class SequenceNumbers {
   }
 
   /**
-   * Issues the next number.
+   * Issues the next number of a sequence.
    *
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE at the end of the sequence; DISK_FULL,
    *   STORAGE_UNAVAILABLE if no number can be reserved.
@@ -113,8 +118,8 @@ export class SequenceNumbers {
   }
 
   /**
-   * Returns the last number that this process issued; if it has issued none, the number that
-   * `next` will return.
+   * Returns the last number of a sequence that this process issued. If it has issued none, returns
+   * the number that `next` will return.
    */
   mark(sequence: CountedSequence): SequenceMark {
     const block = this.#blocks.get(sequence.sequenceId);
@@ -133,8 +138,8 @@ export class SequenceNumbers {
 
   /**
    * Sets a sequence back from `now` to `before`, so that the numbers in between will be issued
-   * again. Has no effect if the sequence is no longer at `now` because other callers have taken
-   * numbers.
+   * again. Has no effect if other callers have taken numbers in the meantime, so that the sequence
+   * is no longer at `now`.
    */
   takeBack(sequence: CountedSequence, now: SequenceMark, before: SequenceMark): void {
     const current = this.mark(sequence);
@@ -150,7 +155,10 @@ export class SequenceNumbers {
     this.#blocks.delete(sequenceId);
   }
 
-  /** Gives back the unused numbers of all blocks, so that later numbers follow without a gap. */
+  /**
+   * Gives back the reserved but unused numbers of sequences, so that later numbers follow without
+   * a gap.
+   */
   giveBack(sequences: Iterable<CountedSequence>): void {
     const marks: SequenceMark[] = [];
     for (const sequence of sequences) {
@@ -161,12 +169,12 @@ export class SequenceNumbers {
     if (marks.length > 0) this.#store(marks);
   }
 
-  /** The durable numbers of sequences. */
+  /** Returns the numbers of all sequences as they are stored durably. */
   marks(): readonly SequenceMark[] {
     return [...this.#known.values()];
   }
 
-  /** Adopts a sequence number that is already durable. */
+  /** Takes over the number of a sequence that is already durable. */
   remember(mark: SequenceMark): void {
     this.#known.set(mark.sequenceId, mark);
     this.#blocks.delete(mark.sequenceId);
@@ -213,10 +221,10 @@ export class SequenceNumbers {
 }
 
 /**
- * Returns whichever mark is further along: the given one, or the one in the state that the restore
- * replaced.
+ * Returns the mark at which a sequence continues after a restore: the further of the restored mark
+ * and the mark in the replaced database.
  *
- * @param before Undefined if that state cannot be read.
+ * @param before Undefined if the replaced database cannot be read.
  */
 export function markAfterRestore(
   sequence: CountedSequence,
@@ -240,7 +248,7 @@ export function markAfterRestore(
   return isFurther || (other === value && before.isCalled) ? before : own;
 }
 
-/** Returns the mark of a sequence that has used up part of a block. */
+/** Returns the mark of a sequence after the given part of a block has been used up. */
 function usedIn(
   { sequenceId }: CountedSequence,
   { first, step, taken }: NumberBlock,
@@ -251,8 +259,8 @@ function usedIn(
 }
 
 /**
- * Returns how many numbers of a block are used up at a mark; undefined if the mark is before the
- * block.
+ * Returns the count of a block's numbers that are used up at a mark; undefined if the mark is
+ * before the block.
  */
 function takenAt(
   { first, step, taken }: NumberBlock,
@@ -264,7 +272,8 @@ function takenAt(
 }
 
 /**
- * Returns the number after the current one; the first number if none has been issued.
+ * Returns the number that follows a mark of a sequence, or its first number if none has been
+ * issued.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 function firstAfter(sequence: CountedSequence, { isCalled, value }: SequenceMark): bigint {

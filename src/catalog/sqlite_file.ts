@@ -8,7 +8,7 @@
  *   page. SQLite itself would recover the file before reading the version. If recovery were
  *   disabled, SQLite would refuse a file left behind by a crash during a checkpoint, because its
  *   first page may count pages that are only in the log.
- * - After an I/O error, nothing more is written: the contents of the disk are then unknown, and
+ * - After an I/O error, nothing more is written. The contents of the disk are then unknown, and
  *   only a restart, which reads them again, may continue. An I/O error during COMMIT ends the
  *   process. Otherwise, a DROP TABLE reported as failed could turn out at the next startup to have
  *   succeeded, and rows acknowledged after it would be lost.
@@ -23,8 +23,8 @@ import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
 /**
- * The log length, in pages, at which SQLite automatically runs a checkpoint; equal to SQLite's own
- * default.
+ * The length of SQLite's log, in pages, at which it automatically runs a checkpoint. This is
+ * SQLite's own default.
  */
 const CHECKPOINT_PAGES = 1000;
 
@@ -38,8 +38,8 @@ const APPLICATION_OFFSET = 68;
 const HEADER_BYTES = 72;
 
 /**
- * The hint for errors that do not reveal their cause. SQLite's own message says neither what is
- * wrong nor where.
+ * The hint for SQLite errors that do not reveal their cause. SQLite's own message says neither
+ * what is wrong nor where.
  */
 const PLACE_HINT =
   "check the disk, this file, and the files next to it whose names begin with its name: the " +
@@ -49,17 +49,23 @@ const PLACE_HINT =
 /** A value that SQLite accepts as a parameter or returns in a row. */
 export type SqliteValue = string | number | null;
 
-/** A row written by a transaction. The value is absent if the row was removed. */
+/**
+ * A change to a row in a transaction: the table, the key, and the new value. The value is absent
+ * if the row was removed.
+ */
 export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
 
-/** Reads the catalog tables, whose rows carry checksums. */
+/** Reads the catalog's tables, whose rows carry checksums. */
 export interface SealedSource {
   readonly path: string;
-  /** Runs a query. @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE */
+  /**
+   * Runs a query, and returns its rows.
+   * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+   */
   rows<Row>(sql: string, ...parameters: SqliteValue[]): Row[];
 }
 
-/** The part of a {@linkcode SqliteFile} needed to change rows that carry checksums. */
+/** The methods of a {@linkcode SqliteFile} that change rows with checksums. */
 export interface SealedFile extends SealedSource {
   /** Runs a statement that changes rows, within {@linkcode SealedFile.transaction}. */
   run(sql: string, ...parameters: SqliteValue[]): void;
@@ -69,7 +75,7 @@ export interface SealedFile extends SealedSource {
   noteChange(change: SealedChange): void;
 }
 
-/** Is notified of the changes made by transactions. */
+/** Observes the changes that transactions make. */
 export interface TransactionListener {
   /** Called as the last step of a transaction that has changed rows. */
   committing(changes: readonly SealedChange[]): void;
@@ -109,8 +115,9 @@ export class SqliteFile implements SealedFile {
   /**
    * Opens or creates the SQLite database at `path`. Its directory must exist.
    *
-   * @throws {CorruptionError} If it is damaged or not a catalog.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be opened.
+   * @throws {CorruptionError} If the file is damaged or is not a catalog.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the file has a newer format, or cannot be
+   *   opened.
    */
   static open(path: string, options: SqliteFileOptions): SqliteFile {
     const { log } = options;
@@ -139,7 +146,10 @@ export class SqliteFile implements SealedFile {
     }
   }
 
-  /** Why nothing can be changed before the next startup; undefined if changes are possible. */
+  /**
+   * The reason why nothing can be changed before the next startup; undefined if changes are
+   * possible.
+   */
   get failure(): DatabaseError | undefined {
     return this.#failure;
   }
@@ -160,7 +170,7 @@ export class SqliteFile implements SealedFile {
    * If it throws, nothing has changed. The exception is COMMIT_UNKNOWN, after which only the next
    * startup shows the outcome.
    *
-   * @param work Must change nothing except rows, because it may be run again.
+   * @param work Must not change anything except rows, because it may be run again.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; errors of `work`.
    */
   transaction<T>(work: () => T): T {
@@ -199,8 +209,8 @@ export class SqliteFile implements SealedFile {
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
       }
-      // The outcome is unknown: if only the sync failed, SQLite's log may contain the entire
-      // transaction.
+      // It is unknown whether the transaction was committed. If only the sync failed, SQLite's log
+      // may contain the entire transaction.
       if (isCommitting && isIoError(error)) throw this.#unknown(error);
       throw mapped;
     } finally {
@@ -215,8 +225,8 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Writes all committed changes to the file itself, which then stays unchanged until the returned
-   * function is called. Later commits are written only to SQLite's log.
+   * Writes all committed changes to the database file itself, which then stays unchanged until the
+   * returned function is called. Later commits are written only to SQLite's log.
    *
    * Code that reads the file must not close it while this object has the database open: closing
    * any descriptor for a file releases the locks that the process holds on it (fcntl(2), and "How
@@ -240,8 +250,8 @@ export class SqliteFile implements SealedFile {
   }
 
   /**
-   * Opens the file itself, as frozen by {@linkcode hold}; later changes are not visible in it. The
-   * caller closes the result. Closing it does not release SQLite's locks on this database.
+   * Opens the database file as {@linkcode hold} has frozen it. Later changes are not visible in
+   * it. The caller closes the result. Closing it does not release SQLite's locks on this database.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -276,16 +286,16 @@ export class SqliteFile implements SealedFile {
 }
 
 /**
- * Checks only the first page, without taking a lock or leaving any trace. A missing file is
- * accepted. Must never be called while this process has the file open, because that would release
- * its locks (see `hold`).
+ * Refuses a file that is not a catalog, or whose format is newer. Only its first page is read,
+ * without taking a lock or leaving any trace. A missing file is accepted. This must never be
+ * called while this process has the file open, because that would release its locks (see `hold`).
  *
- * @throws {CorruptionError} If it is not a catalog.
+ * @throws {CorruptionError} If the file is not a catalog.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be read.
  */
 export function refuseForeign(path: string): void {
   const header = headerOf(path);
-  // A catalog is created in a single transaction, so if its creation was interrupted, the file is
+  // A catalog is created in a single transaction. If its creation was interrupted, the file is
   // empty.
   if (header === undefined || header.length === 0) return;
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
@@ -335,7 +345,10 @@ function headerOf(path: string): Uint8Array | undefined {
   }
 }
 
-/** Opens the file without taking a lock, and without the changes that are only in SQLite's log. */
+/**
+ * Opens the database file without taking a lock, and without the changes that are only in SQLite's
+ * log.
+ */
 function openImmutable(path: string): Database {
   const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
   return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
@@ -374,7 +387,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
 }
 
 /**
- * Returns the faults that SQLite finds in an entire database, which no other process may be using.
+ * Returns the faults that SQLite finds in an entire database. No other process may be using it.
  */
 export function integrityFaults(path: string): string[] {
   try {
