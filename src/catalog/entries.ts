@@ -31,10 +31,7 @@ export interface NamespaceEntry {
   readonly name: string;
   /** The id of the user who owns the namespace; undefined if nobody does. */
   readonly owner: string | undefined;
-  /**
-   * The position in commit order at which the owner was last changed; absent if the owner has
-   * never been changed.
-   */
+  /** The seq at which the namespace last got a new owner; absent if it never has. */
   readonly ownerSeq?: number;
   readonly options: Readonly<Record<string, string | number | boolean>>;
   /** The comment set by COMMENT ON; absent if there is none. */
@@ -45,18 +42,20 @@ export interface NamespaceEntry {
 export interface ColumnEntry {
   readonly columnId: number;
   readonly name: string;
-  /** The type of the values. If the column has a domain, this is the domain's base type. */
+  /**
+   * The type of the column's values. If the column has a domain, this is the domain's base type.
+   */
   readonly type: DataType;
   /** The domain of the column; absent if it has none. */
   readonly domain?: DomainType;
   readonly notNull: boolean;
-  /** The DEFAULT as SQL text; absent if the column has none. */
+  /** The column's DEFAULT as SQL text; absent if it has none. */
   readonly defaultSql?: string;
-  /** Whether the column is GENERATED ALWAYS. If so, an explicit value is refused. */
+  /** Whether the column is GENERATED ALWAYS, so that explicit values are refused. */
   readonly generatedAlways: boolean;
   /**
-   * Set for an identity column, which gets its numbers from a sequence. The column's `defaultSql`
-   * calls nextval.
+   * The kind of an identity column, which gets its numbers from a sequence; absent for any other
+   * column. The column's `defaultSql` calls nextval.
    */
   readonly identity?: "always" | "by default";
   /**
@@ -65,7 +64,7 @@ export interface ColumnEntry {
   readonly isHidden?: true;
   /** The expression in GENERATED ALWAYS AS (…) STORED, as SQL text with column names. */
   readonly generatedSql?: string;
-  /** The column's value in rows that are older than the column. */
+  /** The value of the column in rows that were written before the column was added. */
   readonly missing: Value;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -73,15 +72,18 @@ export interface ColumnEntry {
 
 export interface CheckEntry {
   readonly name: string;
-  /** The condition as SQL text with column names. Renaming a column updates it. */
+  /**
+   * The condition of a CHECK constraint as SQL text with column names. Renaming a column updates
+   * it.
+   */
   readonly sql: string;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
 }
 
 /**
- * The state of an index, equivalent to `IndexState` in `storage/`. An index may be read only if it
- * is "ready".
+ * The state of an index, equivalent to `IndexState` in `storage/`. Only a "ready" index may be
+ * read.
  */
 export type IndexEntryState = "building" | "checking" | "ready";
 
@@ -101,7 +103,10 @@ export interface IndexExpression extends IndexCondition {
    */
   readonly columnId: number;
   readonly type: DataType;
-  /** The kind of terms. Set only in inverted indexes, all of whose parts are expressions. */
+  /**
+   * The kind of the terms into which an inverted index splits the expression's values; absent in
+   * any other index. All parts of an inverted index are expressions.
+   */
   readonly terms?: TermKind;
 }
 
@@ -116,28 +121,31 @@ export interface IndexEntry {
    * the table.
    */
   readonly indexId: number;
-  /** The name, which is unique among the indexes, constraints and keys in the namespace. */
+  /** The name of the index, unique among the indexes, constraints and keys in the namespace. */
   readonly name: string;
   /**
    * The ids of the key parts, in key order. Each is the id of a column or of an entry in
    * `expressions`.
    */
   readonly columnIds: readonly number[];
-  /** The key parts that are expressions; absent if all parts are columns. */
+  /** The parts of the key that are expressions; absent if all parts are columns. */
   readonly expressions?: readonly IndexExpression[];
   readonly isUnique: boolean;
-  /** Whether a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
+  /** True if a unique index treats NULLs as equal (NULLS NOT DISTINCT). */
   readonly equalNulls?: true;
   /**
-   * Whether the index belongs to an EXCLUDE constraint: no two rows may have overlapping ranges in
+   * True if the index belongs to an EXCLUDE constraint: no two rows may have overlapping ranges in
    * the last column while all their other values are equal.
    */
   readonly isExclusion?: true;
   /** Whether the index was defined as a UNIQUE or EXCLUDE constraint. */
   readonly isConstraint: boolean;
-  /** Whether the index is the primary key of a table that was created without one. */
+  /** True if the index is the primary key of a table that was created without one. */
   readonly isPrimary?: true;
-  /** The columns that this primary key made NOT NULL; kept until the index has been built. */
+  /**
+   * The ids of the columns that this primary key made NOT NULL; kept until the index has been
+   * built.
+   */
   readonly madeNotNull?: readonly number[];
   /**
    * The condition that determines which rows the index contains; absent if it contains all rows.
@@ -145,8 +153,9 @@ export interface IndexEntry {
   readonly where?: IndexCondition;
   readonly state: IndexEntryState;
   /**
-   * Whether a transaction committed the index before the index was built; absent once it is ready.
-   * If such an index is unique, nobody can write to the table until the build has ended.
+   * True if a transaction committed the definition of the index before the index was built; absent
+   * once the index is ready. If such an index is unique, nobody can write to the table until it
+   * has been built.
    */
   readonly isCommitted?: true;
   /**
@@ -167,19 +176,16 @@ export interface ForeignKeyEntry {
   /** The ids of the referencing columns. */
   readonly columnIds: readonly number[];
   /**
-   * The referenced table. The foreign key refers to this table's primary key or to one of its
-   * unique indexes that is ready.
+   * The id of the referenced table. The foreign key refers to this table's primary key or to one
+   * of its unique indexes that is ready.
    */
   readonly tableId: number;
   /** The ids of the referenced columns, in the order of `columnIds`. */
   readonly referencedIds: readonly number[];
   readonly onDelete: OnDeleteAction;
-  /**
-   * The ON UPDATE action. It has no effect if the referenced key is the primary key, which never
-   * changes.
-   */
+  /** The action when the referenced key of a row changes (ON UPDATE). */
   readonly onUpdate: OnDeleteAction;
-  /** Whether the constraint has MATCH FULL: either all columns are NULL, or none is. */
+  /** Whether the constraint is MATCH FULL: either all columns are NULL, or none is. */
   readonly isFull: boolean;
   readonly isDeferrable: boolean;
   /**
@@ -187,9 +193,9 @@ export interface ForeignKeyEntry {
    * may override this.
    */
   readonly isDeferred: boolean;
-  /** Whether the rows that are older than the constraint are known to satisfy it. */
+  /** Whether rows written before the constraint was added are known to satisfy it. */
   readonly isValidated: boolean;
-  /** The position in commit order from which the constraint applies. */
+  /** The seq from which the constraint applies. */
   readonly sinceSeq: number;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -206,18 +212,18 @@ export interface TableOptions {
 }
 
 /**
- * A directory outside the data directory that can hold the segments of tables. Most members are
- * documented at `ListedStorage` in `storage/`.
+ * A directory outside the data directory that can hold the segments of tables. Most of its
+ * properties are documented at `ListedStorage` in `storage/`.
  */
 export interface StorageEntry {
   readonly storageId: string;
   readonly name: string;
   readonly description?: string;
-  /** The policy's condition on new rows as SQL text; absent if `using` also applies to them. */
+  /** The absolute path of the storage's directory. It never changes. */
   readonly root: string;
   /**
-   * The key in the directory's marker file, which identifies the directory; "" until the marker
-   * file has been written.
+   * The key that identifies the directory. Its marker file contains the same key. Empty until the
+   * marker file has been written.
    */
   readonly key: string;
   readonly sharedTemplate: string;
@@ -226,7 +232,7 @@ export interface StorageEntry {
   readonly updatedAtMs: number;
 }
 
-/** How a table, or one of its partitions, is partitioned. */
+/** The way in which a table, or one of its partitions, is partitioned. */
 export interface Partitioning {
   readonly strategy: "hash" | "list" | "range";
   /** The partition keys. Their types are not stored, because they follow from the columns. */
@@ -239,45 +245,47 @@ export interface PartitioningKey extends IndexCondition {
   readonly isColumn: boolean;
 }
 
-/** The partitioning of a table. */
+/** The partitioning of an entire table. */
 export interface TablePartitioning extends Partitioning {
   /**
-   * A condition, as SQL text, that is true if some partition accepts a row; absent if the
-   * partitions accept every row.
+   * A condition, as SQL text, that is true for the rows that some partition accepts; absent if
+   * every row has a partition.
    */
   readonly accepts?: string;
 }
 
-/** A key value as text, or "minvalue" or "maxvalue" for no bound in that direction. */
+/**
+ * A partition bound for one key: a value as text, or "minvalue" or "maxvalue" if there is no bound
+ * in that direction.
+ */
 export type PartitionValue = { readonly text: string } | "maxvalue" | "minvalue";
 
-/** The rows that belong to a partition. */
+/** The bounds of a partition, which determine the rows that belong to it. */
 export type StoredBounds =
   | { readonly kind: "default" }
-  /** The values in text form; null stands for NULL. */
+  /** The key values of the partition's rows in text form; null represents NULL. */
   | { readonly kind: "list"; readonly values: readonly (string | null)[] }
   | {
       readonly kind: "range";
-      /** The absolute path of the storage's directory. It never changes. */
+      /** The inclusive lower bound, with a value for each partition key. */
       readonly from: readonly PartitionValue[];
-      /**
-       * The key that identifies the directory. Its marker file contains the same key. Empty until
-       * the marker file has been written.
-       */
+      /** The exclusive upper bound, with a value for each partition key. */
       readonly to: readonly PartitionValue[];
     }
   | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number };
 
 /** A partition: a name for the rows of a table whose keys are within certain bounds. */
 export interface PartitionEntry {
-  /** The table that contains the rows. */
+  /** The id of the partitioned table, which contains the rows. */
   readonly tableId: number;
   /** The viewId of the parent partition; absent if the parent is the table itself. */
   readonly parentId?: number;
   readonly bound: StoredBounds;
-  /** How the partition itself is partitioned; absent if it is not. */
+  /** The way in which the partition itself is partitioned; absent if it is not. */
   readonly partitioned?: Partitioning;
-  /** The column ids in the partition's own column order; absent if that is the table's order. */
+  /**
+   * The column ids in the partition's own column order; absent if it has the table's column order.
+   */
   readonly columnIds?: readonly number[];
 }
 
@@ -290,26 +298,26 @@ export interface TableEntry {
   readonly columns: readonly ColumnEntry[];
   /** The ids of the primary key columns, in key order. */
   readonly primaryKey: readonly number[];
-  /** The name given to the key by CONSTRAINT; if absent, `keyNameOf` returns the default name. */
+  /**
+   * The name that CONSTRAINT gave to the primary key. If absent, `keyNameOf` returns the default
+   * name.
+   */
   readonly keyName?: string;
   /** The comment on the primary key; absent if there is none. */
   readonly keyComment?: string | undefined;
   readonly checks: readonly CheckEntry[];
   readonly foreignKeys?: readonly ForeignKeyEntry[];
-  /**
-   * A partition bound for one key: a value as text, or "minvalue" or "maxvalue" if there is no
-   * bound in that direction.
-   */
+  /** The policies of the table in the order in which they were defined; absent if it has none. */
   readonly policies?: readonly PolicyEntry[];
   /**
-   * Secondary indexes and UNIQUE constraints, in the order in which they were defined; absent if
-   * the table has none.
+   * The table's secondary indexes and UNIQUE constraints, in the order in which they were defined;
+   * absent if it has none.
    */
   readonly indexes?: readonly IndexEntry[];
-  /** Set for a partitioned table. */
+  /** The partitioning of the table; absent if it is not partitioned. */
   readonly partitioned?: TablePartitioning;
   /**
-   * The triggers, ordered by name, which is the order in which they fire; absent if there are
+   * The table's triggers, ordered by name, which is the order in which they fire; absent if it has
    * none.
    */
   readonly triggers?: readonly TriggerEntry[];
@@ -320,16 +328,19 @@ export interface TableEntry {
    */
   readonly storageDirectory?: string;
   /**
-   * Set for a STREAM table whose TTL has been changed: the seq up to which rows had expired when
-   * it was changed. These rows stay expired.
+   * The seq up to which rows had expired when the TTL of a STREAM table was last changed; absent
+   * if it never was. These rows stay expired.
    */
   readonly expiredSeq?: number;
   /**
-   * Whether the table is dropped at the end of the transaction that created it. Such a table
+   * True if the table is dropped at the end of the transaction that created it. Such a table
    * exists only in the draft of that transaction.
    */
   readonly isTemporary?: true;
-  /** Set for a materialized view, whose rows change only on REFRESH. */
+  /**
+   * The additional properties of a materialized view, whose rows change only on REFRESH; absent
+   * for any other table.
+   */
   readonly materialized?: Materialized;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -345,7 +356,10 @@ export interface TableEntry {
 export interface Materialized {
   /** The `viewId` of the entry that contains the materialized view's query. */
   readonly queryId: number;
-  /** Whether the table contains a result of the query. Until it does, the table cannot be read. */
+  /**
+   * Whether the materialized view contains a result of its query. Until it does, it cannot be
+   * read.
+   */
   readonly isPopulated: boolean;
 }
 
@@ -366,116 +380,125 @@ export interface ViewEntry {
   readonly tables: readonly ViewTable[];
   readonly views: readonly ViewOfView[];
   /**
-   * Set for a view that runs with the rights of its owner; absent for a view that runs with the
-   * rights of its reader.
+   * The owner's rights with which the view runs; absent if the view runs with the rights of its
+   * reader.
    */
   readonly ownRights?: ViewRights | undefined;
-  /** WITH CHECK OPTION; absent if the view has none. */
+  /** The WITH CHECK OPTION of the view; absent if it has none. */
   readonly checkOption?: "cascaded" | "local" | undefined;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** The seq of the newest definition; absent in entries from earlier versions. */
+  /** The seq of the view's newest definition; absent in entries that earlier versions wrote. */
   readonly changedSeq?: number;
-  /** Set for a function; absent for a view. */
+  /** The additional properties of a function; absent for a view. */
   readonly routine?: Routine | undefined;
   /**
-   * The id of the table that contains the result; set for the query of a materialized view. Such
-   * an entry has the name returned by `materializedQueryName`, which no view can have.
+   * The id of the table that contains the result of a materialized view; absent unless the entry
+   * is the query of one. Such an entry has the name returned by `materializedQueryName`, which no
+   * view can have.
    */
   readonly resultId?: number | undefined;
-  /** Set for a partition. The SQL of such an entry is derived from its bound and its table. */
+  /**
+   * The properties of a partition; absent for any other entry. The SQL of a partition's entry is
+   * derived from its bounds and its table.
+   */
   readonly partition?: PartitionEntry | undefined;
 }
 
 /**
- * Whether the materialized view contains a result of its query. Until it does, it cannot be read.
+ * A partition of a table. It is stored as a view, because reading it means reading some of the
+ * table's rows.
  */
 export interface PartitionViewEntry extends ViewEntry {
   readonly partition: PartitionEntry;
 }
 
 /**
- * A function or procedure: a stored query with parameters, or a program. It is stored among the
- * views under a name that includes its parameter types, such as "f(integer, text)", which no view
- * can have.
+ * A function or procedure, whose body is either a query with parameters or a program. It is stored
+ * among the views under a name that includes its parameter types, such as "f(integer, text)",
+ * which no view can have.
  */
 export interface FunctionEntry extends ViewEntry {
   readonly routine: Routine;
 }
 
-/** The properties that a function has in addition to those of a view. */
+/** The additional properties of a function or procedure, which a view does not have. */
 export interface Routine {
-  /** The name of the function, without the parameter types. */
+  /** The name of the function, without its parameter types. */
   readonly name: string;
   /** All parameters in the order of the definition, including output parameters. */
   readonly parameters: readonly RoutineParameter[];
-  /** The type after RETURNS; absent if output parameters determine the result. */
+  /** The type after RETURNS; absent if the function's output parameters determine the result. */
   readonly returns?: RoutineType | undefined;
-  /** The WITH CHECK OPTION of the view; absent if it has none. */
+  /** The name of the type after RETURNS, as its author wrote it. */
   readonly returnsName?: string | undefined;
   /** Whether the function returns a set of rows. */
   readonly isSet: boolean;
   /**
-   * Whether a NULL argument makes the result NULL or, for a function that returns a set, empty.
+   * Whether the function is STRICT: a NULL argument makes the result NULL or, if the function
+   * returns a set, empty.
    */
   readonly isStrict: boolean;
   /**
-   * The volatility declared in the definition. A call is planned according to the query itself.
+   * The volatility that the definition declares. The planning of a call depends only on the
+   * function's query, however.
    */
   readonly volatility: "immutable" | "stable" | "volatile";
   /** The user-defined types to which the function's SQL refers. */
   readonly types: readonly DataType[];
-  /** The language of a body that is a program; absent if the body is a single SQL query. */
+  /** The language of the body, if it has statements; absent if the body is a single SQL query. */
   readonly program?: "plpgsql" | "sql" | undefined;
-  /**
-   * The properties of a partition; absent for any other entry. The SQL of a partition's entry is
-   * derived from its bounds and its table.
-   */
+  /** True for a procedure, which can only be called with CALL. */
   readonly isProcedure?: true | undefined;
 }
 
 export interface RoutineParameter {
-  /** "table" marks a column of RETURNS TABLE. */
+  /** The mode of the parameter. "table" marks a column of RETURNS TABLE. */
   readonly mode: "in" | "out" | "inout" | "variadic" | "table";
   readonly name?: string | undefined;
   readonly type: RoutineType;
-  /** The name of the type, for lists and messages. */
+  /** The name of the parameter's type, for lists and messages. */
   readonly typeName: string;
-  /** The SQL text of the default value. */
+  /** The parameter's default value as SQL text; absent if it has none. */
   readonly defaultSql?: string | undefined;
 }
 
 /**
- * A data type, or the name of a pseudo-type. The arguments of each call determine the actual type
- * of a polymorphic one.
+ * A data type, or the name of a pseudo-type. If it is polymorphic, the arguments of each call
+ * determine the actual type.
  */
 export type RoutineType = DataType | PolymorphicType;
 
-/** The additional properties of a function or procedure, which a view does not have. */
+/**
+ * The names of the pseudo-types. "void" is the return type of a function without a result;
+ * "trigger" is the return type of a trigger function.
+ */
 export type PolymorphicType = "anyelement" | "anyarray" | "record" | "trigger" | "void";
 
-/** The type after RETURNS; absent if the function's output parameters determine the result. */
+/** The rights of a view that runs with the rights of its owner. */
 export interface ViewRights {
-  /** The name of the type after RETURNS, as its author wrote it. */
+  /** The user who created the view or last changed its definition or options. */
   readonly owner: string;
-  /** Which roles may read the view. */
+  /** The access level, which determines the roles that may read the view. */
   readonly accessLevel: ViewLevel;
 }
 
 /** The access levels of views. Policies do not apply to views. */
 export type ViewLevel = Exclude<AccessLevel, "RESTRICTED">;
 
-/** A table to which a view's SQL refers. */
+/** A table to which the SQL of a view refers. */
 export interface ViewTable {
   readonly tableId: number;
-  /** The table's name in the view's SQL; absent if the table still has that name. */
+  /**
+   * The name by which the view's SQL refers to the table; absent if the table still has that name.
+   */
   readonly renamedFrom?: string;
-  /** The language of the body, if it has statements; absent if the body is a single SQL query. */
+  /** All columns that the table had when the view was created, in column order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** True for a procedure, which can only be called with CALL. */
+  /** The ids of this table's columns that the view reads. */
   readonly used: readonly number[];
 }
 
@@ -485,17 +508,19 @@ export interface ViewTable {
  */
 interface ViewOfView {
   readonly viewId: number;
-  /** The view's name in the SQL; absent if the view still has that name. */
+  /**
+   * The name by which the SQL refers to the other view; absent if that view still has this name.
+   */
   readonly renamedFrom?: string;
   readonly columnNames: readonly string[];
 }
 
 /**
- * A data type, or the name of a pseudo-type. If it is polymorphic, the arguments of each call
- * determine the actual type.
+ * A sequence. Its numbers are stored as decimal strings, because JSON numbers cannot represent all
+ * 64-bit integers.
  */
 export interface SequenceEntry {
-  /** The id, unique among tables, views, topics and sequences. */
+  /** The id of the sequence, unique among tables, views, topics and sequences. */
   readonly sequenceId: number;
   readonly namespace: string;
   readonly name: string;
@@ -517,20 +542,24 @@ export interface SequenceEntry {
 }
 
 /**
- * The name by which the view's SQL refers to the table; absent if the table still has that name.
+ * An enum type, a row type, a domain or a collation. Enum values are stored on disk as the
+ * positions of their labels.
  */
 export interface TypeEntry {
-  /** The id, unique among tables, views, topics, sequences and types. */
+  /** The id of the type, unique among tables, views, topics, sequences and types. */
   readonly typeId: number;
   readonly namespace: string;
   readonly name: string;
   /** The labels of an enum type, in order. */
   readonly labels: readonly EnumLabel[];
-  /** The default and the constraints of a domain; absent for anything else. */
+  /** The default and the constraints of a domain; absent unless the entry is a domain. */
   readonly domain?: DomainRules;
-  /** The fields of a row type; absent for anything else. */
+  /** The fields of a row type; absent unless the entry is a row type. */
   readonly fields?: readonly RowField[];
-  /** The rules of a collation; absent for types. Collations and types share one set of names. */
+  /**
+   * The rules of a collation; absent unless the entry is a collation. Collations and types share
+   * one set of names.
+   */
   readonly collation?: CollationRules;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -545,20 +574,23 @@ export interface SequenceOwner {
 }
 
 export interface UserEntry {
-  /** The id of the user, which is also a login name. */
+  /** The id of the user, which is also a login name of theirs. */
   readonly userId: string;
-  /** An additional login name, which a guest chose on signing up. */
+  /** An additional login name, chosen by a guest who signed up. */
   readonly loginName?: string;
   readonly role: Role;
   readonly email: string | undefined;
-  /** When the user proved that they receive mail at the address; absent if they never have. */
+  /**
+   * The time at which the user proved that they receive mail at the address; absent if they never
+   * have.
+   */
   readonly emailVerifiedAtMs?: number | undefined;
   /**
-   * Whether the user chose the address at sign-up and has not verified it since. Such an address
-   * may belong to somebody else. Absent if an administrator set the address.
+   * True if the user chose the email address at sign-up and has not verified it since. Such an
+   * address may belong to somebody else. Absent if an administrator set the address.
    */
   readonly isEmailUnproven?: true | undefined;
-  /** A JSON object, as text, with data that administrators can attach to the user. */
+  /** Data that administrators have attached to the user: the text of a JSON object. */
   readonly metadata?: string;
   readonly authType: "password" | "oauth" | "internal" | "guest";
   /**
@@ -576,16 +608,16 @@ export interface UserEntry {
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
   /**
-   * The rules of a collation; absent unless the entry is a collation. Collations and types share
-   * one set of names.
+   * The time at which a token of the user was last used. It is stored with a delay of a minute, or
+   * more if there are very many users.
    */
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** When DROP USER was executed. */
+  /** The time of DROP USER; undefined if the user has not been dropped. */
   readonly deletedAtMs: number | undefined;
   /**
-   * The time after which a dropped account's data is erased; absent before the drop and after the
+   * The time after which a dropped account's data is erased; absent before DROP USER and after the
    * erasure.
    */
   readonly eraseAfterMs?: number | undefined;
@@ -598,33 +630,31 @@ export type TokenRight = "read" | "write" | "define" | "act";
 export interface ServiceTokenEntry {
   readonly name: string;
   readonly userId: string;
-  /**
-   * True if the user chose the email address at sign-up and has not verified it since. Such an
-   * address may belong to somebody else. Absent if an administrator set the address.
-   */
+  /** The SHA-256 hash of the token's secret, in base64url. */
   readonly secretHash: string;
   /**
-   * The kinds of access that the token grants, within its user's rights; absent for all of them.
+   * The kinds of access that the token grants, within its user's rights; absent if it grants all
+   * kinds.
    */
   readonly rights?: readonly TokenRight[];
-  /** The namespaces whose objects the token gives access to; absent for all. */
+  /** The namespaces whose objects the token may access; absent if it may access all namespaces. */
   readonly namespaces?: readonly string[];
   readonly expiresAtMs?: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
   /**
-   * When the token was last used; recorded with a delay of a minute, or more if there are very many
-   * users.
+   * The time at which the token was last used. It is recorded with a delay of a minute, or more if
+   * there are very many users.
    */
   readonly lastUsedAtMs?: number;
 }
 
-/** A code that a limited number of people can use to sign up. */
+/** An invitation: a code with which a limited number of people can sign up. */
 export interface InvitationEntry {
   readonly name: string;
   /** The SHA-256 hash of the invitation code, in base64url. */
   readonly secretHash: string;
-  /** How many accounts may be created with the code; absent if there is no limit. */
+  /** The number of accounts that may be created with the code; absent if there is no limit. */
   readonly usesMax?: number;
   readonly usedCount: number;
   readonly expiresAtMs?: number;
@@ -632,14 +662,11 @@ export interface InvitationEntry {
   readonly createdAtMs: number;
 }
 
-/**
- * The time after which a dropped account's data is erased; absent before DROP USER and after the
- * erasure.
- */
+/** A dropped account that is due to be erased. */
 export interface Erasure {
   readonly accountId: number;
   readonly userId: string;
-  /** The owner number of the account's rows. */
+  /** The number that identifies the account as the owner of its rows. */
   readonly owner: number;
   readonly eraseAfterMs: number;
 }
@@ -652,7 +679,10 @@ export interface FileEntry {
   readonly tableId: number;
   readonly owner: number;
   readonly columnId: number;
-  /** The primary key of the row, in a format defined by the layer that lists the file. */
+  /**
+   * The primary key of the row that refers to the file, in a format defined by the layer that
+   * lists the file.
+   */
   readonly keyJson: string;
   readonly sub: string;
   readonly storedName: string;

@@ -12,20 +12,23 @@ export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
  * when the policy was created.
  */
 export interface PolicyEntry {
-  /** The name, unique among the table's policies. */
+  /** The name of the policy, unique among the table's policies. */
   readonly name: string;
   readonly command: PolicyCommand;
-  /** The roles to which the policy applies; absent if it applies to both. */
+  /** The roles to which the policy applies; absent if it applies to both `user` and `service`. */
   readonly roles?: readonly PolicyRole[];
-  /** The condition on stored rows as SQL text; absent if the policy applies only to new rows. */
+  /**
+   * The policy's condition on stored rows as SQL text; absent if the policy applies only to new
+   * rows.
+   */
   readonly using?: string;
-  /** The condition on new rows; absent if `using` also applies to them. */
+  /** The policy's condition on new rows as SQL text; absent if `using` also applies to them. */
   readonly check?: string;
   /** The namespace in which the policy's conditions look up unqualified names. */
   readonly searchNamespace: string;
   /**
-   * The table itself, followed by the tables that the conditions read, with the names that they
-   * had when the policy was created.
+   * The table of the policy, followed by the tables that its conditions read, with the names that
+   * they had when the policy was created.
    */
   readonly tables: readonly PolicyTable[];
   /** The user with whose rights the policy reads other tables. */
@@ -40,8 +43,8 @@ export interface PolicyTable {
   /** The names by which the policy's conditions refer to the table. */
   readonly namespace: string;
   readonly name: string;
-  /** All columns that the table had when the policy was created, in order. */
+  /** All columns that the table had when the policy was created, in column order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
-  /** The ids of the columns of this table that the policy's conditions read. */
+  /** The ids of this table's columns that the policy's conditions read. */
   readonly used: readonly number[];
 }
