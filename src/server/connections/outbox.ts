@@ -64,8 +64,8 @@ export class Outbox {
   /** The held frames. A single frame, which is the usual case, is stored without a list. */
   #held: SocketFrame | SocketFrame[] | undefined;
   /**
-   * The size of the held frames in bytes. Text is counted in characters, which is an estimate
-   * until it reaches the socket.
+   * The size of the held frames, in bytes. The bytes of a text frame are estimated by its number
+   * of characters until the frame reaches the socket.
    */
   #heldBytes = 0;
   /** Whether this outbox is waiting for the flusher. */
@@ -112,8 +112,8 @@ export class Outbox {
    */
   hold(frame: SocketFrame): boolean {
     this.#keep(frame);
-    // If the socket has accepted everything, it will not report a drain. The socket's own count
-    // must therefore determine whether the queue is full.
+    // Held frames are passed to the socket before the queue can be reported as full: if the socket
+    // accepts all of them, it will never report a drain.
     if (this.#heldBytes >= HELD_BYTES_MAX || this.#isFilling) {
       this.flush();
       return !this.isOverBudget;

@@ -10,7 +10,7 @@
 const QUEUE_BYTES_MIN = 65_536;
 
 export interface SendBudgetOptions {
-  /** The configuration key `websocket.send_queue_bytes`. */
+  /** The maximum size of one connection's queue: the value of `websocket.send_queue_bytes`. */
   readonly queueBytesMax: number;
   /** The limit for the send queues of all connections together, in bytes. */
   readonly bytesMax: number;

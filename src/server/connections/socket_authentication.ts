@@ -1,7 +1,7 @@
 /**
- * Handles the authentication of a socket, from its upgrade to the first attempt. The state
- * consists of the options in the upgrade request and the time limit. A later renewal needs
- * neither.
+ * Handles the authentication of a socket, from the upgrade to the first attempt to authenticate.
+ * The state consists of the options in the upgrade request and the time limit. A later renewal
+ * needs neither.
  *
  *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
@@ -32,8 +32,8 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Each of these messages is also used as the reason in a close frame, which has room for 123
- * bytes.
+ * The message for each error code. It is also used as the reason in a close frame, which has room
+ * for 123 bytes.
  */
 const MESSAGES: Readonly<Record<string, string>> = {
   AUTH_TIMEOUT: "Authentication timed out: send authenticate immediately after connecting",
@@ -90,8 +90,9 @@ export class PendingAuthentication {
 }
 
 /**
- * Returns the `Authorization` header equivalent to an `authenticate` message. If there is none,
- * returns a header without a token, so that the attempt counts as a failure for its address.
+ * Returns the `Authorization` header equivalent to an `authenticate` message. For a message
+ * without a token, returns a header without a token, so that the attempt counts as a failure for
+ * its address.
  */
 export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
@@ -153,8 +154,8 @@ function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal 
 }
 
 /**
- * Returns the new format. The upgrade request determines any property that the message does not
- * specify.
+ * Returns the frame format that a message requests. For properties that the message does not
+ * specify, the format from the upgrade request applies.
  */
 function formatFrom(
   { compression, serialization }: AuthenticateFields,

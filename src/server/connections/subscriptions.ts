@@ -1,6 +1,6 @@
 /**
- * Keeps the subscriptions of a connection by the ids that the client chose. The live engine keeps
- * track of the subscriptions waiting for space in the socket's queue.
+ * Keeps the subscriptions of a connection, keyed by the ids that the client chose. The live engine
+ * keeps track of the subscriptions that are waiting for space in the socket's queue.
  */
 import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";

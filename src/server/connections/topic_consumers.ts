@@ -1,5 +1,5 @@
 /**
- * Keeps the topic consumers of a connection by the ids that the client chose.
+ * Keeps the topic consumers of a connection, keyed by the ids that the client chose.
  *
  *     consume ──opened──► open ──stop with drain──► draining ──stop──► (none)
  *                          └──stop, KILL, failure, closed socket─────► (none)
@@ -135,7 +135,7 @@ export class TopicConsumersOfSocket {
   }
 
   async #consume(id: string, fields: TopicFields): Promise<void> {
-    // The old consumer ends first, even if the new one is then refused.
+    // The old consumer with the same id ends first, even if the new consumer is then refused.
     this.#close(id);
     const { topics } = this.#parts;
     const { principal } = this.#socket;

@@ -38,7 +38,8 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   const isGzipForbidden = /^(?:false|0|no)$/i.test(query.get("compress") ?? "");
   const mayGzip = rules.config.websocket.compression && !isGzipForbidden;
   return {
-    // The request no longer exists after the upgrade, so the caller's address is determined now.
+    // The caller's address is determined now, because the request no longer exists after the
+    // upgrade.
     caller: { address: rules.connections.shared(exchange.address), isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
     format: frameFormat(

@@ -49,7 +49,7 @@ const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "stop",
 ]);
 
-/** Names that other protocols use instead of `type`. */
+/** The names that other protocols use for the field `type`. */
 const TYPE_FIELD: FieldNames = {
   type: ["action", "op", "operation", "event", "kind", "method", "cmd", "command"],
 };
@@ -116,7 +116,7 @@ export function errorMessage(
 }
 
 /**
- * Builds the error that the readers below throw to refuse a message. Each frame gets exactly one
+ * Builds the error that reader functions throw to refuse a message. Each frame gets exactly one
  * response.
  */
 export function refusal(

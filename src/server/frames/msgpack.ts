@@ -104,15 +104,15 @@ interface MsgpackItem {
   readonly headBytes: number;
   readonly isText: boolean;
   readonly isMap: boolean;
-  /** The number of values inside a collection: its elements, or its keys and values. */
+  /** The number of values inside an array or map: its elements, or its keys and values. */
   readonly itemCount: number;
   /** 1 for an array; 1 plus the number of members for a map. */
   readonly partCount: number;
 }
 
 /**
- * The length of the content that follows the one-byte head, for scalars of fixed length, by first
- * byte.
+ * For scalars of fixed length, the number of content bytes after the one-byte head, keyed by the
+ * head.
  */
 const FIXED_LENGTHS: Readonly<Record<number, number>> = {
   0xc0: 0,
@@ -149,8 +149,8 @@ function itemAt(view: DataView, offset: number): MsgpackItem | undefined {
 }
 
 /**
- * Returns the size of the length field for str 8/16/32, array 16/32 and map 16/32; undefined for
- * bin, ext and the unused byte.
+ * Returns the size of the length field that follows the head of a long str, array or map;
+ * undefined for bin, ext and the unused byte.
  */
 function lengthBytesOf(head: number): 1 | 2 | 4 | undefined {
   switch (head) {

@@ -70,7 +70,7 @@ export function readAck(fields: TopicFields): AckFields {
 /** The messages that a negative acknowledgement returns to the consumer group. */
 export interface NackFields {
   readonly partition: number;
-  /** The offsets of these messages, ascending and without duplicates. */
+  /** The offsets of the messages to return, ascending and without duplicates. */
   readonly offsets: readonly number[];
   readonly delayMs: number;
 }

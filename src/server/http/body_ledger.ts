@@ -25,7 +25,10 @@ import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 /** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** A single user may use half of the total for all users, up to this many bytes. */
+/**
+ * The maximum by which half of the total for all users applies to a single user. Above it, a
+ * quarter of the total applies.
+ */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */

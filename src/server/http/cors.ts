@@ -73,7 +73,10 @@ export class Cors {
     if (this.#allowsCredentials) headers.set("Access-Control-Allow-Credentials", "true");
   }
 
-  /** Adds the headers of a preflight response other than those that `decorate` adds. */
+  /**
+   * Adds the headers that only a preflight response has, in addition to those that `decorate`
+   * adds.
+   */
   allowPreflight(request: Request, headers: Headers): void {
     const origin = request.headers.get("origin");
     if (origin === null) return;

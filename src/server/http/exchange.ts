@@ -51,7 +51,7 @@ export interface ExchangeOptions {
   readonly publicOrigin: string | undefined;
   /** The base path from the configuration; empty if it is not set. */
   readonly basePath: string;
-  /** The scheme, host and port on which the server listens, for requests without a Host. */
+  /** The scheme, host and port on which the server listens, for requests without a Host header. */
   readonly ownUrl: () => string;
 }
 

@@ -15,7 +15,7 @@ import { constants, deflateRaw, deflateRawSync } from "node:zlib";
 import { crc32 } from "../../base/checksum.ts";
 
 /**
- * Up to this size, in bytes, compressing in this thread costs less than handing the data to
+ * The size, in bytes, up to which compressing in this thread costs less than handing the data to
  * another thread.
  */
 const IN_PLACE_BYTES_MAX = 65_536;

@@ -82,7 +82,7 @@ export function bugError(shape: ErrorShape): HttpError {
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 
-/** Returns the inner error of shape B that reports a bug. */
+/** Returns the `error` object (shape B) that reports a bug in the server. */
 export function bugBody(): ErrorBody {
   const { code, message } = bugError("B");
   return { code, message };
@@ -96,7 +96,8 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
-  // A failed bearer check looks the same at every endpoint, so shape C does not apply to it.
+  // Every endpoint reports a failed check of the bearer token in the same form, so shape C does
+  // not apply to it.
   if (shape === "C" && !(error instanceof AuthError)) {
     return refusedTopic(exchange, failure, error);
   }
@@ -111,14 +112,14 @@ export function responseFromError(
 
 /**
  * Refuses an event stream. An EventSource gets the refusal as an event, and any other client gets
- * it in shape B.
+ * it in the form of a failed SQL request (shape B).
  */
 export function refusedStream(exchange: Exchange, failure: HttpFailure, clock: Clock): Response {
   if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
   return endedStream(exchange, failure);
 }
 
-/** Returns a failed response in shape C. */
+/** Returns the response to a failed request about a topic (shape C). */
 function refusedTopic(
   exchange: Exchange,
   { body: { code, message, ...rest }, extra, status }: HttpFailure,
@@ -139,7 +140,7 @@ function refusedTopic(
   return response;
 }
 
-/** Returns a failed response in shape B. */
+/** Returns the response to a failed request in the form that SQL and files use (shape B). */
 function failedResponse(
   exchange: Exchange,
   { body, extra, status }: HttpFailure,
@@ -171,8 +172,8 @@ const LOGGED_BELOW: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Returns the inner error of shape B. With `isAdmin`, it includes the internal cause and file
- * paths.
+ * Returns the `error` object (shape B) for a database error. With `isAdmin`, it includes the
+ * internal cause and file paths.
  */
 export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolean }): ErrorBody {
   const { code, reason } = wireErrorOf(error.code);
@@ -191,7 +192,7 @@ export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolea
   };
 }
 
-/** Returns the inner error of shape B for any expected failure; undefined for a bug. */
+/** Returns the `error` object (shape B) for any expected failure; undefined for a bug. */
 export function errorBodyOfFailure(
   error: unknown,
   options: { isAdmin: boolean },

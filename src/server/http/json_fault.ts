@@ -12,7 +12,7 @@ const SQL_TEXT =
 
 const FORM_TEXT = /^[\w.%+-]+=/;
 
-/** Characters with which editors and web pages replace straight quotes. */
+/** Characters that editors and web pages put in place of straight quotes. */
 const CURLY_QUOTES = "“”„‘’";
 
 /**

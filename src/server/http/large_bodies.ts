@@ -103,8 +103,8 @@ export class LargeBodies {
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
-    // A user with a body that does not fit is skipped from then on, so that each user's bodies are
-    // admitted in the order in which they arrived.
+    // Once one body of a user does not fit, all later bodies of that user are skipped, so that
+    // each user's bodies are admitted in the order in which they arrived.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];
