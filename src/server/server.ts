@@ -45,7 +45,7 @@ export interface RunningServer {
   readonly port: number;
   /** Access to the connections that `system.connections` lists and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
-  /** The metrics for `system.stats`, the same as in `/metrics`. */
+  /** The metrics for `system.stats`, which are the same as those of `/metrics`. */
   metrics(): readonly MetricSample[];
   /** The memory that the server uses for its connections. */
   memory(): ServerMemoryUse;

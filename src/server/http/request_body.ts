@@ -136,7 +136,8 @@ async function readCounted(
     pieces.add(piece);
     if (pieces.sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     if (pendingAdmission !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
-      // The request does not declare how many bytes are still to come.
+      // The body is admitted at the maximum size, because the request does not declare how many
+      // bytes are still to come.
       await admitted(maxBytes, pendingAdmission);
       pendingAdmission = undefined;
     }
@@ -182,7 +183,7 @@ class BodyBlocks {
   }
 }
 
-/** Decodes UTF-8 strictly. Returns undefined if the bytes are malformed. */
+/** Decodes UTF-8 strictly. Returns undefined if the bytes are not valid UTF-8. */
 export function textFromUtf8(bytes: Uint8Array): string | undefined {
   try {
     return utf8.decode(bytes);

@@ -72,7 +72,7 @@ function qualityOf(parameters: readonly string[]): number {
   return 1;
 }
 
-/** Writes a whole response in shape B as one string. */
+/** Writes a complete response to SQL (shape B) as one string. */
 export function jsonBody(results: readonly StatementResult[], ending: Ending): string {
   let entries = "";
   for (const result of results) {
@@ -85,8 +85,8 @@ export function jsonBody(results: readonly StatementResult[], ending: Ending): s
 }
 
 /**
- * Writes a response in shape B piece by piece. The duration is determined when the last piece is
- * written.
+ * Writes a response to SQL (shape B) piece by piece. The duration is determined when the last
+ * piece is written.
  */
 export function* jsonPieces(
   results: readonly StatementResult[],
@@ -108,7 +108,7 @@ export function* jsonPieces(
   yield bodyTail(ending());
 }
 
-/** Writes a result as NDJSON. No other result of the request has rows. */
+/** Writes a result as NDJSON. It must be the only result of the request that has rows. */
 export function* ndjsonPieces(
   { schema, rows = [], asUser, notices, rowCount }: StatementResult,
   tookMs: () => number,
@@ -141,7 +141,7 @@ export function ndjsonTail({
   return `{"status":"success","row_count":${rowCount},${noticed}"took":${took}}\n`;
 }
 
-/** Writes a result as CSV. No other result of the request has rows. */
+/** Writes a result as CSV. It must be the only result of the request that has rows. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
   yield csvHead(schema);
   yield* csvRows(rows, schema);
@@ -169,8 +169,8 @@ export function entryTail(result: StatementResult): string {
 }
 
 /**
- * The text last written after an entry's rows, up to the row count. It is cached because similar
- * statements often follow one another.
+ * The text most recently written after an entry's rows, from the row count to the key `as_user`.
+ * It is cached because similar statements often follow one another.
  */
 let lastCount: {
   readonly rowCount: number;

@@ -67,8 +67,8 @@ export function releaseBody({ buffer }: Uint8Array): void {
 }
 
 /**
- * Returns the end of the string that begins at `start`; -1 if the string contains escapes or is
- * malformed.
+ * Returns the offset at which the string that begins at `start` ends; -1 if the string contains
+ * escapes or is malformed.
  */
 function endOfPlain(text: string, start: number): number {
   NOT_PLAIN.lastIndex = start;
@@ -76,13 +76,16 @@ function endOfPlain(text: string, start: number): number {
   return text[end] === '"' ? end : -1;
 }
 
-/** Returns the members after the first one; undefined if JSON.parse has to read the whole body. */
+/**
+ * Returns the members that follow "sql", the first member of the body; undefined if JSON.parse has
+ * to read the whole body.
+ */
 function othersBehind(rest: string): object | undefined {
   if (END.test(rest)) return {};
   const comma = MORE.exec(rest)?.[0];
   const others = comma === undefined ? undefined : parseJson(`{${rest.slice(comma.length)}`);
   if (typeof others !== "object" || others === null) return undefined;
-  // The body is malformed if it has a trailing comma. If two members have the same name, the last
-  // one applies.
+  // JSON.parse has to read a body with a trailing comma, which is malformed, and a body with a
+  // second member "sql", which takes precedence.
   return Object.keys(others).length === 0 || Object.hasOwn(others, "sql") ? undefined : others;
 }

@@ -30,7 +30,7 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** Closes a streamed body abruptly, so that the client notices the failure. */
+/** The error that closes a streamed body abruptly, so that the client notices the failure. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
@@ -91,7 +91,7 @@ async function* partsOf({
 /** The pieces of a body: text, or bytes that a reader thread has already encoded. */
 type ResultPieces = AsyncGenerator<string | Uint8Array<ArrayBuffer>, void>;
 
-/** Writes a response in shape B. */
+/** Writes a response to SQL (shape B). */
 export async function* streamedJson(answer: StreamedAnswer): ResultPieces {
   yield '{"results":[';
   let separator = "";
@@ -138,7 +138,7 @@ function* wholeEntry(result: StatementResult, separator: string): Generator<stri
   yield `],${entryTail(result)}`;
 }
 
-/** Writes an NDJSON response. Only one entry returns rows. */
+/** Writes an NDJSON response, in which only one entry has rows. */
 export async function* streamedNdjson(answer: StreamedAnswer): ResultPieces {
   let rowCount = 0;
   let isBegun = false;
@@ -178,7 +178,7 @@ export async function* streamedBytes(answer: StreamedAnswer): ResultPieces {
 }
 
 /**
- * Writes a CSV response. Only one entry returns rows.
+ * Writes a CSV response, in which only one entry has rows.
  * @throws {BrokenAnswer} If the statement fails after the first bytes.
  */
 export async function* streamedCsv(answer: StreamedAnswer): ResultPieces {

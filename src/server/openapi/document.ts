@@ -113,7 +113,7 @@ function responsesOf(served: ServedOperation): object {
   const { operation, shape } = served;
   const responses: Record<string, object> = {};
   for (const [status, codes] of errorsOf(served)) {
-    // A failed bearer check has the same form at every endpoint.
+    // Every endpoint reports a failed check of the bearer token in the same form.
     const form = shape === "C" && status === 401 ? "B" : shape;
     responses[status] = failure(form, [...codes].join(", "));
   }

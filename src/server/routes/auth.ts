@@ -90,7 +90,7 @@ async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Res
 
 async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { request } = exchange;
-  // The token is used only to recognise a device that has logged in before.
+  // The cookie's token is used only to recognise a device that has logged in before.
   const cookie = options.mayUseCookies(request)
     ? (cookieOf(request, "tidemark_refresh") ?? cookieOf(request, "tidemark_auth"))
     : undefined;

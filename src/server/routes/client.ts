@@ -1,6 +1,6 @@
 /**
- * Serves the client as a module (`/v1/client.js`) and its types (`/v1/client.d.ts`) to pages from
- * any origin. Neither requires a login, because neither contains data.
+ * Serves the client to pages from any origin: the module (`/v1/client.js`) and its types
+ * (`/v1/client.d.ts`). Neither requires a login, because neither contains data.
  */
 import type { ClientAsset, ClientAssets } from "../contract/options.ts";
 import { hasTag } from "../http/byte_range.ts";
@@ -17,7 +17,7 @@ export interface ClientRouteOptions {
 
 /**
  * How the client may be cached. After an update, pages get the new version within five minutes.
- * Until then, they need not revalidate the cached one.
+ * Until then, they need not revalidate their cached version.
  */
 const CACHING = "public, max-age=300";
 

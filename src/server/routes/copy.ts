@@ -186,8 +186,8 @@ function headersOf({ copyFormat = "text" }: SqlResponse): Headers {
 /** Provides the body of a request as the data of a COPY statement. */
 class RequestBytes implements CopyBody {
   /**
-   * The error with which the caller was refused at the end of the body; undefined if there was
-   * none.
+   * The error that refused the caller at the end of the body; undefined if the caller was not
+   * refused.
    */
   refusal: Error | undefined;
   readonly #pieces: AsyncIterator<Uint8Array> | undefined;

@@ -62,8 +62,8 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
       const readiness = readinessBody(options);
       return json(exchange, readiness.status === "ready" ? 200 : 503, readiness);
     }),
-    // A failed authentication is reported in shape B, as at every endpoint that requires a bearer
-    // token.
+    // Every endpoint that requires a bearer token reports a failed authentication in shape B, and
+    // so does this one.
     {
       ...route("/metrics", operations.metrics, (exchange) => metrics(exchange, options)),
       shape: "B",

@@ -39,9 +39,7 @@ export interface LiveRouteOptions {
 
 const HEADERS = eventHeaders();
 
-/**
- * The HTTP status of each code with which a subscription can be refused before its stream begins.
- */
+/** The HTTP status for each error code that can refuse a subscription before its stream begins. */
 const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   INVALID_SQL: 400,
   UNSUPPORTED: 400,
@@ -54,7 +52,8 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   SCHEMA_CHANGED: 410,
   SUBSCRIPTION_LIMIT_EXCEEDED: 429,
   SHUTTING_DOWN: 503,
-  // The codes below are internal failures, or occur only in an open stream or a socket message.
+  // The remaining codes are internal failures, or occur only in an open stream or a socket
+  // message.
   SUBSCRIPTION_FAILED: 500,
   CONVERSION_ERROR: 500,
   KILLED: 500,
@@ -108,8 +107,8 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     const spec = specFrom(exchange, config);
     requireSameReader(exchange, principal);
     refuseTooMany(exchange, { config, connections });
-    // A HEAD request gets only the headers. Without this return, the response would be a stream
-    // that never ends.
+    // A HEAD request gets only the headers. If the function did not return here, the response
+    // would be a stream that never ends.
     if (exchange.request.method === "HEAD") {
       live.subscribe({ principal, spec, sink: nowhere() }).close();
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });

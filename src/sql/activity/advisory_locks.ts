@@ -27,7 +27,7 @@ const LOCKS_MAX = 1000;
 
 export type AdvisoryHolder = Transaction | RequestLedger;
 
-/** The number or pair of numbers that is locked, and who can lock it. */
+/** The number or pair of numbers that is locked, and the users who can lock it. */
 export interface AdvisoryKey {
   /** The only user who can take this lock; undefined for locks that administrators share. */
   readonly userId: string | undefined;
@@ -289,7 +289,9 @@ export class AdvisoryLocks {
     if (locks.size === 0 && waitsFor === undefined) this.#holders.delete(holder);
   }
 
-  /** Whether a waiting holder has to wait for `other`, directly or through other holders. */
+  /**
+   * Whether a waiting holder has to wait for another holder, directly or through further holders.
+   */
   #isBlockedBy(
     holder: AdvisoryHolder,
     other: AdvisoryHolder,
@@ -325,8 +327,8 @@ function isFree(lock: Lock, asking: Asking, before: readonly Waiter[]): boolean 
 }
 
 /**
- * Yields the holders that stand in the way of the asking holder: those that must release the lock,
- * or get it first.
+ * Yields the holders that block a request for a lock, because they must release the lock or get it
+ * first.
  */
 function* blockersOf(
   { grants }: Lock,

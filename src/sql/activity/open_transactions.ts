@@ -22,7 +22,7 @@ import type { Seq } from "../../base/seq.ts";
 import { cancelRequest, type RequestLedger } from "../execute/context/request_ledger.ts";
 import { withinRequest } from "../execute/context/request_wait.ts";
 
-/** How many ended transactions have their outcome kept. */
+/** The number of ended transactions whose outcomes are kept. */
 const ENDED_MAX = 10_000;
 
 const ID_BYTES = 12;
@@ -62,7 +62,7 @@ export interface TransactionLimits {
   readonly totalQueryMemoryBytes: number;
 }
 
-/** The options with which a caller opens a transaction. */
+/** The options that a caller specifies to open a transaction. */
 export interface OpeningRequest {
   readonly namespace: string | undefined;
   readonly isReadOnly: boolean;

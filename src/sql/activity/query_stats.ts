@@ -106,7 +106,7 @@ export class QueryStats {
   /**
    * Returns the statistics of a statement without a cached syntax tree.
    *
-   * @param shape A string that only statements with the same printed form have in common.
+   * @param shape A string shared only by statements that have the same printed form.
    */
   ofShape(shape: string, textOf: () => string): QueryStat {
     const known = this.#byShape.get(shape);

@@ -115,7 +115,7 @@ function abridged(part: unknown, taken: { items: number }): unknown {
   }
   const shown: Record<string, unknown> = { ...part };
   for (const [name, value] of Object.entries(part)) {
-    // Any other value is a position, a word or a number, none of which can be shortened.
+    // Any other value is a position, a word or a number, and cannot be shortened.
     if (typeof value === "object" && name !== "_location") shown[name] = abridged(value, taken);
   }
   return shown;

@@ -96,7 +96,7 @@ export class RowLocks {
   /**
    * Restores the lock that a transaction had on a row.
    *
-   * @param before The strength of that lock; undefined if there was none.
+   * @param before The strength of the lock to restore; undefined if the row was not locked.
    */
   restore(seq: number, before: LockStrength | undefined, holder: LockHolder): void {
     const lock = this.#open.get(seq);

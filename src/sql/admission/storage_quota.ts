@@ -48,11 +48,11 @@ interface Usage {
   /** Whether the usage has to be read again before the next check. */
   isDoubted: boolean;
   /**
-   * The version of each table that contains rows of the owner. A different version may have
+   * The version of each table that contains rows of the owner. Another version of a table may have
    * different columns.
    */
   readonly tables: Map<number, number>;
-  /** The catalog version from which the table versions come. */
+  /** The version of the catalog that the table versions were read from. */
   catalogVersion: number;
   readonly readAtMs: number;
 }

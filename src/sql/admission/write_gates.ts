@@ -30,8 +30,8 @@ export class WriteGates {
   }
 
   /**
-   * Waits until none of the gates is closed. If all of them are already open, the caller continues
-   * within the same tick.
+   * Waits until the gates of all given tables are open. If they are already open, the caller
+   * continues within the same tick.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */

@@ -46,8 +46,8 @@ import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
 /**
- * The maximum number of characters of SQL that the binder may bind again, where each repetition
- * counts.
+ * The maximum number of characters of SQL that the binder may bind again. Binding the same SQL
+ * several times counts several times.
  */
 const BOUND_AGAIN_MAX = 131_072;
 
@@ -134,7 +134,7 @@ export class StatementBinding {
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  /** The number of nodes bound before the current step. */
+  /** The number of nodes bound before the current step began. */
   #partsBefore = 0;
   #partsBeforeTick = 0;
   #sourceCount = 0;
@@ -277,7 +277,7 @@ export class StatementBinding {
 
   /**
    * Refuses functions that wait, such as sleep, in a statement that changes rows. Other statements
-   * would have to wait for the change, which, moreover, may have to run again.
+   * would have to wait until the change is complete, and the change may even have to run again.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -447,7 +447,7 @@ export interface ExpansionSink {
 
 export interface ExpansionCall {
   readonly made: BoundTableFunction;
-  /** The columns through which the call's result is read. */
+  /** The columns through which a query reads the results of the call. */
   readonly columns: readonly BoundColumn[];
 }
 

@@ -80,14 +80,14 @@ export interface BoundRows {
 
 /** A table read as of an earlier time, with FOR SYSTEM_TIME AS OF. */
 export interface PastRead {
-  /** The position in the statement's list of past reads. */
+  /** The index of this entry in the statement's list of past reads. */
   readonly index: number;
   readonly table: TableEntry;
   /** The seq or the time as of which the table is read. The expression reads no columns. */
   readonly moment: BoundExpression;
   /**
-   * Whether the seq may lie in the middle of a commit. This is the case if it is a position among
-   * changes.
+   * Whether the seq may lie in the middle of a commit, because it is a position among the changes
+   * to a table.
    */
   readonly isExact?: boolean;
 }
@@ -102,7 +102,7 @@ export interface ChangesRead {
   readonly upTo: BoundExpression | undefined;
 }
 
-/** A relation that FROM names or computes. */
+/** A relation in FROM, either named or computed. */
 export type BoundRelation =
   | {
       readonly kind: "table";
@@ -289,8 +289,8 @@ export type BoundFrom =
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
       /**
-       * Set for a full join: the columns merged by USING or NATURAL. Each takes its value from
-       * whichever side has a row.
+       * Set for a full join: the columns merged by USING or NATURAL. Each merged column takes its
+       * value from whichever side has a row.
        */
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** Set for LATERAL: the values that the right side reads from each left row. */
@@ -325,11 +325,11 @@ export interface BoundOutput {
 
 export interface GroupingSets {
   /**
-   * The positions in `groupBy` of each set's expressions. In the rows of a set, all other grouping
-   * expressions are NULL.
+   * For each grouping set, the positions of its expressions in `groupBy`. In the rows of a set,
+   * all other grouping expressions are NULL.
    */
   readonly sets: readonly (readonly number[])[];
-  /** The column with the index of the set to which a row belongs. */
+  /** The column that contains the index of the grouping set to which a row belongs. */
   readonly column: BoundColumn;
 }
 
@@ -351,7 +351,7 @@ export interface BoundSelect {
   readonly windows: readonly BoundWindowCall[];
   /**
    * The expansions of the block, in execution order. An expansion may read the results of earlier
-   * ones, even in the same stage.
+   * expansions, even in the same stage.
    */
   readonly expansions: readonly BoundExpansion[];
   readonly outputs: readonly BoundOutput[];
