@@ -516,7 +516,7 @@ function liveAccess(live: LocalLiveEngine): LiveAccess {
   };
 }
 
-/** Ends backups, restores and erasures before the data on which they work is closed. */
+/** Ends backups, restores and erasures before the data that they use is closed. */
 async function endJobs(jobs: JobList): Promise<void> {
   jobs.cancelAll();
   await jobs.endedAbove();

@@ -139,8 +139,8 @@ export async function openLowerLayers(
   opened.defer(() => directory.release());
   const restored = finishRestore(directory.paths, parts);
   const jwtSecret = parts.jwtSecret();
-  // These resources are closed after the catalog, because closing a descriptor for the catalog's
-  // file releases all locks that this process has on it.
+  // The resources in this stack are closed after the catalog, because closing a descriptor for the
+  // catalog's file releases all locks that this process has on it.
   const behindCatalog = opened.use(new DisposableStack());
   const catalog = openCatalog(config, parts, directory);
   opened.defer(() => catalog.close());

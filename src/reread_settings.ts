@@ -85,7 +85,7 @@ export class RereadSettings {
     return now;
   }
 
-  /** Returns the configuration in the file; if it is invalid, returns the old one. */
+  /** Returns the configuration in the file; if it is invalid, returns the old configuration. */
   #configNow(): Config {
     try {
       return this.#options.read();

@@ -166,8 +166,8 @@ export class TableHistory {
     names.set(entry.name, entry);
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
-    // If only options have changed, the schema version stays the same, and the new definition
-    // replaces the version's previous definition.
+    // If only options change, the schema version stays the same, and the new definition replaces
+    // the previous definition of that version.
     const same = versions.at(-1);
     const isSame = same?.table.schemaVersion === entry.schemaVersion;
     const fromSeq = isSame ? same.fromSeq : record.fromSeq;
@@ -192,7 +192,8 @@ export class TableHistory {
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
-    // Records that are no longer needed stay on disk until the next startup removes them.
+    // Definition records that are no longer needed stay on disk until the next startup removes
+    // them.
     for (const each of former) this.#noteDropped(each);
     this.#sorted = undefined;
   }

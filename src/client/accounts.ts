@@ -1,5 +1,5 @@
 /**
- * Defines the operations with which people manage their own accounts: sign-up, guest accounts,
+ * Defines the operations that let people manage their own accounts: sign-up, guest accounts,
  * password changes, deletion, links sent by mail, logins through providers, and the export of
  * their data. The export is always available. Each of the other operations must be enabled in the
  * server's configuration.

@@ -178,7 +178,7 @@ export class LiveConnection {
     for (const consumer of this.#consumers.values()) consumer.failed(why);
   }
 
-  /** Restarts every query for a different user, without the rows of the previous one. */
+  /** Restarts every query for a different user, without the previous user's rows. */
   startAnew(): void {
     this.#drop();
     for (const subscription of this.#subscriptions.values()) subscription.reset();
@@ -335,7 +335,7 @@ export class LiveConnection {
   async #renewInTime(): Promise<void> {
     const { session } = this.#options;
     const epoch = this.#epoch;
-    // A request may have renewed the token in the meantime.
+    // The token is renewed only if no request has renewed it in the meantime.
     if (session.accessToken === this.#token) {
       try {
         await session.renew();
@@ -410,7 +410,7 @@ export class LiveConnection {
     try {
       await session.renew();
     } catch (error) {
-      // Only a refusal is handled here. Any other failure leads to another attempt.
+      // A refusal is handled below. Any other failure leads to another attempt.
       failure = error;
     }
     if (epoch !== this.#epoch) return;

@@ -212,7 +212,7 @@ export class TopicConsumer {
         return;
       case "topic_error": {
         const error = new ServerError(message.code, message.message);
-        // The socket is about to close, and the consumer will continue on a new one.
+        // The server is about to close the socket, and the consumer will continue on a new socket.
         if (message.code === "SHUTTING_DOWN") this.lost();
         else if (message.ended) this.failed(error);
         // A refused acknowledgement is not sent again: the claim expires by itself, and the server

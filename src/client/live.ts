@@ -44,7 +44,9 @@ export interface LiveQuery<Row extends object = CellObject> {
   close(): void;
 }
 
-/** Errors after which the server closes the connection, and the query continues on a new one. */
+/**
+ * Errors after which the server closes the connection. The query continues on a new connection.
+ */
 const RECONNECTS: ReadonlySet<string> = new Set([
   "SHUTTING_DOWN",
   "TOKEN_EXPIRED",

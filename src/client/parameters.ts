@@ -133,8 +133,8 @@ function isPlain(value: unknown): value is object {
 }
 
 /**
- * Returns whether JSON would turn a value, such as a URL or an instant, into a string. If so, the
- * string is sent.
+ * Returns whether JSON would turn a value, such as a URL or an instant, into a string. The string
+ * is then sent in place of the value.
  */
 function hasText(value: unknown): value is { toJSON(): string } {
   if (typeof value !== "object" || value === null || !("toJSON" in value)) return false;

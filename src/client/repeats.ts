@@ -1,7 +1,7 @@
 /**
  * Decides whether and when to resend a request. A request is resent if its failure is temporary
- * and repeating it is safe: reads are always safe, and other requests need an idempotency key, by
- * which the server recognises them.
+ * and repeating it is safe: reads are always safe, and other requests need an idempotency key,
+ * which lets the server recognise them.
  */
 import type { ClientEnvironment } from "./environment.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
@@ -24,7 +24,7 @@ export interface RepeatRules {
   readonly environment: Pick<ClientEnvironment, "after" | "random">;
   /** The maximum number of times that a request is resent. */
   readonly maxRetries: number;
-  /** The signal with which the caller can end the wait before the next attempt. */
+  /** The signal that lets the caller end the wait before the next attempt. */
   readonly signal: AbortSignal | undefined;
   /** Called after each failed attempt to send a request. */
   readonly onFailure?: (() => void) | undefined;

@@ -76,8 +76,8 @@ export class Session {
    */
   #credentials: Exclude<Credentials, { token: string }> | undefined;
   /**
-   * The error with which the server rejected the name and password. They are not tried again,
-   * because repeated failures can lock the account.
+   * The error that the server returned when it rejected the name and password. They are not tried
+   * again, because repeated failures can lock the account.
    */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
@@ -198,7 +198,7 @@ export class Session {
       ? await this.#send(path, { body }, { isReplacing: true })
       : await this.#requests.call("POST", path, { body });
     const login = this.#loginFrom(answer);
-    // This login is superseded only by a later attempt that has succeeded.
+    // Only a later login that has succeeded supersedes this login.
     if (attempt < this.#attemptTaken) throw replaced();
     this.#attemptTaken = attempt;
     // An explicit login takes precedence over the configured credentials.
@@ -423,7 +423,7 @@ export class Session {
       if (epoch !== this.#epoch) throw replaced();
       if (error instanceof ServerError && error.status === 401) {
         const newer = refreshToken.read();
-        // Another tab has renewed the session in the meantime.
+        // The stored token has changed, so another tab has renewed the session in the meantime.
         if (newer !== undefined && newer !== sent) return await this.#refresh();
         refreshToken.write(undefined);
         if (this.#credentials === undefined) this.#end();
@@ -469,7 +469,7 @@ export class Session {
     this.#options.onOtherUser();
   }
 
-  /** Starts a new session. Requests in progress belong to the previous one. */
+  /** Starts a new session. Requests in progress belong to the previous session. */
   #begin(): void {
     this.#epoch += 1;
     this.#renewing = undefined;

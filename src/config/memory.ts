@@ -20,7 +20,7 @@ const MIB = 2 ** 20;
 export const MEMORY_KEY = "performance.memory_bytes";
 
 /**
- * The minimum amount of memory with which a server starts and works. A server running from source
+ * The minimum amount of memory that a server needs to start and work. A server running from source
  * needs up to 123 MiB to start, and a reader thread needs at least 25 more. With 192 MiB, a server
  * in a control group could load, group and sort 60,000 rows (2026-11-29). At that size, a
  * statement may use 12 MiB, which an UPDATE of all these rows exceeds.

@@ -356,10 +356,9 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Handles a change to a table's definition or to the rights on it. Ends the subscriptions
-   * that cannot continue and plans the others again. If there are many, some are planned in this
-   * tick and the others in later ticks. Must be called after the catalog and the store have
-   * changed.
+   * Handles a change to a table's definition or to the rights on it. Ends the subscriptions to the
+   * table that cannot continue, and plans its other subscriptions again, which may take several
+   * ticks. Must be called after the catalog and the store have changed.
    */
   tableChanged(tableId: number): void {
     this.#results.review(tableId);

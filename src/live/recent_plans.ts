@@ -13,7 +13,7 @@ import { shortKey } from "../base/short_key.ts";
 import type { SubscriptionSpec } from "../protocol/mod.ts";
 import type { LivePlan } from "../sql/mod.ts";
 
-/** The maximum number of plans. The oldest one is removed first. */
+/** The maximum number of plans. When it is exceeded, the oldest plan is removed. */
 const PLANS_MAX = 256;
 
 export class RecentPlans {
@@ -42,8 +42,8 @@ export function planKeyOf(
 ): string {
   const caller = [userId, role, owner ?? null, claims ?? null, scopeParts(tokenScope)];
   const parts = [...caller, namespace_id ?? null, sql, params ?? []];
-  // A replacer function is called for every part of the value, so it is used only if there are
-  // parameters.
+  // JSON.stringify calls a replacer function for every part of the value, so a replacer is used
+  // only if the query has parameters.
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }
 

@@ -141,8 +141,8 @@ function repair({ acceptsLoss, root }: MaintenanceRequest, parts: MaintenancePar
   const { disk, say } = parts;
   const paths = requireDirectory(disk, root);
   refuseBackup(disk, root);
-  // This is checked before the directory is locked, because locking writes to it, and a directory
-  // in a newer format must remain unchanged.
+  // The format is checked before the directory is locked, because locking writes to the directory,
+  // and a directory in a newer format must remain unchanged.
   if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
   const release = requireUnused(paths, disk, () => disk.lock(paths.lock));

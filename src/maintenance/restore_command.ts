@@ -66,7 +66,7 @@ interface RestoreArguments {
 }
 
 /**
- * Restores a backup into the data directory of a stopped server, or into a new one.
+ * Restores a backup into the data directory of a stopped server, or into a new directory.
  *
  * @returns The exit code.
  */

@@ -50,9 +50,9 @@ export interface RunningServer {
   /** The memory that the server uses for its connections. */
   memory(): ServerMemoryUse;
   /**
-   * Starts listening with a different certificate. Open connections keep the old one. If the
-   * server cannot listen with the new certificate, it keeps the old one, and the reason is
-   * returned.
+   * Starts listening with a different certificate. Open connections keep the old certificate. If
+   * the server cannot listen with the new certificate, it continues with the old certificate and
+   * returns the reason.
    *
    * @throws {Error} If the server can listen with neither certificate.
    */

@@ -115,8 +115,8 @@ export class LiveProgram {
   }
 
   /**
-   * Evaluates as many of the first `rowCount` rows as fit into a tick. Unless a row is slow, all
-   * of them are evaluated.
+   * Evaluates as many of the first `rowCount` rows as fit into a tick, which normally means all of
+   * them.
    */
   portion<T extends object>(
     { rowCount, budget }: { rowCount: number; budget: TickBudget },
@@ -174,7 +174,7 @@ export class LiveProgram {
   /**
    * Marks the rows that the filter keeps.
    *
-   * @param eligible 1 for the rows that may be evaluated; undefined for all of them.
+   * @param eligible 1 for each row that may be evaluated; undefined if all rows may be.
    * @returns A new array with 1 for each kept row.
    */
   matches(batch: Batch, eligible: Uint8Array | undefined): Uint8Array {

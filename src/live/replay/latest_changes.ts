@@ -160,8 +160,8 @@ function stepBack(
   try {
     const step = scan.next();
     if (step === undefined) {
-      // A missing version has expired, as have all earlier ones. Clients are not notified when a
-      // row expires, so no delete is needed.
+      // A missing version has expired, as have all earlier versions. Clients are not notified when
+      // a row expires, so no delete is needed.
       const { tableId: id } = program.plan;
       assert(
         prev <= store.expiredSeq(id),

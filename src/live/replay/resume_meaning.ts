@@ -73,8 +73,8 @@ function showsSame(
   { before, table }: { before: TableEntry; table: TableEntry },
 ): boolean {
   if (before.schemaVersion === table.schemaVersion) return true;
-  // If the numbers differ, a column no longer exists. The loop below compares only columns that
-  // exist now.
+  // If the numbers of columns differ, a column no longer exists. The loop below compares only
+  // columns that exist now.
   if (hasStar && before.columns.length !== table.columns.length) return false;
   return namedColumns.every(({ columnId: id }) => {
     const was = before.columns.find(({ columnId }) => columnId === id);

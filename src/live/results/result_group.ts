@@ -315,7 +315,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   #newEvaluation(): ResultEvaluation {
-    // From now on, the feed notifies the group of changes.
+    // From now on, the feed notifies the group of changes, so the host stops doing so.
     if (this.#maintainer !== undefined) this.#host.unwatch(this);
     return this.#maintainer?.begin() ?? this.#plan.evaluate();
   }
@@ -395,7 +395,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#failed(error);
   }
 
-  /** Adopts a new state, and sends the members how it differs from the previous one. */
+  /** Adopts a new state, and sends the members its difference from the previous state. */
   #become({ changes, state }: NewState): void {
     const before = this.#lastState;
     const { changedSeq, rows, seq } = state;

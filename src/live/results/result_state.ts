@@ -18,7 +18,7 @@ import type { LiveChange } from "../program/live_program.ts";
 import { type KeptRow, type StateRows, stateRows } from "./state_rows.ts";
 
 export interface ResultState {
-  /** The seq at which the query returns these rows. */
+  /** The seq as of which the query returns the rows of this state. */
   readonly seq: Seq;
   /** The seq of the last commit that changed a table of the query and has been followed. */
   readonly changedSeq: Seq;
@@ -168,7 +168,7 @@ export function shapeOf({ fields, keyFields, rowSeq }: ResultPlan): ResultShape 
   return shape;
 }
 
-/** Returns the changes that lead from one state to a later one. */
+/** Returns the changes that lead from one state to a later state. */
 export function changesBetween(
   before: ResultState,
   after: ResultState,

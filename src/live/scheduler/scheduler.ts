@@ -30,8 +30,8 @@ export interface Pace {
    */
   readonly tickUnits: number;
   /**
-   * How much a subscription may spend before the next one is served. This must be enough for a
-   * typical batch.
+   * How much a subscription may spend before the next subscription is served. This must be enough
+   * for a typical batch.
    */
   readonly sliceUnits: number;
   /**

@@ -39,7 +39,7 @@ const PROJECT_ROWS_MAX = 64;
  */
 const WINDOW_SPAN_FIRST = 60_000 * 4096;
 
-/** Each interval is longer than the previous one by this factor. */
+/** The factor by which each interval is longer than the previous interval. */
 const WINDOW_GROWTH = 16;
 
 export interface SnapshotOptions {

@@ -93,8 +93,9 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
   }
   return given.map((value: unknown, index) => {
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
-    // A number from a MessagePack message. JavaScript encoders write integers beyond 32 bits as
-    // float64, so an integral value is a BIGINT whether it arrives as an integer or as a float.
+    // The value is a number from a MessagePack message. JavaScript encoders write integers beyond
+    // 32 bits as float64, so an integral value is a BIGINT whether it arrives as an integer or as
+    // a float.
     if (typeof value === "number" || typeof value === "bigint") return { number: String(value) };
     if (isWritten(value, "number") || isWritten(value, "json")) return value;
     throw new DatabaseError(

@@ -7,7 +7,7 @@
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * The number of buckets at which a sweep removes the full ones. It limits the memory of the
+ * The number of buckets at which a sweep removes all full buckets. It limits the memory of the
  * limiter and the duration of a sweep.
  */
 const BUCKETS_SWEEP_COUNT = 16384;

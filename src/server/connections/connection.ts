@@ -529,8 +529,8 @@ export class Connection
     assert(principal !== undefined, "connection: authenticated connection has no principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
-    // The old subscription ends first, to make room for the new one, even if the new one is then
-    // refused.
+    // The old subscription with the same id ends first, to make room for the new subscription,
+    // even if the new subscription is then refused.
     this.#subscriptions.close(spec.id);
     const subscription = live.subscribe({ principal, spec, sink: this });
     // The first batch may have ended the subscription or the connection.

@@ -137,8 +137,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Ends the open connections of one session, or of all sessions of a user. If there are many,
-   * some end in this time slice and the others in later ones.
+   * Ends the open connections of one session, or of all sessions of a user. Ending many
+   * connections takes several time slices.
    */
   revoke(revocation: Revocation): void {
     const revoked = [...this.#open].filter(({ principal }) => {
@@ -195,8 +195,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Visits some of the remaining connections now and the others in later slices. A visit may end
-   * the round early.
+   * Visits the remaining connections, in several time slices if necessary. A visit may end the
+   * round early.
    */
   #inSlices(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;

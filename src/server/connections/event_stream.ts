@@ -55,8 +55,8 @@ export interface EventStreamOptions {
   readonly sendBudget: Pick<SendBudget, "queueBytes">;
   readonly commentEveryMs: number;
   /**
-   * Called when nothing more will be queued. From then on, a client that does not read the rest
-   * may be disconnected.
+   * Called when nothing more will be queued. From then on, a client that does not read the rest of
+   * the queue may be disconnected.
    */
   readonly onEnding: () => void;
   /** Called when the stream is over, whether the client or the server ended it. */
@@ -344,8 +344,8 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   /**
-   * Returns the position up to which the client has received everything once it has received this
-   * message; undefined if the message has no such position.
+   * Returns the position from which a client that has received this message can resume; undefined
+   * if there is none.
    */
   #idOf(message: DataMessage): number | undefined {
     if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;

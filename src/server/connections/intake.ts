@@ -47,7 +47,8 @@ export class Intake {
   }
 
   /**
-   * Returns whether this object has no state left, so that a new one would behave in the same way.
+   * Returns whether this object has no state left, so that a new object would behave in the same
+   * way.
    */
   isIdle(nowMs: number): boolean {
     const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;

@@ -56,7 +56,8 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
  * by a proxy.
  */
 export function upgradeRequired({ headers }: Request): HttpError {
-  // By default, a proxy forwards the key, but not the two hop-by-hop headers.
+  // By default, a proxy forwards Sec-WebSocket-Key, but not the hop-by-hop headers Connection and
+  // Upgrade.
   const isProxied = headers.has("sec-websocket-key");
   const what = isProxied
     ? "The WebSocket handshake lacks the headers Upgrade: websocket and Connection: Upgrade"

@@ -32,7 +32,8 @@ export function gunzip(bytes: Uint8Array, maxBytes: number): Gunzipped {
   try {
     return gunzipSync(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
-    // zlib throws only for invalid input.
+    // zlib throws a RangeError if the result is too large, and other errors only for invalid
+    // input.
     if (error instanceof RangeError) return "too large";
     return "malformed";
   }

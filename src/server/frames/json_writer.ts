@@ -66,7 +66,7 @@ export class JsonWriter {
   #at = 0;
   #isAscii = true;
 
-  /** Returns the text, and starts a new one. */
+  /** Returns the text written so far, and starts a new text. */
   finish(): string {
     const text = this.#bytes.toString(this.#isAscii ? "latin1" : "utf8", 0, this.#at);
     if (this.#bytes.length > BYTES_KEPT_MAX) {

@@ -135,12 +135,12 @@ export class Cors {
 
   /** Whether the request comes from one of this server's pages, or from no page at all. */
   #isOfOwnPage(request: Request): boolean {
-    // The browser itself sets this header, so it is correct even if a proxy has changed Host.
+    // The browser itself sets Sec-Fetch-Site, so it is correct even if a proxy has changed Host.
     const site = request.headers.get("sec-fetch-site");
     if (site === "same-origin") return true;
     const origin = request.headers.get("origin");
-    // Requests for images, scripts and other page resources have no Origin header. "none" means
-    // that the user entered the URL.
+    // Requests for images, scripts and other page resources have no Origin header. If
+    // Sec-Fetch-Site is "none", the user entered the URL.
     if (origin === null) return site === null || site === "none";
     return this.#isOwn(origin, request);
   }

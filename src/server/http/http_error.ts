@@ -1,6 +1,6 @@
 /**
  * Turns failures into HTTP responses. Shape A is used for auth, health, the UI and unknown paths,
- * shape B for SQL and files, and shape C for topics. "events" stands for shape B, or for an event
+ * shape B for SQL and files, and shape C for topics. The shape "events" means shape B, or an event
  * if the client can read only events. Only `protocol/error_codes.ts` defines the status of each
  * error code.
  */

@@ -198,13 +198,13 @@ export function textFromUtf8(bytes: Uint8Array): string | undefined {
  * Returns undefined if the text is malformed or exceeds these limits.
  */
 export function parseJson(text: string): unknown {
-  // No text shorter than this can exceed the limit, because each level of nesting takes at least
-  // two characters.
+  // Text of at most twice `NESTING_MAX` characters need not be scanned, because each level of
+  // nesting takes at least two characters.
   if (text.length > 2 * NESTING_MAX && isTooIntricate(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    // The error is dropped, because it contains nothing useful to the caller.
+    // The parser's error is dropped, because it contains nothing useful to the caller.
     return undefined;
   }
 }

@@ -46,7 +46,7 @@ export function formatFromAccept(accept: string | null): ResultFormat {
     const format = FORMATS.get(type.trim().toLowerCase());
     if (format === undefined) continue;
     const quality = qualityOf(parameters);
-    // If several formats have the same quality, the first one wins, because clients list their
+    // If several formats have the same quality, the first format wins, because clients list their
     // preferred format first.
     if (quality > bestQuality) {
       best = format;

@@ -142,7 +142,7 @@ function errorsOf({
     byStatus.set(status, known);
   };
   for (const [status, codes] of Object.entries(operation.errors ?? {})) add(Number(status), codes);
-  // The auth endpoints, which have shape A, use the code "unauthorized" instead.
+  // The auth endpoints, whose errors have shape A, use the code "unauthorized" instead.
   if (operation.access.startsWith("bearer") && shape !== "A") {
     add(401, ["MISSING_AUTHORIZATION", "TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
     add(503, ["AUTHENTICATION_ERROR"]);

@@ -44,8 +44,8 @@ export function transactionRoute(options: TransactionRouteOptions): Route {
 }
 
 /**
- * The routes for a single transaction. Their order matters: the last one matches every path that
- * the others do not.
+ * The routes for a single transaction. Their order matters: the last route matches every path that
+ * the earlier routes do not.
  */
 export function transactionPaths(options: TransactionRouteOptions): readonly PrefixRoute[] {
   const common = { prefix: `${TRANSACTIONS_PATH}/`, shape: "B" } as const;

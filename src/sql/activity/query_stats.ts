@@ -150,8 +150,8 @@ export class QueryStats {
     for (const { fingerprint } of oldest.slice(0, EVICTED_COUNT)) {
       this.#byFingerprint.delete(fingerprint);
     }
-    // The counts of dropped statements start again from zero, so the keys under which the
-    // statements were found are forgotten.
+    // Dropped statements start again with zero counts, so the keys that refer to their old
+    // statistics are forgotten.
     this.#byStatement = new WeakMap();
     this.#byShape.clear();
   }

@@ -183,7 +183,7 @@ function isExcluded(
 
 /**
  * Whether a committed transaction's lock prevents another transaction from locking the row. It
- * does if the other transaction cannot see the changes of the committed one.
+ * does if the other transaction cannot see the changes of the committed transaction.
  */
 function isExcludedBy(
   { committedSeq, strength: held }: PastLock,

@@ -155,8 +155,8 @@ export class StorageQuota implements StorageMeter {
     const doubt = (): void => {
       for (const { owner } of growths) this.#usages.delete(owner);
     };
-    // The error is reported to the writer. Here, it only makes the usage doubtful, so that it is
-    // read again.
+    // The writer receives the error. Here, the error only makes the usage doubtful, so that the
+    // usage is read again.
     this.#deps.store.durable(made.lastSeq).then(undefined, doubt);
     return made;
   }

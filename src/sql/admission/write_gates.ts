@@ -52,8 +52,8 @@ export class WriteGates {
    * wait for each other. Returns a function that reopens the gates.
    */
   async close(tableIds: readonly number[], ledger: RequestLedger): Promise<() => void> {
-    // Several statements may have waited for the gates, and another statement may have closed them
-    // first.
+    // Several statements may have waited for the gates, and another statement may have been the
+    // first to close them again.
     while (this.areClosed(tableIds)) await this.opened(tableIds, ledger);
     return this.closeOpen(tableIds);
   }

@@ -36,8 +36,8 @@ export type Requirement =
       readonly routine?: string;
     }
   /**
-   * The right to read or write the rows that these policies permit, or all rows of the table if
-   * `policies` is undefined.
+   * The right to read or write the rows that the given policies permit, or all rows of the table
+   * if `policies` is undefined.
    */
   | {
       readonly action: "rows";
@@ -83,7 +83,7 @@ export interface PastRead {
   /** The index of this entry in the statement's list of past reads. */
   readonly index: number;
   readonly table: TableEntry;
-  /** The seq or the time as of which the table is read. The expression reads no columns. */
+  /** The seq or the time as of which the table is read. The expression must not read columns. */
   readonly moment: BoundExpression;
   /**
    * Whether the seq may lie in the middle of a commit, because it is a position among the changes
