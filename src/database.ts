@@ -79,9 +79,7 @@ export interface Database {
   readonly store: Store;
   readonly blobs: BlobStore;
   readonly auth: Auth;
-  /**
-   * Counts and logs bugs that ended no more than a request, a subscription, a connection or a job.
-   */
+  /** Counts and logs bugs that ended only a request, a subscription, a connection or a job. */
   readonly bugs: Bugs;
   readonly sql: SqlEngine;
   readonly live: LiveEngine;

@@ -32,7 +32,7 @@ interface TableVersion {
 export class TableHistory {
   readonly #types: DefinedTypes;
   readonly #byId: Map<number, TableEntry> = new Map();
-  /** The current definition of each table, by table id. */
+  /** The current definition of each table, keyed by table id. */
   readonly #records: Map<number, DefinitionRecord> = new Map();
   /** The ids of all definitions of each table, in ascending order. */
   readonly #definitionIds: Map<number, number[]> = new Map();

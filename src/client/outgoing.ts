@@ -37,7 +37,7 @@ const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {
   readonly #options: OutgoingOptions;
-  /** The requests to send, by key, so that no request is queued twice. */
+  /** The requests to send, keyed so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
   /**
    * The messages that have been sent but not answered, in the order in which they were sent. An

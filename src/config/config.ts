@@ -126,7 +126,7 @@ function keysOf({ oidc }: Config): readonly ConfigKey[] {
   return [...KEYS.values(), ...Object.keys(oidc.providers).flatMap(providerKeys)];
 }
 
-/** Lists the keys whose values differ, by their names in the file. */
+/** Returns the paths of the keys whose values differ. */
 export function changedKeys(before: Config, after: Config): readonly string[] {
   const keys = new Map([...keysOf(before), ...keysOf(after)].map((key) => [key.path, key]));
   return [...keys.values()]

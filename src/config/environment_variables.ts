@@ -32,7 +32,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => string;
 
 export interface EnvironmentValues {
-  /** The values of the environment variables, by key path. */
+  /** The values of the environment variables, keyed by the path of their configuration key. */
   readonly values: ReadonlyMap<string, { readonly value: unknown; readonly variable: string }>;
   readonly faults: readonly string[];
   readonly warnings: readonly string[];

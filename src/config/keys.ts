@@ -642,7 +642,7 @@ export type Config = {
   >;
 } & {
   readonly oidc: ValuesOf<typeof RULES.oidc> & {
-    /** The `oidc.providers.<name>` sections, by name. */
+    /** The `oidc.providers.<name>` sections, keyed by provider name. */
     readonly providers: Readonly<Record<string, ValuesOf<typeof PROVIDER_RULES>>>;
   };
   readonly security: ValuesOf<typeof RULES.security> & {
@@ -664,7 +664,7 @@ export interface ConfigKey {
   readonly rule: KeyRule;
 }
 
-/** Every key of the fixed sections by its path, in the order of the file. */
+/** The keys of the fixed sections, keyed by path, in the order of the file. */
 export const KEYS: ReadonlyMap<string, ConfigKey> = new Map(
   Object.entries(RULES).flatMap(([section, rules]) =>
     Object.entries(rules as Record<string, KeyRule>).map(([name, rule]): [string, ConfigKey] => {
@@ -721,7 +721,7 @@ export const SECTIONS: readonly string[] = Object.keys(RULES);
 /** Alternative names of sections. */
 export const SECTION_SYNONYMS: ReadonlyMap<string, string> = new Map([["authentication", "auth"]]);
 
-/** Alternative names of keys, by path. */
+/** Alternative paths of keys, each with the actual path. */
 export const KEY_SYNONYMS: ReadonlyMap<string, string> = new Map([
   ["security.trusted_proxy_ranges", "security.trusted_proxies"],
   ["websocket.client_timeout_secs", "websocket.idle_timeout_secs"],

@@ -83,7 +83,7 @@ export interface DirectoryCheck {
   readonly missingStorages: readonly MissingStorage[];
   readonly damagedFiles: readonly ListedBlob[];
   readonly log: LogCheck;
-  /** The names of the catalog's tables and of the store's own tables, by id. */
+  /** The names of the catalog's tables and of the store's own tables, keyed by table id. */
   readonly tableNames: ReadonlyMap<number, string>;
 }
 

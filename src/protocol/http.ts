@@ -39,7 +39,10 @@ export interface TransactionBody {
 
 /** An entry of `results`, which contains one entry per statement. */
 export interface StatementEntry {
-  /** The columns of `rows`. Both properties are present only for statements that return rows. */
+  /**
+   * The columns of `rows`. Both `schema` and `rows` are present only for statements that return
+   * rows.
+   */
   readonly schema?: readonly SchemaField[];
   readonly rows?: readonly (readonly unknown[])[];
   readonly row_count: number;

@@ -17,7 +17,7 @@ type ByPartition<Entry> = Map<number, Map<number, Entry>>;
 
 export class ChangeFeeds<Feed extends PartitionKey> {
   readonly #shared: ByPartition<Feed> = new Map();
-  /** The slow feeds of each partition, by the fingerprints of their queries. */
+  /** The slow feeds of each partition, keyed by the fingerprint of their query. */
   readonly #slow: ByPartition<Map<string, Feed>> = new Map();
 
   get isEmpty(): boolean {

@@ -61,8 +61,8 @@ export class DueRows {
 export class PredicateIndex<Group extends { readonly equality: LiveEquality | undefined }> {
   readonly #always = new Set<Group>();
   /**
-   * The groups by column and value. The map is created when the first condition is added, because
-   * most users follow all of their own rows, without a condition.
+   * The groups, keyed by column and then by value. The map is created when the first condition is
+   * added, because most users follow all of their own rows, without a condition.
    */
   #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
 
@@ -119,8 +119,8 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
   }
 
   /**
-   * Finds the groups with conditions that the rows of a batch may concern, and the rows that may
-   * concern each group.
+   * Finds the groups with conditions that a batch may concern, each with the rows that may concern
+   * it.
    *
    * @param columnIds The columns of the batch, including every indexed column.
    */

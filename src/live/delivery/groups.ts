@@ -87,9 +87,9 @@ export class SubscriptionGroup<Member extends GroupMember> {
    */
   #only: Member | undefined;
   /**
-   * All followers by subscription id, created when a second follower is added. For an id with a
-   * single follower, the map contains the follower itself rather than a set, because most ids have
-   * only one.
+   * All followers, keyed by subscription id; created when a second follower is added. For an id
+   * with a single follower, the map contains the follower itself rather than a set, because most
+   * ids have only one.
    */
   #followers: Map<string, Member | Set<Member>> | undefined;
   #followerCount = 0;

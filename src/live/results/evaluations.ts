@@ -26,8 +26,8 @@ const TURNS_MIN = 64;
 const UNDER_WAY_MAX = 4;
 
 /**
- * How long evaluations run on the event loop, in milliseconds, before they pause for the same
- * time.
+ * How long evaluations run on the event loop, in milliseconds, before they pause for as long
+ * again.
  */
 const WORK_MS_MAX = 5;
 

@@ -54,7 +54,7 @@ export function stateRows(rows: Map<string, KeptRow>, bytes: number): StateRows 
   return rows.size === 0 ? NO_ROWS : new FewRows([...rows.values()], bytes);
 }
 
-/** Rows by key, as they were before a change; undefined for a key that did not exist. */
+/** The previous rows of changed keys, keyed by row key; undefined for a key that did not exist. */
 type OldRows = ReadonlyMap<string, KeptRow | undefined>;
 
 class FewRows implements StateRows {

@@ -28,8 +28,8 @@ import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 const SCAN_ROWS_MAX = 1024;
 
 /**
- * The number of rows projected at a time. This limits the memory needed, in addition to a frame,
- * for rows of maximum size.
+ * The number of rows projected at a time. It limits how much memory rows of maximum size take up,
+ * in addition to a frame.
  */
 const PROJECT_ROWS_MAX = 64;
 

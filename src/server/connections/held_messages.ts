@@ -117,7 +117,9 @@ export interface HeldMessagesOptions {
 export class HeldMessages {
   readonly #options: HeldMessagesOptions;
   readonly #watched = new Map<WatchedSocket, Watched>();
-  /** The sockets whose descriptors are not known yet, by peer. */
+  /**
+   * The sockets whose descriptors are not known yet, keyed by the address and port of the peer.
+   */
   readonly #new = new Map<string, Watched>();
   readonly #descriptors = new Set<number>();
   /** Refused sockets, each with the number of checks that remain until it is closed. */

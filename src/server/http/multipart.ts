@@ -33,9 +33,9 @@ export interface MultipartLimits {
 }
 
 export interface MultipartForm {
-  /** The text fields of a form, by name. */
+  /** The text fields of a form, keyed by name. */
   readonly fields: ReadonlyMap<string, string>;
-  /** The file parts by placeholder name, without the `file:` prefix. */
+  /** The file parts of a form, keyed by placeholder name without the `file:` prefix. */
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 

@@ -85,8 +85,8 @@ export interface Operation {
   };
   /** The messages on the connection that the endpoint opens. */
   readonly messages?: { readonly client: Schema; readonly server: Schema };
-  /** The successful responses of an endpoint, by status. */
+  /** The successful responses of an endpoint, keyed by HTTP status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** The error codes, by status, that are not common to all endpoints of this kind. */
+  /** The error codes that are not common to all endpoints of this kind, keyed by HTTP status. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;
 }

@@ -42,7 +42,7 @@ export function inHeader(
 
 const LOGIN = { user: "…", password: "…" };
 
-/** The operations of `/v1/api/auth/…`, by the last segment of the path. */
+/** The operations of `/v1/api/auth/…`, keyed by the last segment of the path. */
 export const AUTH_OPERATIONS: Readonly<
   Record<"login" | "logout" | "me" | "refresh" | "setup" | "status", Operation>
 > = {
