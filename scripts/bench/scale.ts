@@ -40,8 +40,8 @@ const OWNER_READ_MS_MAX = 2;
 const FILES_MAX = 32;
 
 /**
- * The maximum factor by which reads of the large table may take longer, including measurement
- * noise.
+ * The maximum factor by which reads of the large table may be slower than reads of the small one,
+ * including measurement noise.
  */
 const RATIO_MAX = 1.5;
 

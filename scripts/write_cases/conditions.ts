@@ -3,7 +3,8 @@
  * some cases that PostgreSQL does not, so several codes may be correct.
  */
 const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
-  // PostgreSQL also uses this SQLSTATE for operators that do not exist for the given types.
+  // PostgreSQL uses SQLSTATE 42883 both for unknown functions and for operators that do not exist
+  // for the given types.
   "42883": ["FUNCTION_NOT_FOUND", "TYPE_MISMATCH"],
   "42804": ["TYPE_MISMATCH"],
   "42846": ["TYPE_MISMATCH"],

@@ -61,8 +61,8 @@ const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
 
 /**
- * Stands in for the missing address in the tokens of an account that has none. No real address has
- * this value.
+ * The value that takes the place of the email address in the tokens of an account without one. No
+ * real address has this value.
  */
 const NO_ADDRESS = "none";
 
@@ -78,7 +78,10 @@ const COUNTED_MAX = 20_000;
 
 export class AccountLinks {
   readonly #options: AccountLinksOptions;
-  /** For each account, the times of its most recent messages, on the monotonic clock. */
+  /**
+   * The times of the most recent messages to each account, on the monotonic clock, keyed by user
+   * id.
+   */
   readonly #noticesMs = new Map<string, number[]>();
 
   constructor(options: AccountLinksOptions) {

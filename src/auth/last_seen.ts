@@ -17,8 +17,8 @@ export interface LastSeenOptions {
 }
 
 /**
- * The maximum number of users whose times are written in a single transaction. Each transaction
- * runs within one tick.
+ * The maximum number of users whose last-seen times are written in a single transaction. Each
+ * transaction runs within one tick.
  */
 const TOLD_AT_ONCE_MAX = 1000;
 

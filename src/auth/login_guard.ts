@@ -76,7 +76,7 @@ interface AttemptLine {
 
 interface Failures {
   count: number;
-  /** The time at which the lock ends; 0 while there is no lock. */
+  /** The time at which the lock ends, on the monotonic clock; 0 while there is no lock. */
   lockedUntilMs: number;
 }
 
@@ -301,7 +301,8 @@ export class AuthBucket {
 const BUCKET_SECONDS = 5;
 
 function pairKey(name: string, from: string): string {
-  // A sender contains no line break, so different pairs never have the same key.
+  // A sender contains no line break, so different pairs of name and sender never have the same
+  // key.
   return `${from}\n${name}`;
 }
 

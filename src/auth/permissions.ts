@@ -34,31 +34,43 @@ import type { Principal } from "./principal.ts";
  */
 export type StatementClass =
   /**
-   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The caller also needs
-   * the rights to the tables that the statement uses.
+   * The class of SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The
+   * caller also needs the rights to the tables that the statement uses.
    */
   | "rows"
-  /** EXPORT USER DATA, SHOW EXPORT, and the download of an archive. */
+  /** The class of EXPORT USER DATA, SHOW EXPORT, and the download of an archive. */
   | "export"
-  /** SHOW NAMESPACES, TABLES, STORAGES, STATS, MANIFEST, name; DESCRIBE, SHOW COLUMNS. */
+  /**
+   * The class of DESCRIBE, SHOW COLUMNS, SHOW with the name of a setting, and SHOW NAMESPACES,
+   * TABLES, STORAGES, STATS or MANIFEST.
+   */
   | "show"
-  /** CREATE TABLE, ALTER TABLE. */
+  /** The class of CREATE TABLE and ALTER TABLE. */
   | "defineTable"
-  /** DROP TABLE, statements on views, functions and policies, and DROP of types and sequences. */
+  /**
+   * The class of DROP TABLE, of statements on views, functions and policies, and of DROP for types
+   * and sequences.
+   */
   | "removeTable"
-  /** CREATE NAMESPACE, DROP NAMESPACE, ALTER NAMESPACE OWNER. */
+  /** The class of CREATE NAMESPACE, DROP NAMESPACE and ALTER NAMESPACE OWNER. */
   | "namespace"
-  /** STORAGE FLUSH, STORAGE COMPACT, PG_SLEEP, CONSUME, ACK. */
+  /** The class of STORAGE FLUSH, STORAGE COMPACT, PG_SLEEP, CONSUME and ACK. */
   | "maintain"
-  /** EXPLAIN, SHOW ALL, SHOW of the configuration, and the system views that are not public. */
+  /**
+   * The class of EXPLAIN, SHOW ALL, SHOW for the configuration, and the system views that are not
+   * public.
+   */
   | "inspect"
-  /** KILL …, STORAGE CHECK, CREATE/ALTER/DROP STORAGE. */
+  /** The class of KILL …, STORAGE CHECK, and CREATE, ALTER and DROP STORAGE. */
   | "operate"
-  /** CREATE USER; see `mayCreateUser`. */
+  /** The class of CREATE USER; see `mayCreateUser`. */
   | "newUsers"
-  /** ALTER/DROP USER, tokens, invitations; see `mayManageUser`. */
+  /**
+   * The class of ALTER USER, DROP USER, and statements on tokens and invitations; see
+   * `mayManageUser`.
+   */
   | "users"
-  /** Topics, BACKUP, RESTORE, policies. */
+  /** The class of statements on topics and webhooks, BACKUP and RESTORE. */
   | "administer";
 
 /**

@@ -27,7 +27,7 @@ const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
 /** A problem with the configured secret, given the address on which the server listens. */
 export interface SecretFault {
-  /** Whether the problem must prevent the server from starting. */
+  /** Whether the problem with the secret must prevent the server from starting. */
   readonly isFatal: boolean;
   readonly message: string;
 }
@@ -60,7 +60,7 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
   return undefined;
 }
 
-/** Explains how to create a good secret. */
+/** The hint in error messages that explains how to create a good secret. */
 const HINT = "to create one, run: openssl rand -base64 48";
 
 /** Returns the message to log if the server starts without a configured secret. */

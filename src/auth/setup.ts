@@ -106,8 +106,8 @@ export class Setup {
     this.#requireCode(body);
     const request = this.#read(body);
     const turn = this.#last.then(() => this.#run(request, caller));
-    // The next caller waits until this one has finished, whether or not it succeeds. A failure is
-    // reported only to the caller that caused it.
+    // The next setup call waits until this one has finished, whether or not this one succeeds. A
+    // failure is reported only to the caller of the call that failed.
     this.#last = turn.catch(() => undefined);
     return await turn;
   }

@@ -21,7 +21,7 @@ const SHARE = 0.1;
  */
 const SENDERS_MAX = 20_000;
 
-/** The number of attempts currently allowed. It recovers to its maximum within an hour. */
+/** The number of sign-up attempts currently allowed. It recovers to its maximum within an hour. */
 interface Allowance {
   readonly left: number;
   readonly atMs: number;
@@ -44,8 +44,8 @@ export class SignUpRate {
   }
 
   /**
-   * Consumes one attempt. Callers on this machine are subject only to the limit for all addresses
-   * together.
+   * Counts a sign-up attempt against the limits. Callers on this machine are subject only to the
+   * limit for all addresses together.
    * @throws {AuthError} rate_limited
    */
   take({ address, isLocal }: Pick<Caller, "address" | "isLocal">): void {

@@ -395,7 +395,7 @@ function isJsonObject(text: string): boolean {
   try {
     value = JSON.parse(text);
   } catch {
-    // Text that is not JSON is not an object. The caller reports this.
+    // Text that is not JSON does not form an object. The caller reports the error.
     return false;
   }
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -133,7 +133,7 @@ export class Archiver {
     }
   }
 
-  /** The number of the oldest file that the log must keep. */
+  /** The number of the oldest log file that must be kept because it has not been archived. */
   get neededFrom(): number {
     return this.#done === undefined ? 0 : this.#done + 1;
   }

@@ -70,7 +70,7 @@ interface CopySource {
    * path within the data directory.
    */
   readonly path: string;
-  /** The location of the source file, if it differs from `path`. */
+  /** The path of the source file; absent if the source is at `path` within the data directory. */
   readonly from?: string;
   readonly bytes: number;
   /**

@@ -53,7 +53,7 @@ const ARCHIVE_WAITS = 4;
 
 /**
  * Records a finished restore in the audit log. The event names the user who requested the restore,
- * because the audit record of that request was part of the replaced state.
+ * because the audit record of that request was part of the replaced database.
  */
 export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
   if (order === undefined) return;

@@ -267,7 +267,8 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
     }
     disk.rename(`${paths.root}/${name}`, `${kept}/${name}`);
   };
-  // Until the new catalog is in place, these files belong to the old catalog.
+  // Until the new catalog is in place, the files that SQLite created next to the old catalog still
+  // belong to it.
   if (disk.exists(catalogPathOf(staged.root)))
     for (const name of CATALOG_SIDE_FILES) putAside(name);
   for (const name of STATE) {

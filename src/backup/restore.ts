@@ -90,7 +90,8 @@ export interface StageRequest {
 }
 
 /**
- * A request for a restore to be finished at the next startup, stored next to the prepared copy.
+ * A request for a restore to be finished at the next startup. It is stored next to the staged
+ * copy.
  */
 export interface RestoreOrder {
   readonly orderedBy: string;
@@ -116,12 +117,12 @@ export function stagedPath({ root }: DataPaths): string {
   return `${root}/restore`;
 }
 
-/** Returns whether a restore has been prepared. If so, the next startup will finish it. */
+/** Returns whether a restore has been staged. If so, the next startup will finish it. */
 export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
   return disk.exists(backupListPath(stagedPath(paths)));
 }
 
-/** Returns the progress of a prepared restore; undefined if none is prepared. */
+/** Returns the progress of a staged restore; undefined if none is staged. */
 export function stagedStep(disk: Disk, paths: DataPaths): StagedStep | undefined {
   if (!isRestoreStaged(disk, paths)) return undefined;
   const root = stagedPath(paths);

@@ -112,7 +112,7 @@ class PointRun {
   /** The last log file of the backup itself. */
   readonly #base: LogFile;
   readonly #pause: () => Promise<void>;
-  /** The end of the part of the log whose contents are already in segments. */
+  /** The position in the log up to which its contents have already been written to segments. */
   #settled: LogPoint | undefined;
 
   constructor(parts: PointParts, pending: DataPaths, list: BackupList) {

@@ -40,8 +40,8 @@ export interface LogTail {
   readonly journal: readonly JournalEntry[];
   readonly journalEnd: number;
   /**
-   * The seq up to which the files contain every commit; undefined if it is known only once the
-   * files have been read.
+   * The seq up to which the log files contain every commit; undefined if only reading the files
+   * shows it.
    */
   readonly endSeq: number | undefined;
   /** The directory that contains the files uploaded since the backup. */
@@ -287,8 +287,9 @@ export function journalOf(
 }
 
 /**
- * Refuses to restore a backup to a point earlier than the backup.
- * @throws {DatabaseError} INVALID_OPTION if the rows of the backup are newer than the point.
+ * Refuses to restore a backup to a point in time before the end of the backup.
+ * @throws {DatabaseError} INVALID_OPTION if the rows of the backup are newer than the requested
+ *   point.
  */
 export function refuseBefore(
   { seq: rowsSeq }: { readonly seq: Seq },

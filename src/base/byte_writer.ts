@@ -34,7 +34,10 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  /** The length that the output can reach before part of the buffer has to be moved. */
+  /**
+   * The length up to which the output can grow before part of the buffer must be copied to a
+   * larger one.
+   */
   #capacityUpTo: number;
   /** Manages the growth of a shared buffer; undefined if the buffer is not shared. */
   readonly #growth: Growth<Buffer> | undefined;
@@ -165,7 +168,7 @@ export class ByteWriter {
     this.raw(bytes);
   }
 
-  /** Writes a range of `bytes` as a block. */
+  /** Writes a range of `bytes` as a block: its length, followed by its bytes. */
   blockOf(bytes: Uint8Array, start: number, end: number): void {
     this.varint(end - start);
     this.rangeOf(bytes, start, end);
@@ -205,7 +208,7 @@ export class ByteWriter {
     this.#length = at + this.#buffer.write(value, at, "utf8");
   }
 
-  /** Writes zeros until the length of the contents is a multiple of `boundary`. */
+  /** Writes zeros until the length of the output is a multiple of `boundary`. */
   align(boundary: number): void {
     const count = (boundary - (this.#length % boundary)) % boundary;
     this.skip(count);

@@ -143,7 +143,7 @@ export class CorruptionError extends Error {
   readonly path: string;
   /** The byte offset in the file at which the damage was detected. */
   readonly offset: number;
-  /** The end of the message, which begins with "Cannot read … at byte …: ". */
+  /** The last part of the message, which follows "Cannot read … at byte …: ". */
   readonly what: string;
   /** Whether the error has already been logged. */
   isLogged = false;

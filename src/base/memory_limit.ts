@@ -61,8 +61,8 @@ function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
     if (group === undefined) return [];
     return directoriesOf(group, { root, point }).flatMap((directory) =>
       GROUP_FILES[version].flatMap((name) => {
-        // In version 2, "max" means that there is no limit; in version 1, the largest possible
-        // number of pages means the same.
+        // In control groups of version 2, "max" means that there is no limit. In version 1, the
+        // largest possible number of pages means the same.
         const text = textOf(disk, `${directory}/${name}`).trim();
         return /^\d+$/.test(text)
           ? [{ bytes: Number(text), source: `${name} of ${directory}` }]

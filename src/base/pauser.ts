@@ -6,7 +6,7 @@
 import type { Clock } from "./clock.ts";
 import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
 
-/** The maximum number of steps before other work gets a chance to run. */
+/** The maximum number of steps in a time slice, after which other work gets a chance to run. */
 const STEPS_PER_SLICE = 8;
 
 export interface PauserOptions {

@@ -245,7 +245,7 @@ export class SeqGenerator {
 
   /** Returns the lowest millisecond that an id may have at a given clock time. */
   #idMsAt(clockMs: number): number {
-    // A time outside the range of ids is ignored.
+    // A clock time outside the range of ids is ignored.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);

@@ -58,7 +58,10 @@ export interface UserChange {
   readonly loginName?: string;
   readonly authType?: UserEntry["authType"];
   readonly metadata?: string;
-  /** The provider links, in the form of {@linkcode UserEntry.authData}; null for none. */
+  /**
+   * The provider links, in the form of {@linkcode UserEntry.authData}; null if the account has
+   * none.
+   */
   readonly authData?: string | null;
   readonly passwordHash?: string;
   readonly tokenVersion?: number;
@@ -141,7 +144,7 @@ export interface PreparedDraft {
    * @throws {DatabaseError}
    */
   publish(lastSeq?: Seq): void;
-  /** Undoes `announce`, because no rows were written after all. */
+  /** Undoes `announce`. Must be called if no rows were written after all. */
   withdraw(): void;
 }
 

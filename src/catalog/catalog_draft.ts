@@ -71,7 +71,7 @@ interface DraftState {
   readonly definitions: Definitions;
   readonly numbers: DraftNumbers;
   readonly changes: readonly DraftedChange[];
-  /** Stands in for the seq of the commit until the seq is known. */
+  /** The placeholder for the seq of the commit, which is not known yet. */
   readonly unplaced: Seq;
   /** The version of the catalog at the time when the first draft of the transaction was made. */
   readonly madeAt: number;

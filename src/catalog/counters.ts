@@ -77,7 +77,8 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   highest_seq: 0,
   // The number of the first log file. Log files are numbered from 1.
   first_log_file: 0,
-  // A restore raises this number above the versions of all issued tokens.
+  // The minimum token version of an account. A restore raises it above the versions of all issued
+  // tokens.
   first_token_version: 1,
   // The number of transactions recorded in the journal so far.
   journal_end: 0,

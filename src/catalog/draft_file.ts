@@ -16,7 +16,7 @@ export class DraftFile implements SealedFile {
     this.#target = target;
   }
 
-  /** The recorded changes, in order. */
+  /** The changes recorded so far, in order. */
   get changes(): readonly SealedChange[] {
     return this.#changes;
   }

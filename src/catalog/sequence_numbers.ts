@@ -35,7 +35,10 @@ const UNKNOWN_NUMBERS = 1_000_000n;
 /** The number that a sequence has reached. */
 export interface SequenceMark {
   readonly sequenceId: number;
-  /** The number as a decimal string, because JSON numbers cannot represent all 64-bit integers. */
+  /**
+   * The number that the sequence has reached, as a decimal string, because JSON numbers cannot
+   * represent all 64-bit integers.
+   */
   readonly value: string;
   /**
    * Whether `value` itself may already have been issued. If false, `value` is the next number to

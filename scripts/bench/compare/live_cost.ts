@@ -27,7 +27,7 @@ const WARM_COMPARISONS = 20;
 
 const GROUPS_PER_SLICE = 6;
 
-/** The number of inserts in flight at once. They form one group in the log. */
+/** The number of inserts in flight at once. The log writes them as one group. */
 const WRITERS = 64;
 
 export async function writerCostLine(): Promise<Line> {

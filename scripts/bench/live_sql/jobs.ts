@@ -14,7 +14,7 @@ import type { Subscribed } from "./tidemark_followers.ts";
 
 export interface LiveSqlOptions {
   readonly seconds: number;
-  /** Whether the job uses a smaller load, for a quick look. */
+  /** Whether the job uses a smaller load, for a quick look at the figures. */
   readonly isQuick: boolean;
 }
 

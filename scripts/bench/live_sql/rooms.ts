@@ -91,12 +91,12 @@ export const ROOMS_QUERY =
   "FROM members s JOIN rooms r ON r.id = s.room JOIN messages m ON m.room = s.room " +
   "WHERE s.person = $1 GROUP BY r.id, r.name";
 
-/** Returns the rooms of a user. */
+/** Returns the numbers of the rooms to which a user belongs. */
 export function roomsOf(user: number): number[] {
   return Array.from({ length: ROOMS_PER_USER }, (_, index) => (user + index * 41) % ROOM_COUNT);
 }
 
-/** Returns the statements that fill the tables. */
+/** Returns the statements that fill the tables of rooms, members and messages. */
 export function roomsData(userCount: number): string[] {
   const rooms = Array.from({ length: ROOM_COUNT }, (_, room) => `(${room}, 'room ${room}')`);
   const members = Array.from({ length: userCount }, (_, user) =>

@@ -55,10 +55,7 @@ export async function runRound(
   }
 }
 
-/**
- * Replaces the contents of a table with the rows that are live in the other queue after the given
- * round.
- */
+/** Replaces the contents of a queue with the rows that are live after the given round. */
 export async function fillAlike(fresh: Progress, round: number): Promise<void> {
   const { queue, shape } = fresh;
   await queue.renew();
