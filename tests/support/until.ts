@@ -2,7 +2,16 @@
  * Waits for the effect of later ticks or of a thread. The wait is limited by time rather than by
  * ticks, because a busy machine takes longer for work that an idle one does at once.
  */
-const LOOK_MS = 2;
+const PAUSE_MS_MIN = 2;
+
+/** The maximum pause between two looks, short compared with the time after which one is due. */
+const PAUSE_MS_MAX = 50;
+
+/**
+ * The part of the time waited so far that the next pause takes. Without longer pauses, a wait of
+ * seconds would ask a server thousands of times.
+ */
+const PAUSE_SHARE = 1 / 16;
 
 /** Much longer than any condition takes, because a busy machine may be many times slower. */
 const WAIT_MS_MAX = 60_000;
@@ -18,9 +27,10 @@ export async function until(
   holds: () => boolean | Promise<boolean>,
   waitMsMax: number = WAIT_MS_MAX,
 ): Promise<void> {
-  const deadlineMs = performance.now() + waitMsMax;
+  const startMs = performance.now();
   while (!(await holds())) {
-    if (performance.now() > deadlineMs) throw new Error(`Not in time: ${holds.toString()}`);
-    await Bun.sleep(LOOK_MS);
+    const waitedMs = performance.now() - startMs;
+    if (waitedMs > waitMsMax) throw new Error(`Not in time: ${holds.toString()}`);
+    await Bun.sleep(Math.min(PAUSE_MS_MAX, Math.max(PAUSE_MS_MIN, waitedMs * PAUSE_SHARE)));
   }
 }
