@@ -15,6 +15,7 @@ import {
   type ServerProcess,
   startReadyServer,
 } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 const SECRET = "a secret of the receiver";
@@ -502,7 +503,7 @@ describe("users change their email addresses", () => {
     },
   );
 
-  test.each(["somebody", "a guest"])(
+  test.each(shareOf(["somebody", "a guest"], { oneOf: 2 }))(
     "an address that %s gives at sign-up opens no row before it is verified",
     async (sender) => {
       const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];

@@ -27,7 +27,7 @@ test.each([
 test("a path that visits very many items is refused with LIMIT_EXCEEDED", async () => {
   await using engine = await TestEngine.open();
   const list = `[${Array.from({ length: 3000 }, (_, i) => i).join(",")}]`;
-  const sql = `SELECT jsonb_path_exists('${list}', '$[*] ? (exists($[*] ? (@ < 0)))')`;
+  const sql = `SELECT jsonb_path_exists('${list}', '$[*] ? (exists($[*].a))')`;
   expect(await refusal(engine, sql)).toStartWith(
     "LIMIT_EXCEEDED: Cannot evaluate the JSON path: it visits more than 4194304 items",
   );

@@ -125,6 +125,14 @@ test("a change counts more memory for each row than its cells take", async () =>
   await engine.run("DROP TABLE filled");
 });
 
+test("of several windows, one with long values is computed last", async () => {
+  // Each window keeps the values of the windows before it. These texts have 9 MB in total.
+  const sql =
+    "SELECT max(length(texts)), max(place) FROM (SELECT string_agg('a', '-') OVER (ORDER BY g) AS texts," +
+    " row_number() OVER (ORDER BY g DESC) AS place FROM generate_series(1, 3000) AS t(g)) AS q";
+  expect(await engine.rows(sql)).toEqual([[5999, 3000]]);
+});
+
 testThoroughly("the memory of a statement is limited even if it may not use the disk", async () => {
   const text = "repeat('x', 700)";
   for (const sql of [

@@ -4,7 +4,7 @@
  * Ann and Ben are members of room 1, Cat of room 2, and Sam is a service to which no policy
  * applies.
  */
-import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 
 const SETUP = `
@@ -35,11 +35,13 @@ const SETUP = `
 
 let engine: TestEngine;
 
-beforeEach(async () => {
+/** Replaces the database with a new one. Tests that change no rows share one. */
+async function begin(): Promise<void> {
   await engine?.[Symbol.asyncDispose]();
   engine = await TestEngine.open();
   await engine.run(SETUP);
-});
+}
+
 afterAll(() => engine[Symbol.asyncDispose]());
 
 /** Runs a statement as a user. Returns its rows, or the number of rows it changed. */
@@ -59,6 +61,8 @@ async function as(
 const MEMBERS_SEE = "SELECT id FROM app.messages ORDER BY id";
 
 describe("an error reveals no row that a policy hides", () => {
+  beforeAll(begin);
+
   test.each([
     "SELECT id FROM app.messages WHERE id = $id AND room = 1/0",
     "SELECT id FROM app.messages WHERE id = $id AND body = repeat('x', 100000000)",
@@ -131,15 +135,9 @@ describe("an error reveals no row that a policy hides", () => {
   });
 });
 
-describe("policies restrict the rows that are read", () => {
-  test("a member of a room sees its messages, and nobody else does", async () => {
-    expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2]]);
-    expect(await as("cat", MEMBERS_SEE)).toEqual([[3]]);
-    expect(await as("dora", MEMBERS_SEE)).toEqual([[1], [2], [3]]);
-    expect(await as("sam", MEMBERS_SEE)).toBe("TABLE_NOT_FOUND");
-  });
+describe("policies apply to every kind of read", () => {
+  beforeAll(begin);
 
-  /** Each kind of read, with the rows that ann and cat see. */
   const READS: readonly (readonly [string, unknown, unknown])[] = [
     ["SELECT body FROM app.messages WHERE id = 3", [], [["secret"]]],
     ["SELECT body FROM app.messages WHERE id IN (1, 3)", [["hello"]], [["secret"]]],
@@ -199,7 +197,19 @@ describe("policies restrict the rows that are read", () => {
     expect(await as("ann", sql)).toEqual(ann);
     expect(await as("cat", sql)).toEqual(cat);
   });
+});
 
+describe("policies restrict the rows that are read", () => {
+  beforeEach(begin);
+
+  test("a member of a room sees its messages, and nobody else does", async () => {
+    expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2]]);
+    expect(await as("cat", MEMBERS_SEE)).toEqual([[3]]);
+    expect(await as("dora", MEMBERS_SEE)).toEqual([[1], [2], [3]]);
+    expect(await as("sam", MEMBERS_SEE)).toBe("TABLE_NOT_FOUND");
+  });
+
+  /** Each kind of read, with the rows that ann and cat see. */
   test("a condition that fails only for hidden rows reveals nothing about them", async () => {
     expect(
       await as("ann", "SELECT id FROM app.messages WHERE 1 / (id - 3) < 0 ORDER BY id"),
@@ -240,6 +250,8 @@ describe("policies restrict the rows that are read", () => {
 });
 
 describe("policies restrict the rows that are written", () => {
+  beforeEach(begin);
+
   const INSERT = "INSERT INTO app.messages (id, room, body) VALUES";
 
   test("INSERT accepts only rows that WITH CHECK permits", async () => {
@@ -378,6 +390,8 @@ describe("policies restrict the rows that are written", () => {
 });
 
 describe("the effect of a policy depends on the caller", () => {
+  beforeEach(begin);
+
   test("EXECUTE AS applies the policies of the user who is acted for", async () => {
     const inside = (user: string, sql: string) => `EXECUTE AS USER '${user}' (${sql})`;
     expect(await as("sam", inside("ann", "SELECT id FROM app.messages ORDER BY id"))).toEqual([

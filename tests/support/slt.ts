@@ -81,7 +81,10 @@ export interface SltOptions {
   execute: (request: SltRequest) => Promise<SltAnswer>;
   /** The engine whose cases are to be run. */
   engine?: string;
-  /** Runs only every n-th query, starting with the first. All other statements run. */
+  /**
+   * Runs only every n-th SELECT, starting with the first. All other statements run, including those
+   * that return the rows that they change.
+   */
   queryOneOf?: number;
   /** Whether the tables in the file have keys. If so, its statements run untranslated. */
   hasKeys?: boolean;
@@ -152,7 +155,7 @@ export async function runSlt(text: string, options: SltOptions): Promise<SltRepo
   const hashByLabel = new Map<string, string>();
   let queryCount = 0;
   for (const record of parseSlt(text, engine)) {
-    if (record.isQuery) {
+    if (record.isQuery && /^select\b/i.test(record.sql)) {
       queryCount += 1;
       if ((queryCount - 1) % queryOneOf !== 0) continue;
     }

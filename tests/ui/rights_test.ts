@@ -1,16 +1,18 @@
 /**
- * Verifies that an administrator sees and changes all rights on one page: policies, roles, service
- * tokens, sign-up and invitations. Every list is a live query, so it also shows changes made by
- * others.
+ * Verifies that an administrator sees and changes all rights on one page: roles, service tokens,
+ * links to providers, sign-up and invitations. Every list is a live query, so it also shows changes
+ * made by others. `ui_test.ts` tests policies, because a usual run starts only one browser.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Browser, Locator, Page } from "playwright-core";
-import { chromiumMissing, describeUnless, testThoroughly } from "../support/requirements.ts";
+import type { Browser } from "playwright-core";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
-import { accessibilityFaults, launchBrowser, openWorkbench, TEST_MS_MAX } from "./browser.ts";
+import { accessibilityFaults, launchBrowser, TEST_MS_MAX } from "./browser.ts";
+import { openForm, openRights as openRightsOf, sectionOf } from "./rights_page.ts";
 
-describeUnless(chromiumMissing)("the page about rights", () => {
+describeUnless(onlyThorough ?? chromiumMissing)("the page about rights", () => {
   let browser: Browser;
   let server: ServerProcess;
 
@@ -23,8 +25,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     ]);
     await server.setup();
     await server.rows(
-      "CREATE NAMESPACE chat; CREATE USER 'mailer' INTERNAL ROLE service; CREATE USER 'eve' INTERNAL; " +
-        "CREATE TABLE chat.messages (id INT PRIMARY KEY, author TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED')",
+      "CREATE NAMESPACE chat; CREATE USER 'mailer' INTERNAL ROLE service; CREATE USER 'eve' INTERNAL",
     );
   }, TEST_MS_MAX);
 
@@ -33,83 +34,11 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     await server.stop();
   });
 
-  const sectionOf = (page: Page, name: string): Locator => page.getByRole("region", { name });
-
-  async function openForm(section: Locator, title: string): Promise<Locator> {
-    await section.locator("summary", { hasText: title }).click();
-    const form = section.getByRole("form", { name: title });
-    await form.waitFor();
-    return form;
-  }
-
-  async function openRights(
-    options?: Parameters<typeof openWorkbench>[2],
-  ): Promise<Awaited<ReturnType<typeof openWorkbench>>> {
-    const watched = await openWorkbench(browser, server, options);
-    await watched.page.getByRole("link", { name: "Rights" }).click();
-    await watched.page.getByRole("heading", { name: "Rights", level: 2 }).waitFor();
-    return watched;
-  }
+  const openRights = (
+    options?: Parameters<typeof openRightsOf>[2],
+  ): ReturnType<typeof openRightsOf> => openRightsOf(browser, server, options);
 
   test(
-    "policies are created, shown and dropped, and a refusal is shown",
-    async () => {
-      const { close, faults, page } = await openRights();
-      const policies = sectionOf(page, "Policies");
-      await policies.getByText("No policies yet.").waitFor();
-      const form = await openForm(policies, "Create policy");
-      await form.getByLabel("Name").fill("authors");
-      await form.getByLabel("Command").selectOption("ALL");
-      await form.getByRole("checkbox", { name: "user" }).check();
-      await form.getByLabel(/^USING/).fill("autor = CURRENT_USER()");
-      expect(await form.getByRole("group", { name: "SQL statement to be run" }).innerText()).toBe(
-        'CREATE POLICY "authors" ON "chat"."messages" FOR ALL TO user\n  USING (autor = CURRENT_USER())',
-      );
-      await form.getByRole("button", { name: "Create policy" }).click();
-      await form.getByRole("alert").filter({ hasText: "autor" }).waitFor();
-      expect(faults({ exceptStatus: 400 })).toEqual([]);
-      await form.getByLabel(/^USING/).fill("author = CURRENT_USER()");
-      await form.getByRole("button", { name: "Create policy" }).click();
-      const row = policies.getByRole("row", { name: /^chat\.messages authors ALL/ });
-      await row.getByText("in effect").waitFor();
-      expect(await server.rows("SELECT policy_name, roles FROM system.policies")).toEqual([
-        ["authors", "user"],
-      ]);
-      // A change made by somebody else appears without further action.
-      await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
-      await policies.getByRole("row", { name: /all_read/ }).waitFor();
-      // The form shows the current policy and the statement that would change it.
-      const changing = await openForm(policies, "Change policy");
-      await changing.getByLabel("Policy").selectOption("authors ON chat.messages");
-      expect(await changing.getByRole("checkbox", { name: "user" }).isChecked()).toBe(true);
-      const using = changing.getByLabel(/^USING/);
-      expect(await using.inputValue()).toContain("author");
-      await changing.getByLabel("service").check();
-      await using.fill("autor = 'eve'");
-      await changing.getByRole("button", { name: "Change policy" }).click();
-      await changing.getByRole("alert").filter({ hasText: "autor" }).waitFor();
-      expect(faults({ exceptStatus: 400 })).toEqual([]);
-      await using.fill("author = 'eve'");
-      expect(
-        await changing.getByRole("group", { name: "SQL statement to be run" }).innerText(),
-      ).toBe(
-        'ALTER POLICY "authors" ON "chat"."messages" TO user, service\n  USING (author = \'eve\')',
-      );
-      await changing.getByRole("button", { name: "Change policy" }).click();
-      await policies.getByRole("row", { name: /authors ALL public author = 'eve'/ }).waitFor();
-      await changing.getByLabel("Policy").selectOption("all_read ON chat.messages");
-      expect(await changing.getByRole("checkbox", { name: "user" }).isChecked()).toBe(false);
-      await row.getByRole("button", { name: "Drop authors" }).click();
-      await row.getByRole("button", { name: "Do you really want to drop authors?" }).click();
-      await row.waitFor({ state: "detached" });
-      expect(await server.rows("SELECT policy_name FROM system.policies")).toEqual([["all_read"]]);
-      expect(faults()).toEqual([]);
-      await close();
-    },
-    TEST_MS_MAX,
-  );
-
-  testThoroughly(
     "a service token is created with scopes, its secret is shown once, and it works until it is dropped",
     async () => {
       const { close, faults, page } = await openRights();
@@ -136,7 +65,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "links of accounts to logins at providers are shown, added and dropped",
     async () => {
       const { close, faults, page } = await openRights();
@@ -164,7 +93,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "roles can be changed, invitations created and dropped, and the state of sign-up is shown",
     async () => {
       const { close, faults, page } = await openRights();
@@ -202,7 +131,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
     TEST_MS_MAX,
   );
 
-  testThoroughly(
+  test(
     "the page supports its address and the history, and axe finds no fault, even on a telephone",
     async () => {
       const { close, faults, page } = await openRights({ colorScheme: "dark" });

@@ -22,6 +22,7 @@ import {
   type WatchedPage,
   writeSql,
 } from "./browser.ts";
+import { openForm, openRights, sectionOf } from "./rights_page.ts";
 
 async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
@@ -444,6 +445,67 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await server.rows("INSERT INTO shop.goods VALUES (2, 2), (3, 2)");
       await page.getByRole("gridcell", { name: "pans", exact: true }).waitFor();
       await page.getByRole("gridcell", { name: "200", exact: true }).waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "policies are created, shown and dropped on the page about rights, and a refusal is shown",
+    async () => {
+      await server.rows(
+        "CREATE NAMESPACE chat; CREATE TABLE chat.messages (id INT PRIMARY KEY, author TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED')",
+      );
+      const { close, faults, page } = await openRights(browser, server);
+      const policies = sectionOf(page, "Policies");
+      await policies.getByText("No policies yet.").waitFor();
+      const form = await openForm(policies, "Create policy");
+      await form.getByLabel("Name").fill("authors");
+      await form.getByLabel("Command").selectOption("ALL");
+      await form.getByRole("checkbox", { name: "user" }).check();
+      await form.getByLabel(/^USING/).fill("autor = CURRENT_USER()");
+      expect(await form.getByRole("group", { name: "SQL statement to be run" }).innerText()).toBe(
+        'CREATE POLICY "authors" ON "chat"."messages" FOR ALL TO user\n  USING (autor = CURRENT_USER())',
+      );
+      await form.getByRole("button", { name: "Create policy" }).click();
+      await form.getByRole("alert").filter({ hasText: "autor" }).waitFor();
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+      await form.getByLabel(/^USING/).fill("author = CURRENT_USER()");
+      await form.getByRole("button", { name: "Create policy" }).click();
+      const row = policies.getByRole("row", { name: /^chat\.messages authors ALL/ });
+      await row.getByText("in effect").waitFor();
+      expect(await server.rows("SELECT policy_name, roles FROM system.policies")).toEqual([
+        ["authors", "user"],
+      ]);
+      // A change made by somebody else appears without further action.
+      await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
+      await policies.getByRole("row", { name: /all_read/ }).waitFor();
+      // The form shows the current policy and the statement that would change it.
+      const changing = await openForm(policies, "Change policy");
+      await changing.getByLabel("Policy").selectOption("authors ON chat.messages");
+      expect(await changing.getByRole("checkbox", { name: "user" }).isChecked()).toBe(true);
+      const using = changing.getByLabel(/^USING/);
+      expect(await using.inputValue()).toContain("author");
+      await changing.getByLabel("service").check();
+      await using.fill("autor = 'eve'");
+      await changing.getByRole("button", { name: "Change policy" }).click();
+      await changing.getByRole("alert").filter({ hasText: "autor" }).waitFor();
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+      await using.fill("author = 'eve'");
+      expect(
+        await changing.getByRole("group", { name: "SQL statement to be run" }).innerText(),
+      ).toBe(
+        'ALTER POLICY "authors" ON "chat"."messages" TO user, service\n  USING (author = \'eve\')',
+      );
+      await changing.getByRole("button", { name: "Change policy" }).click();
+      await policies.getByRole("row", { name: /authors ALL public author = 'eve'/ }).waitFor();
+      await changing.getByLabel("Policy").selectOption("all_read ON chat.messages");
+      expect(await changing.getByRole("checkbox", { name: "user" }).isChecked()).toBe(false);
+      await row.getByRole("button", { name: "Drop authors" }).click();
+      await row.getByRole("button", { name: "Do you really want to drop authors?" }).click();
+      await row.waitFor({ state: "detached" });
+      expect(await server.rows("SELECT policy_name FROM system.policies")).toEqual([["all_read"]]);
       expect(faults()).toEqual([]);
       await close();
     },

@@ -149,7 +149,7 @@ const STEPS_MS: readonly number[] = [
 ];
 
 describe("rows change as time passes", () => {
-  for (const [what, sql] of shareOf(QUERIES, { oneOf: 8 })) {
+  for (const [what, sql] of shareOf(QUERIES, { oneOf: 12 })) {
     test(what, async () => {
       await begin();
       const follower = follow(sql);

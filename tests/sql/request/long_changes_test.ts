@@ -16,6 +16,9 @@ import { until } from "../../support/until.ts";
 /** The number of rows, more than fit into a time slice. */
 const ROWS = 20_000;
 
+/** The number of rows with a value of each type, more than fit into a time slice. */
+const WIDE_ROWS = 8000;
+
 let engine: TestEngine;
 
 beforeAll(async () => {
@@ -170,13 +173,13 @@ describe("long changes are computed column by column", () => {
         `INSERT INTO m (c8, id, ${names.slice(0, 8).join(", ")}) SELECT ${VALUES[8][1]}, g, ` +
         `${VALUES.slice(0, 8)
           .map(([, value]) => value)
-          .join(", ")} FROM generate_series(1, ${ROWS}) g`,
+          .join(", ")} FROM generate_series(1, ${WIDE_ROWS}) g`,
     );
   });
 
   test("each type is stored unchanged, even after a restart and in a segment", async () => {
     const expected = await engine.rows(
-      `SELECT g, ${made("g")} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
+      `SELECT g, ${made("g")} FROM generate_series(1, ${WIDE_ROWS}) g ORDER BY 1`,
     );
     await expectRows(expected);
     await engine.restart();
@@ -195,10 +198,10 @@ describe("long changes are computed column by column", () => {
         return `${name} = CASE WHEN id % 3 > 0 THEN ${name} ELSE (${value.replaceAll(/\bg\b/g, "(id + 1)")})::${type} END`;
       });
       const [updated] = await engine.run(`UPDATE m SET ${sets.join(", ")}, d = DEFAULT`);
-      expect(updated?.rowCount).toBe(ROWS);
+      expect(updated?.rowCount).toBe(WIDE_ROWS);
       const g = "(CASE WHEN g % 3 > 0 THEN g ELSE g + 1 END)";
       const expected = await engine.rows(
-        `SELECT g, ${made(g)} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
+        `SELECT g, ${made(g)} FROM generate_series(1, ${WIDE_ROWS}) g ORDER BY 1`,
       );
       await expectRows(expected);
       const after = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
@@ -210,13 +213,13 @@ describe("long changes are computed column by column", () => {
 
   testThoroughly("a DELETE frees its keys, and moves the last values to history", async () => {
     await engine.run("DELETE FROM m WHERE id % 2 = 0");
-    expect(await engine.rows("SELECT count(*), min(id) FROM m")).toEqual([[ROWS / 2, 1]]);
+    expect(await engine.rows("SELECT count(*), min(id) FROM m")).toEqual([[WIDE_ROWS / 2, 1]]);
     await engine.run(
-      `INSERT INTO m (id, c3) SELECT g, 'new' FROM generate_series(2, ${ROWS}, 2) g`,
+      `INSERT INTO m (id, c3) SELECT g, 'new' FROM generate_series(2, ${WIDE_ROWS}, 2) g`,
     );
     await engine.restart();
     const counted = "SELECT count(*), count(CASE WHEN c3 = 'new' THEN 1 END) FROM m";
-    expect(await engine.rows(counted)).toEqual([[ROWS, ROWS / 2]]);
+    expect(await engine.rows(counted)).toEqual([[WIDE_ROWS, WIDE_ROWS / 2]]);
   });
 
   testThoroughly("a table without a key can be changed", async () => {

@@ -123,7 +123,7 @@ async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
   const rowOf = (key: number): Row => [key, `k${random.below(1000)}`, random.below(50)];
   for (const [round, flushes] of [true, true, false].entries()) {
     for (const owner of OWNERS) {
-      const keys = Array.from({ length: 4000 }, (_, i) => ((i * 3 + round) * 7919) % 40_009);
+      const keys = Array.from({ length: 2500 }, (_, i) => ((i * 3 + round) * 7919) % 40_009);
       await commit(store, 1, "insert", keys.map(rowOf), owner);
       seqs.push(store.visibleSeq);
       const others = keys.filter(() => random.chance(0.1));
