@@ -22,6 +22,9 @@ import { parseOptions } from "./options.ts";
 import { refuseIndexAlteration } from "./refused.ts";
 import { Token } from "./text/lexer.ts";
 
+/** The methods of PostgreSQL's indexes that a sorted index replaces. */
+const SORTED_METHODS: ReadonlySet<string> = new Set(["hash", "brin"]);
+
 /** Parses the rest of a statement after `CREATE [UNIQUE] INDEX`. */
 export function parseCreateIndex(
   cursor: Cursor,
@@ -36,7 +39,7 @@ export function parseCreateIndex(
   cursor.expect("on");
   cursor.accept("only");
   const table = cursor.qname("a table");
-  const method = cursor.accept("using") ? parseMethod(cursor) : undefined;
+  const method = cursor.accept("using") ? parseMethod(cursor, isUnique) : undefined;
   cursor.expect("(");
   const columns: IndexedColumn[] = [];
   do {
@@ -86,11 +89,22 @@ function acceptConcurrently(cursor: Cursor): { readonly isConcurrent?: true } {
   return cursor.accept("concurrently") ? { isConcurrent: true } : {};
 }
 
-/** Parses the index method. Returns undefined for the methods of sorted indexes. */
-function parseMethod(cursor: Cursor): "gin" | undefined {
+/**
+ * Parses the index method. Returns undefined for a sorted index, which also serves every condition
+ * that PostgreSQL answers with a hash or BRIN index.
+ */
+function parseMethod(cursor: Cursor, isUnique: boolean): "gin" | undefined {
   const method = cursor.name("an index method");
   if (method.name === "btree") return undefined;
   if (method.name === "gin") return "gin";
+  if (SORTED_METHODS.has(method.name)) {
+    if (!isUnique) return undefined;
+    cursor.refuse(
+      `UNIQUE in an index USING ${method.name}`,
+      "write USING btree",
+      method._location.start,
+    );
+  }
   cursor.refuse(
     `an index USING ${method.name}`,
     "write USING btree, or for words, trigrams, JSONB and arrays, USING gin",
