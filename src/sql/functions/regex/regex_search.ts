@@ -6,8 +6,10 @@
 
 import { assert } from "../../../base/assert.ts";
 import type { CallEffort } from "../base/call_effort.ts";
+import type { LookFinder, LookTables } from "./regex_looks.ts";
 import {
   assertionHolds,
+  codeBefore,
   END_OF_TEXT,
   type Neighbour,
   NOTHING,
@@ -31,7 +33,8 @@ const SPLIT = 1;
 const JUMP = 2;
 const SAVE = 3;
 const ASSERT = 4;
-const MATCH = 5;
+const LOOK = 5;
+const MATCH = 6;
 
 /**
  * The number of steps that are charged to the budget at once. Charging each character separately
@@ -80,12 +83,15 @@ export class RegexSearch {
   readonly #operations: Uint8Array;
   /**
    * The first operand of each instruction: a jump target (of a split, the preferred one), a slot,
-   * or the number of a set or assertion.
+   * or the number of a set, an assertion or a look-around.
    */
   readonly #first: Int32Array;
   readonly #second: Int32Array;
   readonly #sets: QuickSet[] = [];
   readonly #assertions: Assertion[] = [];
+  readonly #looks: LookFinder;
+  /** Where the look-arounds match in the current text. */
+  #tables: LookTables = [];
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
   readonly #isShortest: boolean;
@@ -108,8 +114,9 @@ export class RegexSearch {
   #before: Neighbour = NOTHING;
   #after: Neighbour = NOTHING;
 
-  constructor({ firstSet, groupCount, instructions, isShortest }: RegexProgram) {
+  constructor({ firstSet, groupCount, instructions, isShortest }: RegexProgram, looks: LookFinder) {
     const { length } = instructions;
+    this.#looks = looks;
     this.#isShortest = isShortest;
     this.#operations = new Uint8Array(length);
     this.#first = new Int32Array(length);
@@ -145,8 +152,14 @@ export class RegexSearch {
         case "assert":
           this.#put(place, ASSERT, this.#assertions.push(instruction.assertion) - 1);
           break;
+        case "look":
+          this.#put(place, LOOK, instruction.look, instruction.isNegated ? 1 : 0);
+          break;
         case "match":
           this.#put(place, MATCH, 0);
+          break;
+        default:
+          throw new Error("regex search: a pattern with back references needs backtracking");
       }
     }
   }
@@ -158,8 +171,10 @@ export class RegexSearch {
    */
   find(text: string, start: number, effort: CallEffort): RegexMatch | undefined {
     try {
+      this.#tables = this.#looks.tablesFor(text, effort);
       return this.#find(text, start, effort);
     } finally {
+      this.#tables = [];
       this.#shrink(this.#threads);
       this.#shrink(this.#next);
     }
@@ -345,6 +360,11 @@ export class RegexSearch {
           depth += 1;
           break;
         }
+        case LOOK:
+          if (this.#tables[first]?.[at] === seconds[place]) break;
+          stack[depth] = place + 1;
+          depth += 1;
+          break;
         default:
           this.#noteMatch(at);
       }
@@ -380,10 +400,4 @@ function positionsIn(slots: Int32Array): number[] {
 
 function isIn({ ascii, set }: QuickSet, code: number): boolean {
   return code < ASCII_COUNT ? ascii[code] === 1 : hasCharacter(set, code);
-}
-
-function codeBefore(text: string, at: number): number {
-  const unit = text.charCodeAt(at - 1);
-  const isSecondHalf = unit >= 0xdc00 && unit <= 0xdfff && at >= 2;
-  return isSecondHalf ? (text.codePointAt(at - 2) ?? unit) : unit;
 }
