@@ -17,18 +17,21 @@
  *     wrong      the rows differ.
  *
  * On Tidemark, a temporary table is replaced by an ordinary one, which is dropped at the end of
- * its script.
+ * its script. Until then, an ordinary table of the same name has another name.
  *
- * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN) are left out.
+ * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN, also in functions)
+ * are left out.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { flag, readArguments, textOption } from "../../scripts/support/arguments.ts";
 import { type Counts, isPlayed, isQuery, Judge, noCounts, type Verdict } from "./play_sql/judge.ts";
 import { causeOf } from "./play_sql/listed_differences.ts";
+import { PlanFunctions } from "./play_sql/plan_functions.ts";
 import { haveSameRows, type Played } from "./play_sql/played.ts";
 import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
 import { type ScriptStatement, statementsOf } from "./play_sql/psql_script.ts";
+import { Temporaries } from "./play_sql/temporaries.ts";
 import { openTidemarkPlayer } from "./play_sql/tidemark_player.ts";
 
 const { options, words: files } = readArguments(
@@ -47,21 +50,14 @@ const environment = {
 };
 const judge = new Judge();
 const reasons = new Map<string, number>();
-const temporaries = new Map<string, string>();
 const totals = { queries: noCounts(), others: noCounts() };
 
-/**
- * Matches a statement that creates a temporary object, which PostgreSQL drops at the end of the
- * script.
- */
-const TEMPORARY =
-  /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
 /** Matches a setting that Tidemark accepts without effect. */
 const WITHOUT_EFFECT = /\bextra_float_digits\b/i;
-const INTO_TEMPORARY = /\binto\s+temp(?:orary)?\s+(?:table\s+)?("[^"]+"|\w+)/i;
 
 await using postgres = await openPostgresPlayer();
 await using tidemark = await openTidemarkPlayer();
+const plans = new PlanFunctions();
 for (const file of files) await playFile(file);
 for (const [kind, counts] of Object.entries(totals)) print(kind, counts);
 for (const [reason, count] of [...reasons].toSorted(([, a], [, b]) => b - a).slice(0, 60)) {
@@ -71,28 +67,30 @@ for (const [reason, count] of [...reasons].toSorted(([, a], [, b]) => b - a).sli
 async function playFile(file: string): Promise<void> {
   await postgres.begin();
   tidemark.begin();
-  temporaries.clear();
+  const temporaries = new Temporaries(tidemark);
   const queries = noCounts();
   const others = noCounts();
   const statements = statementsOf(readFileSync(file, "utf8"), environment);
   for (const statement of statements) {
-    if (!isPlayed(statement.sql)) continue;
+    if (!isPlayed(statement.sql) || plans.isAboutPlans(statement.sql)) continue;
     const kind = isQuery(statement.sql) ? "queries" : "others";
-    const verdict = await playStatement(statement, file);
+    const verdict = await playStatement(statement, { file, temporaries });
     (kind === "queries" ? queries : others)[verdict] += 1;
     totals[kind][verdict] += 1;
   }
-  for (const [name, kind] of [...temporaries].toReversed()) {
-    await tidemark.play({ sql: `DROP ${kind} IF EXISTS ${name} CASCADE`, line: 0 });
-  }
+  await temporaries.end();
   print(`${basename(file)} queries`, queries);
   print(`${basename(file)} others`, others);
 }
 
-async function playStatement(statement: ScriptStatement, file: string): Promise<Verdict> {
+async function playStatement(
+  statement: ScriptStatement,
+  { file, temporaries }: { readonly file: string; readonly temporaries: Temporaries },
+): Promise<Verdict> {
   const { sql } = statement;
-  noteTemporary(sql);
+  await temporaries.before(sql);
   let ours = await tidemark.play(forTidemark(statement));
+  await temporaries.after(sql, ours);
   // If only one side accepts a setting, it would change the form of that side's later results.
   if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {
     judge.omitSetting(sql);
@@ -119,13 +117,6 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
     );
   }
   return verdict;
-}
-
-function noteTemporary(sql: string): void {
-  const [, kind, name] = TEMPORARY.exec(sql) ?? [];
-  if (kind !== undefined && name !== undefined) temporaries.set(name, kind);
-  const into = INTO_TEMPORARY.exec(sql)?.[1];
-  if (into !== undefined) temporaries.set(into, "TABLE");
 }
 
 /**
