@@ -12,6 +12,16 @@ const ROW = "\u001e";
 const NULL_TEXT = "\u001d";
 const MARK = "\u001c";
 
+/**
+ * Drops the publications that an earlier script has left. One of all tables would refuse every
+ * UPDATE of a table without a key.
+ */
+const DROP_PUBLICATIONS = `DO $$ DECLARE name TEXT; BEGIN
+  FOR name IN SELECT pubname FROM pg_publication LOOP
+    EXECUTE format('DROP PUBLICATION %I', name);
+  END LOOP;
+END $$`;
+
 const STATEMENT_MS_MAX = 20_000;
 const ANSWER_MS_MAX = 25_000;
 
@@ -27,6 +37,7 @@ export async function openPostgresPlayer(): Promise<PostgresPlayer> {
   const begin = async (): Promise<void> => {
     await session.end();
     session = new Session(postgres.url);
+    await session.play({ sql: DROP_PUBLICATIONS, line: 0 });
   };
   return {
     begin,

@@ -101,7 +101,10 @@ export class BacktrackSearch {
     let steps = 0;
     for (;;) {
       const instruction = instructions[place];
-      assert(instruction !== undefined, "regex search: instruction index exceeds the program");
+      assert(
+        instruction !== undefined,
+        "regular expression: instruction index is outside the program",
+      );
       steps += 1;
       if (steps % STEPS_PER_SPENDING === 0) path.effort.spend(STEPS_PER_SPENDING);
       switch (instruction.op) {

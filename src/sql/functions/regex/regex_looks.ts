@@ -137,7 +137,10 @@ class PlaceWalk {
       this.#visited[place] = at;
       stepCount += 1;
       const instruction = this.#instructions[place];
-      assert(instruction !== undefined, "regex look: instruction index exceeds the program");
+      assert(
+        instruction !== undefined,
+        "regular expression: instruction index is outside the program",
+      );
       switch (instruction.op) {
         case "split":
           stack.push(instruction.other, instruction.preferred);

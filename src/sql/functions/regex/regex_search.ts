@@ -159,7 +159,9 @@ export class RegexSearch {
           this.#put(place, MATCH, 0);
           break;
         default:
-          throw new Error("regex search: a pattern with back references needs backtracking");
+          throw new Error(
+            "regular expression: a back reference reached the search without backtracking",
+          );
       }
     }
   }
@@ -349,19 +351,9 @@ export class RegexSearch {
           depth += 3;
           slots[first] = at;
           break;
-        case ASSERT: {
-          const assertion = this.#assertions[first];
-          assert(
-            assertion !== undefined,
-            "regular expression: assertion index is outside the program",
-          );
-          if (!assertionHolds(assertion, this.#before, this.#after)) break;
-          stack[depth] = place + 1;
-          depth += 1;
-          break;
-        }
+        case ASSERT:
         case LOOK:
-          if (this.#tables[first]?.[at] === seconds[place]) break;
+          if (!this.#holds(place, at)) break;
           stack[depth] = place + 1;
           depth += 1;
           break;
@@ -370,6 +362,17 @@ export class RegexSearch {
       }
     }
     return steps;
+  }
+
+  /** Whether the assertion or look-around at a program position holds. */
+  #holds(place: number, at: number): boolean {
+    const number = this.#first[place] ?? 0;
+    if (this.#operations[place] === LOOK) {
+      return this.#tables[number]?.[at] !== this.#second[place];
+    }
+    const assertion = this.#assertions[number];
+    assert(assertion !== undefined, "regular expression: assertion index is outside the program");
+    return assertionHolds(assertion, this.#before, this.#after);
   }
 
   #keep(place: number): void {
