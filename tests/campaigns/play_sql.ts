@@ -19,6 +19,9 @@
  * On Tidemark, a temporary table is replaced by an ordinary one, which is dropped at the end of
  * its script. Until then, an ordinary table of the same name has another name.
  *
+ * In a transaction, a failure of Tidemark alone is undone, so that the statements after it are
+ * compared.
+ *
  * Statements about PostgreSQL's own catalog (`pg_class` …) and plans (EXPLAIN, also in functions)
  * are left out.
  */
@@ -88,15 +91,18 @@ async function playStatement(
   { file, temporaries }: { readonly file: string; readonly temporaries: Temporaries },
 ): Promise<Verdict> {
   const { sql } = statement;
+  const settle = await tidemark.guard(sql);
   await temporaries.before(sql);
   let ours = await tidemark.play(forTidemark(statement));
   await temporaries.after(sql, ours);
   // If only one side accepts a setting, it would change the form of that side's later results.
   if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {
     judge.omitSetting(sql);
+    await settle(ours, { kind: "rows", rows: [] });
     return "omitted";
   }
   const theirs = await postgres.play(statement);
+  await settle(ours, theirs);
   if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {
     if (!haveSameRows(ours.rows, theirs.rows)) {
       const asText = await tidemark.playAsText(sql);

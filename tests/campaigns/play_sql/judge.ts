@@ -28,7 +28,7 @@ const DOCUMENTED_LIMITS = [
   /is not between 1 and 38|beyond the range of the type|must fit in 32 bits/,
   // The types that PostgreSQL has and Tidemark lacks, as listed in docs/not-yet.md.
   /Cannot use type "(?:point|lseg|line|box|path|polygon|circle|reg(?:oper|operator|dictionary)|txid_snapshot|pg_\w+|cid|tid|char|\w*range|int2vector|oidvector|any\w*|record)": there is no such type/,
-  /Cannot find column "(?:ctid|oid|[cx]m(?:in|ax))"/,
+  /Cannot find column "(?:\w+\.)?(?:ctid|oid|[cx]m(?:in|ax))"/,
 ];
 
 const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;

@@ -20,12 +20,22 @@ const EXECUTE = /\bexecute\s+("[^"]+"|\w+)/i;
 const DEALLOCATE = /^deallocate\s+(?:prepare\s+)?("[^"]+"|\w+)/i;
 const DROP_SCHEMA = /^drop\s+schema\s+(?:if\s+exists\s+)?("[^"]+"|\w+)/i;
 
+const TRANSACTION_CONTROL =
+  /^(?:begin|start|commit|end|rollback|abort|savepoint|release|prepare\s+transaction)\b/i;
+/** The savepoint before a statement within a transaction. */
+const GUARD = "before_statement";
+
 const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(["_seq", "_deleted"]);
 
 export interface TidemarkPlayer extends AsyncDisposable {
   /** Discards the previous script's settings and transaction. */
   readonly begin: () => void;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
+  /**
+   * Prepares for a statement that PostgreSQL may accept although Tidemark refuses it. Returns a
+   * function that undoes the failure of the statement, so that its transaction goes on.
+   */
+  readonly guard: (sql: string) => Promise<(ours: Played, theirs: Played) => Promise<void>>;
   /** Runs a query again with its columns cast to text, which yields PostgreSQL's text forms. */
   readonly playAsText: (sql: string) => Promise<Played>;
 }
@@ -38,6 +48,7 @@ export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
       player = new Player(server);
     },
     play: (statement) => player.play(statement),
+    guard: (sql) => player.guard(sql),
     playAsText: (sql) => player.playAsText(sql),
     [Symbol.asyncDispose]: () => server.stop(),
   };
@@ -71,6 +82,17 @@ class Player {
       this.#known.clear();
     }
     return played;
+  }
+
+  async guard(sql: string): Promise<(ours: Played, theirs: Played) => Promise<void>> {
+    if (this.#transaction === undefined || TRANSACTION_CONTROL.test(sql)) return async () => {};
+    const set = await this.#ask(`SAVEPOINT ${GUARD}`);
+    if (set.kind === "failure") return async () => {};
+    return async (ours, theirs) => {
+      const isUndone = ours.kind === "failure" && theirs.kind === "rows";
+      if (isUndone) await this.#ask(`ROLLBACK TO SAVEPOINT ${GUARD}`);
+      if (isUndone || ours.kind === "rows") await this.#ask(`RELEASE SAVEPOINT ${GUARD}`);
+    };
   }
 
   /**
