@@ -67,7 +67,7 @@ export class AccountNotices {
     const { type, userId: user } = notice;
     if (config.auth.notices_in_log) {
       const { email, token } = notice;
-      log.warn("a notice for a user, which is logged only on development servers", {
+      log.warn("notice for a user; notices are logged only on development servers", {
         type,
         user,
         email,
@@ -78,7 +78,7 @@ export class AccountNotices {
     if (this.#post === undefined || this.#ended.signal.aborted) return;
     if (this.#waiting.length >= WAITING_MAX) {
       log.warn(
-        `discarded a notice for a user: ${WAITING_MAX} others are already waiting for delivery`,
+        `discarded a notice for a user: ${WAITING_MAX} notices are already waiting for delivery`,
         {
           type,
           user,

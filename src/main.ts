@@ -278,7 +278,7 @@ async function serve(path: string): Promise<void> {
     try {
       database.config = reread.run();
     } catch (error) {
-      stopAtOnce(log, "cannot resume listening, so the server stops; start it again", error);
+      stopAtOnce(log, "cannot resume listening, so the server is stopping; start it again", error);
     }
   };
   // The announcement comes last, because a program that reads it may stop the server immediately.

@@ -73,7 +73,7 @@ test("openDatabase ignores foreign directories, and refuses a file in place of t
   expect(readFileSync(join(path, "notes.txt"), "utf8")).toBe("x");
   const file = join(path, "notes.txt");
   const refusal: unknown = await openAt(file).catch((error: unknown) => error);
-  expect(String(refusal)).toEndWith(`Cannot open ${file}: it is a file, not a directory`);
+  expect(String(refusal)).toEndWith(`Cannot open ${file}: the path is a file, not a directory`);
 });
 
 test("openDatabase names the process that uses the directory, unless it opens the directory read-only", async () => {

@@ -81,7 +81,7 @@ export const CONDITION_NOTES: Readonly<Record<ErrorCode, string>> = {
   RESULT_TOO_LARGE: "The result has more rows than `limits.max_result_rows`.",
   STATEMENT_TIMEOUT: "The request took longer than its timeout; the statement had no effect.",
   CANCELLED: "The statement was stopped by KILL, or because its client disconnected.",
-  SHUTTING_DOWN: "The server is shutting down; try again when it is running again.",
+  SHUTTING_DOWN: "The server is shutting down; try again once it is back up.",
   MISSING_FILE: "The statement names a file that the request does not contain.",
   EXTRA_FILE: "The request contains a file that no statement names.",
   FILE_TOO_LARGE: "A file exceeds `files.max_size_bytes`.",
@@ -189,7 +189,7 @@ export const HTTP_NOTES: Readonly<Record<string, string>> = {
   user_exists:
     "A user with this name already exists, or the login at the provider belongs to a different " +
     "account.",
-  unknown_user: "No account belongs to the login at the provider.",
+  unknown_user: "No account is linked to the login at the provider.",
   invalid_code: "The code of the login has been used, has expired, or belongs to a different page.",
   weak_password: "The password violates a rule in the section `auth`.",
 };

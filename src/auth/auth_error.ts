@@ -68,13 +68,13 @@ const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )
 export function invalidCredentials(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
-    `The token is not valid; ${LOGIN} returns a valid one as access_token`,
+    `The token is not valid; get a new access_token from ${LOGIN}`,
   );
 }
 
 const SEND_COOKIE =
-  "; an EventSource cannot send headers, so its page must first log in to get the cookie " +
-  "tidemark_auth";
+  "; an EventSource cannot send headers, so the page must first log in to get the " +
+  "tidemark_auth cookie";
 
 /**
  * Returns the error for a request without a token.

@@ -141,10 +141,10 @@ export class Logins {
         log.warn("login locked after repeated failures", { user: name, address, request });
       }
       if (guard.closedForSeconds(attempt) !== undefined) {
-        const what = "logins of a user have failed so often that only known devices may try again";
+        const what = "too many failed logins for a user; only known devices may try again";
         log.warn(what, { user: name, address, request });
       }
-      throw new AuthError("unauthorized", "The user or password is wrong");
+      throw new AuthError("unauthorized", "The user name or the password is incorrect");
     }
     guard.succeeded(attempt, caller.address);
     if (action === "login") this.#audit(name, caller, { action, outcome: "ok", isLocked: false });

@@ -122,8 +122,8 @@ export class OwnAccount {
       throw new AuthError(
         "forbidden",
         "Cannot delete the account: it has no password, and the last login is older than 5 " +
-          "minutes; log in through the provider again, or send the code and the verifier " +
-          "from such a login",
+          "minutes; log in through the provider again, or send the code and the verifier of " +
+          "a new login at that provider",
       );
     }
     providerLogins.requireOwnLogin(principal, body);

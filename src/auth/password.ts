@@ -48,19 +48,25 @@ export function passwordFault(
   given: string,
   { userId, policy }: { userId: string; policy: PasswordPolicy },
 ): string | undefined {
-  if (!given.isWellFormed()) return "it must be valid Unicode text";
+  if (!given.isWellFormed()) return "a password must be valid Unicode text";
   const password = preparedPassword(given);
   if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX) {
-    return `it must have at most ${PASSWORD_BYTES_MAX} bytes`;
+    return `a password must be at most ${PASSWORD_BYTES_MAX} bytes long`;
   }
   const length = Array.from(password).length;
-  if (length < policy.lengthMin) return `it must have at least ${policy.lengthMin} characters`;
-  if (!SEEN.test(password)) return "it must contain visible characters";
-  if (length > policy.lengthMax) return `it must have at most ${policy.lengthMax} characters`;
-  if (isCommonPassword(password)) return "it is one of the most common passwords";
-  if (password.toLowerCase() === userId.toLowerCase()) return "it must differ from the user id";
+  if (length < policy.lengthMin)
+    return `a password must have at least ${policy.lengthMin} characters`;
+  if (!SEEN.test(password)) return "a password must contain visible characters";
+  if (length > policy.lengthMax)
+    return `a password must have at most ${policy.lengthMax} characters`;
+  if (isCommonPassword(password)) return "a password must not be one of the most common passwords";
+  if (password.toLowerCase() === userId.toLowerCase())
+    return "a password must differ from the user id";
   if (policy.isComplex && !COMPLEX.every((part) => part.test(password))) {
-    return "it must contain an upper case letter, a lower case letter, a digit and another character";
+    return (
+      "a password must contain an uppercase letter, a lowercase letter, a digit and another " +
+      "character"
+    );
   }
   return undefined;
 }

@@ -321,14 +321,14 @@ export function requireMessages(
     if (table === undefined) continue;
     if (!mayRead(principal, table, catalog.namespace(table.namespace))) {
       const fault = tokenFault(principal, { right: "read", namespace: table.namespace });
-      const reason = `it delivers rows of a table that the role ${principal.role} may not read`;
+      const reason = `the topic delivers rows that the role ${principal.role} may not read`;
       throw denied(`read topic ${namespace}.${name}`, fault ?? reason, {});
     }
     if (!isRuledFor(principal, table, catalog)) continue;
     throw denied(
       `read topic ${namespace}.${name}`,
-      `it delivers whole rows of ${table.namespace}.${table.name}, but policies restrict which ` +
-        `rows the role ${principal.role} may read`,
+      `the topic delivers whole rows of ${table.namespace}.${table.name}, but policies ` +
+        `restrict which rows the role ${principal.role} may read`,
       { hint: "consume it with the role dba or higher" },
     );
   }

@@ -214,7 +214,7 @@ export class ProviderLogins {
     if (login !== undefined) return login;
     throw new AuthError(
       "unknown_user",
-      "No account belongs to this login; an administrator can create one, or enable " +
+      "No account is linked to this login; an administrator can create one, or enable " +
         "oidc.auto_provision",
     );
   }

@@ -74,7 +74,7 @@ function refusal({ left }: Allowance, perHour: number): AuthError {
   const waitMs = ((1 - left) / perHour) * HOUR_MS;
   return new AuthError(
     "rate_limited",
-    "Too many sign-ups: limits.signups_per_hour limits their number, and a single address may " +
+    "Too many sign-ups: limits.signups_per_hour sets the maximum, and a single address may " +
       "use at most a tenth of it",
     { retryAfterSeconds: Math.ceil(waitMs / 1000) },
   );

@@ -187,7 +187,9 @@ export class SignUps {
     if (email !== undefined && this.#options.settings.isEmailLogin) {
       this.#options.links.requestVerification(user);
     } else if (name === undefined) {
-      log.warn("a user without a login name has no verified address", { user: userId });
+      log.warn("signed up a user who has neither a login name nor a verified email address", {
+        user: userId,
+      });
     }
   }
 
@@ -302,12 +304,16 @@ export function requireAddress(email: string): void {
  */
 function nameFault(name: string): string | undefined {
   if (name.toLowerCase() === ROOT_USER_ID) return `it must not be "${ROOT_USER_ID}"`;
-  if (name.includes("@")) return 'it must not contain @; send an email address as "email"';
+  if (name.includes("@"))
+    return 'a login name must not contain @; send an email address as "email"';
   if (name.toLowerCase().startsWith(GUEST_PREFIX)) {
-    return `it must not begin with "${GUEST_PREFIX}", which is reserved for guests`;
+    return `a login name must not begin with "${GUEST_PREFIX}", which is reserved for guests`;
   }
   if (name.toLowerCase().startsWith(PROVIDER_USER_PREFIX)) {
-    return `it must not begin with "${PROVIDER_USER_PREFIX}", which is reserved for users of providers`;
+    return (
+      `a login name must not begin with "${PROVIDER_USER_PREFIX}", which is reserved for users ` +
+      "of providers"
+    );
   }
   return newUserIdFault(name);
 }

@@ -107,7 +107,9 @@ export class UserAdmin {
     const like = this.#options.catalog.accounts.userLike(userId);
     if (like !== undefined) {
       const isSame = like.userId === userId || like.loginName === userId;
-      const fault = isSame ? "it already exists" : "it looks like an existing user's name";
+      const fault = isSame
+        ? "it already exists"
+        : "it is too similar to the name of an existing user";
       throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: ${fault}`);
     }
     checkEmail(request.email);

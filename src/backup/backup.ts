@@ -61,7 +61,7 @@ export interface BackupSource {
 /** The hint in the error for a file that cannot be read now, but may be readable later. */
 const UNREADABLE_HINT =
   "check the disk and restart the server, which then tries again; if the file is lost, stop " +
-  "the server and run tidemark repair, which gives up those rows, or drop the table";
+  "the server and run tidemark repair, which discards the lost rows, or drop the table";
 
 /** A file of the database, and the number of its bytes that belong to the backup. */
 interface CopySource {
@@ -364,8 +364,8 @@ class Backup {
   #damaged(entry: SegmentEntry, what: string): DatabaseError {
     const { root } = this.#source.paths;
     const hint =
-      `keep older backups; to make backups possible again, stop the server, copy ${root}, and ` +
-      "run tidemark repair, which gives up those rows, or drop the table";
+      `keep older backups; to make backups possible again, stop the server, copy ${root}, ` +
+      "and run tidemark repair, which discards the lost rows, or drop the table";
     return this.#refused(entry, what, hint);
   }
 

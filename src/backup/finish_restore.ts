@@ -127,11 +127,14 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
 function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
   const away = segments.flatMap(({ bytes, home }) => (home === undefined ? [] : [{ bytes, home }]));
   if (away.length === 0) return;
-  log.warn("segments of storages are in the data directory until merges move them back", {
-    storages: [...new Set(away.map(({ home }) => home.storageId))].toSorted().join(", "),
-    segments: away.length,
-    bytes: away.reduce((sum, { bytes }) => sum + bytes, 0),
-  });
+  log.warn(
+    "restored segments of other storages into the data directory; merges will move them back",
+    {
+      storages: [...new Set(away.map(({ home }) => home.storageId))].toSorted().join(", "),
+      segments: away.length,
+      bytes: away.reduce((sum, { bytes }) => sum + bytes, 0),
+    },
+  );
 }
 
 /**

@@ -121,7 +121,7 @@ class PointRun {
     this.#list = list;
     this.#pause = pauser(parts.clock);
     const base = lastLogFile(list);
-    if (base === undefined) throw pointRefused(parts, "the backup contains no log");
+    if (base === undefined) throw pointRefused(parts, "the backup contains no log files");
     this.#base = base;
   }
 
@@ -130,8 +130,8 @@ class PointRun {
     const { baseSeq, begin } = await this.#lookAtCatalog();
     if (seq < baseSeq) {
       const { seq: rowsSeq } = this.#list;
-      const of = `the rows in the backup reach _seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
-      const what = `${of}, and its definitions reach _seq ${baseSeq}, which is later`;
+      const of = `the backup has rows up to _seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
+      const what = `${of}, and definitions up to _seq ${baseSeq}, which is later`;
       const hint =
         "choose an older backup or a later point, or omit the point to restore the backup " +
         "unchanged";
@@ -206,7 +206,7 @@ class PointRun {
     const size = disk.sizeOf(path);
     if (size === undefined || size < bytes) {
       const what =
-        size === undefined ? "it is missing" : `it has ${size} bytes instead of ${bytes}`;
+        size === undefined ? "it is missing" : `its size is ${size} bytes instead of ${bytes}`;
       throw new CorruptionError(path, size ?? 0, what);
     }
     const pause = this.#pause;
@@ -293,7 +293,7 @@ class PointRun {
     if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
     const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
     if (isOpenEnd && point.endSeq < seq) {
-      throw pointUncovered(this.#parts, point.endSeq, "nothing has been committed after that");
+      throw pointUncovered(this.#parts, point.endSeq, "nothing was committed after this point");
     }
     shortenLog(disk, this.#pending, point);
     return lastSeq;

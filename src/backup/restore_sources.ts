@@ -212,7 +212,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
     sources.push(file);
     if (number === tail?.files.at(-1)?.number) {
       reached = Math.max(reached, tail.endSeq ?? seq);
-      endReason = "nothing has been committed after that yet";
+      endReason = "nothing has been committed after this point yet";
       break;
     }
   }
@@ -240,7 +240,8 @@ function whyNoFile(
   if (archivePath === undefined && tail === undefined) return "no log archive was specified";
   const foreign =
     tail?.incarnation !== undefined && tail.incarnation !== incarnation
-      ? "; the current database is a different one, or was itself restored after the backup"
+      ? "; the archive belongs to a different database, or this database was itself restored " +
+        "after the backup"
       : "";
   return (
     `log file ${number} is missing ` +
@@ -297,7 +298,7 @@ export function refuseBefore(
 ): void {
   if (request.seq >= rowsSeq) return;
   const what =
-    `the rows in the backup reach _seq ${rowsSeq} (${textOfSeq(rowsSeq, request)}), which is ` +
+    `the backup has rows up to _seq ${rowsSeq} (${textOfSeq(rowsSeq, request)}), which is ` +
     "later";
   throw pointRefused(request, what, "choose an older backup");
 }

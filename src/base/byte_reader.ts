@@ -37,7 +37,7 @@ export class ByteReader {
   }
 
   set position(position: number) {
-    if (position > this.#bytes.length) this.fail("it refers to a position after its end");
+    if (position > this.#bytes.length) this.fail("the data refers to a position beyond its end");
     this.#position = position;
   }
 
@@ -74,7 +74,7 @@ export class ByteReader {
   u53(): number {
     const at = this.#take(8);
     if (this.#view.getUint32(at + 4, true) >= 2097152)
-      this.fail("it contains a number of more than 53 bits");
+      this.fail("the data contains an integer of more than 53 bits");
     return u53At(this.#view, at);
   }
 
@@ -91,7 +91,7 @@ export class ByteReader {
       }
       scale *= 128;
     }
-    return this.fail("it contains a number of more than 53 bits");
+    return this.fail("the data contains an integer of more than 53 bits");
   }
 
   /** Reads the next `count` bytes. Returns a view of the source instead of a copy. */

@@ -8,8 +8,8 @@ const REASONS: Readonly<Record<string, string>> = {
     "the user that runs Tidemark has no access; change the owner or the permissions of the " +
     "file, or of a directory that contains it",
   EIO: "the disk failed; the system's log has the details",
-  EISDIR: "it is a directory, but must be a file",
-  ELOOP: "its symbolic links form a loop",
+  EISDIR: "the path is a directory, but must be a file",
+  ELOOP: "the symbolic links in the path form a loop",
   EMFILE: "the server process has too many open files; raise its limit (ulimit -n)",
   ENAMETOOLONG: "the name is too long for this file system",
   ENFILE: "the system has too many open files",

@@ -459,7 +459,7 @@ export class Accounts implements CatalogAccounts {
     const fault =
       like.userId === userId || like.loginName === userId
         ? "it already exists"
-        : "it looks like an existing user's name";
+        : "it is too similar to the name of an existing user";
     throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: ${fault}`);
   }
 

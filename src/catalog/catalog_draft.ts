@@ -127,8 +127,8 @@ export class CatalogDraft implements DraftedCatalog {
     if (this.#source.catalog.version === this.#madeAt) return;
     throw new DatabaseError(
       "SERIALIZATION_FAILURE",
-      "Cannot continue the transaction: since its first definition, a concurrent transaction " +
-        "has changed definitions",
+      "Cannot continue the transaction: a concurrent transaction has changed definitions " +
+        "since this transaction first did",
       { hint: "run the transaction again" },
     );
   }
@@ -415,7 +415,7 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   close(): void {
-    throw new Error("only the catalog itself is closed");
+    throw new Error("catalog draft: a draft cannot be closed");
   }
 }
 

@@ -85,7 +85,7 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const names = new Set(found.map(({ name }) => `${directory}/${name}`));
   return paths
     .filter((each) => names.has(each))
-    .map((each) => new CorruptionError(each, 0, "it is a directory, but must be a file"));
+    .map((each) => new CorruptionError(each, 0, "the path is a directory, but must be a file"));
 }
 
 /**

@@ -301,10 +301,10 @@ export function refuseForeign(path: string): void {
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
   const magic = new TextDecoder().decode(header.subarray(0, MAGIC.length));
   if (header.length < HEADER_BYTES || magic !== MAGIC) {
-    throw new CorruptionError(path, 0, "it is not an SQLite database");
+    throw new CorruptionError(path, 0, "the file is not an SQLite database");
   }
   if (view.getUint32(APPLICATION_OFFSET) !== APPLICATION_ID) {
-    throw new CorruptionError(path, APPLICATION_OFFSET, "it is not a Tidemark catalog");
+    throw new CorruptionError(path, APPLICATION_OFFSET, "the file is not a Tidemark catalog");
   }
   const version = view.getUint32(VERSION_OFFSET);
   if (version <= FORMAT_VERSION) return;

@@ -33,11 +33,11 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
   // computed.
   const isLittleEndian = magic === MAGIC;
   if (!isLittleEndian && magic !== MAGIC + 1) {
-    return new CorruptionError(path, 0, "it is not an SQLite log");
+    return new CorruptionError(path, 0, "the file is not an SQLite write-ahead log");
   }
   let sums = added({ first: 0, second: 0 }, view, { start: 0, end: 24, isLittleEndian });
   if (!isEqual(sums, view, 24)) {
-    return new CorruptionError(path, 24, "the checksum of its header does not match");
+    return new CorruptionError(path, 24, "the checksum of the file header does not match");
   }
   const frameBytes = FRAME_HEADER_BYTES + view.getUint32(8);
   let at = HEADER_BYTES;

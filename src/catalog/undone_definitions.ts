@@ -46,8 +46,9 @@ export class UndoneDefinitions {
     if (this.#seqs.size >= LISTED_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot commit definitions together with rows: ${LISTED_MAX} such commits have failed ` +
-          "after their rows were written to the log, and the catalog can record no more of them",
+        `Cannot commit definitions together with rows: ${LISTED_MAX} such commits have ` +
+          "failed after their rows were written to the log, and the catalog cannot record any " +
+          "more",
         { hint: "commit the definitions and the rows in separate transactions" },
       );
     }

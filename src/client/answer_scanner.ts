@@ -68,7 +68,7 @@ export class AnswerScanner {
   #begins(): boolean {
     const { length } = this.#text;
     if (!START.startsWith(this.#text.slice(0, START.length))) {
-      throw new SyntaxError("The response does not begin with results");
+      throw new SyntaxError('The response does not begin with the field "results"');
     }
     if (length < START.length) return false;
     this.#at = START.length;

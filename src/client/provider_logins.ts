@@ -143,9 +143,9 @@ const FAILURES: Readonly<Record<string, string>> = {
   state_mismatch: "The login was not started in this browser, or took too long; log in again",
   exchange_failed: "The provider could not be reached or rejected the login; try again",
   token_invalid:
-    "The provider's response is not valid; the administrator of this server or of the provider " +
-    "has to investigate",
-  unknown_user: "No account belongs to this login; an administrator can create one",
+    "The provider's response is not valid; contact the administrator of this server or of " +
+    "the provider",
+  unknown_user: "No account is linked to this login; an administrator can create one",
 };
 
 export function providerLoginsBy(session: Session, serverUrl: string): ProviderCalls {

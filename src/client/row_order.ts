@@ -27,7 +27,7 @@ export function orderFrom(text: string): OrderTerm[] {
     const name = quoted?.replaceAll('""', '"') ?? bare;
     if (name === undefined) {
       throw new TypeError(
-        `Cannot use orderBy: ${JSON.stringify(part.trim())} is not a column; write, for ` +
+        `Cannot use orderBy: ${JSON.stringify(part.trim())} is not a column name; write, for ` +
           'example, "sent_at DESC, id", or pass a function that compares two rows',
       );
     }

@@ -437,7 +437,9 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
       "is missing, but every provider needs an issuer",
     );
     const other = nameOfIssuer.get(issuer ?? "");
-    const isTwice = `is the same as that of oidc.providers.${other}, but each provider must have its own issuer`;
+    const isTwice =
+      `is the same as the issuer of oidc.providers.${other}, but each provider must have its ` +
+      "own issuer";
     demand(other === undefined, `${section}.issuer`, isTwice);
     if (issuer !== undefined) nameOfIssuer.set(issuer, name);
     demand(
@@ -585,5 +587,5 @@ function lineOf(fault: string): number {
 }
 
 function refuseFile(path: string): string {
-  throw new Error(`${path}: reading files is not supported here`);
+  throw new Error(`${path}: configuration files cannot be read here`);
 }

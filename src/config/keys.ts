@@ -623,7 +623,8 @@ const PROVIDER_RULES = {
   audience: maybe("Audience that a bearer token must name; defaults to client_id"),
   user_claim: text(
     "sub",
-    "Claim that contains the account's id at the first login, if the account was linked without a subject; an email must be verified",
+    "Claim that identifies the account at its first login, if the account was linked without " +
+      "a subject; an email address must be verified",
     { form: CLAIM_NAME },
   ),
   label: maybe("Name of the provider on the login page; defaults to the name of its section"),

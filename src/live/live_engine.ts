@@ -228,8 +228,8 @@ export class LocalLiveEngine implements LiveEngine {
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
     if (wayFromSpec(spec) === "evaluated") {
       const what =
-        "the option way applies only to materialised queries, but this query is followed row " +
-        "by row";
+        'the option "way" applies only to materialised queries, but this query is followed ' +
+        "row by row";
       const message = `Cannot subscribe "${spec.id}": ${what}`;
       throw new SubscriptionError(ending(spec.id, "INVALID_OPTIONS", message));
     }
@@ -343,7 +343,7 @@ export class LocalLiveEngine implements LiveEngine {
   kill(liveId: string): boolean {
     const subscription = this.#all().find((open) => open.liveId === liveId);
     if (subscription === undefined) return false;
-    const message = "KILL LIVE QUERY has ended the subscription";
+    const message = "The subscription was ended by KILL LIVE QUERY";
     subscription.end(ending(subscription.id, "KILLED", message));
     return true;
   }

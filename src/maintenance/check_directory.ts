@@ -152,7 +152,7 @@ function checkFiles(
     const fault = new CorruptionError(
       paths.format,
       0,
-      "it is missing, or does not contain a format number",
+      "the file is missing or does not contain a format number",
     );
     files.onFinding(damageFinding(fault));
   }

@@ -190,10 +190,7 @@ function repairAsPlanned(
   }
   for (const path of repairDirectory(paths, parts, { check, plan })) say(`kept    ${path}`);
   const lossCount = plan.losses.length + plan.sacrifices.length;
-  say(
-    `${root} has been repaired, and a server can start on it; number of losses listed above: ` +
-      lossCount,
-  );
+  say(`${root} has been repaired, and a server can start on it; losses listed above: ${lossCount}`);
   return EXIT_DONE;
 }
 
@@ -208,7 +205,7 @@ function requireDirectory(disk: Disk, root: string): DataPaths {
   if (isData) return paths;
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
-    "it is not a data directory: it contains no format.json, no log and no catalog",
+    "the directory is not a data directory: it contains no format.json, no log and no catalog",
     { hint: "specify the data_path of the configuration" },
   );
 }
@@ -219,7 +216,7 @@ function listed(disk: Disk, root: string): ReturnType<Disk["list"]> {
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
     if (error.code === "ENOENT") throw refused("there is no such directory");
-    if (error.code === "ENOTDIR") throw refused("it is a file, not a directory");
+    if (error.code === "ENOTDIR") throw refused("the path is a file, not a directory");
     throw error;
   }
 }
@@ -240,7 +237,9 @@ function requireUnused(
  */
 function refuseMoving(disk: Disk, paths: DataPaths): void {
   if (stagedStep(disk, paths) !== "moving") return;
-  throw refused("a restore that replaces it is unfinished; start the server to finish the restore");
+  throw refused(
+    "a restore that replaces the directory is unfinished; start the server to finish the restore",
+  );
 }
 
 function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {

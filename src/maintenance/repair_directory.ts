@@ -224,14 +224,14 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
   const place = lastFile === undefined ? `${paths.wal}, all of it` : `${path} from byte ${offset}`;
   const lines = [
     lastFile === undefined
-      ? `${place}: commits up to _seq ${upTo} that are in no segment`
+      ? `${place}: commits up to _seq ${upTo} that are not in any segment`
       : `${place}: commits after _seq ${lastSeq}, the last one that remains in the log, up to ` +
         `_seq ${upTo}`,
   ];
   for (const [tableId, count] of lost.rowsByTable) {
     lines.push(
-      `table ${tableNames.get(tableId) ?? tableId}: ${count} row versions that are in no ` +
-        "segment, but can still be read there",
+      `table ${tableNames.get(tableId) ?? tableId}: ${count} row versions that are not in ` +
+        "any segment, but can still be read from the damaged log",
     );
   }
   return lines;

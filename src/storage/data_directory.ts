@@ -198,7 +198,7 @@ function namesIn(disk: Disk, root: string): string[] {
     return disk.list(root).map(({ name }) => name);
   } catch (error) {
     if (!(error instanceof DiskError) || error.code !== "ENOTDIR") throw error;
-    const what = "it is a file, not a directory";
+    const what = "the path is a file, not a directory";
     throw new DatabaseError("STORAGE_UNAVAILABLE", `Cannot open ${root}: ${what}`);
   }
 }

@@ -167,5 +167,5 @@ class JobLine {
 /** Returns the error that an answer reports. */
 function errorOf(answer: Answer): Error {
   if (answer.kind === "failed") return errorFromFailure(answer.failure);
-  return new Error(`A thread that writes segments answered with a ${answer.kind}`);
+  return new Error(`A segment writer thread sent an unexpected answer: ${answer.kind}`);
 }

@@ -60,7 +60,7 @@ export function errorFromFailure(failure: ThreadFailure): Error {
       });
     }
     case "bug": {
-      const error = new Error("A thread hit a bug");
+      const error = new Error("A thread stopped because of a bug");
       // Keeps the stack from the thread where the error occurred.
       error.stack = failure.text;
       return error;

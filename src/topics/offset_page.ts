@@ -125,7 +125,7 @@ export function contentsOf(body: Uint8Array, path: string): PageContents {
   const reader = new ByteReader(body, { path });
   const count = reader.varint();
   if (count === 0 || count > PAGE_MESSAGES)
-    reader.fail("it does not contain a valid number of messages");
+    reader.fail("the page does not contain a valid number of messages");
   const contents = new PageContents(count);
   const seqs: number[] = [];
   let seq = 0;

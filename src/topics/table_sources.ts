@@ -171,7 +171,8 @@ export class TableSources {
     if (condition === undefined) return mask.fill(1);
     const columns = condition.columnIds.map((id): Vector => {
       const column = batch.columns[this.columnIds.indexOf(id)];
-      if (column === undefined) throw new Error("a condition reads columns of its batch");
+      if (column === undefined)
+        throw new Error("topic source: batch lacks a column that the condition reads");
       return column;
     });
     const { filter } = condition;

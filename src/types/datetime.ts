@@ -132,7 +132,7 @@ export function dateFromCivil(year: number, month: number, day: number): number 
   if (days >= DATE_MIN && days <= DATE_MAX) return days;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot make the date ${yearText(year)}-${pad2(month)}-${pad2(day)}${eraOf(year)}: ` +
+    `Cannot create the date ${yearText(year)}-${pad2(month)}-${pad2(day)}${eraOf(year)}: ` +
       (exists
         ? "it must be between 4714-11-24 BC and 5874897-12-31"
         : "there is no such day in the calendar"),

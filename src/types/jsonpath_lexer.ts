@@ -150,7 +150,7 @@ class PathLexer {
   }
 
   #plainEscape(rest: string): string {
-    if (rest === "") throw malformedPath(this.#text, "it ends with a backslash");
+    if (rest === "") throw malformedPath(this.#text, "the path ends with a backslash");
     const [character = ""] = rest;
     if (character === "u" || character === "x") {
       throw malformedPath(this.#text, `\\${character} must be followed by hexadecimal digits`);

@@ -106,7 +106,7 @@ class PathParser {
     this.#at += 1;
     this.#parts += 1;
     if (this.#parts > PARTS_MAX * 4) {
-      throw malformedPath(this.#text, `it has more than ${PARTS_MAX} parts`);
+      throw malformedPath(this.#text, `the path has more than ${PARTS_MAX} parts`);
     }
     return token;
   }
@@ -153,7 +153,7 @@ class PathParser {
   #conditionOrValue(): PathPart {
     this.#depth += 1;
     if (this.#depth > DEPTH_MAX)
-      throw malformedPath(this.#text, `it is nested more than ${DEPTH_MAX} levels deep`);
+      throw malformedPath(this.#text, `the path is nested more than ${DEPTH_MAX} levels deep`);
     let part = this.#conjunction();
     while (this.#isSymbol("||")) {
       const left = this.#asPredicate(part);
@@ -284,7 +284,7 @@ class PathParser {
     const op = this.#take().text === "+" ? "+" : "-";
     this.#depth += 1;
     if (this.#depth > DEPTH_MAX)
-      throw malformedPath(this.#text, `it is nested more than ${DEPTH_MAX} levels deep`);
+      throw malformedPath(this.#text, `the path is nested more than ${DEPTH_MAX} levels deep`);
     const operand = this.#asValue(this.#signed());
     this.#depth -= 1;
     if (operand.kind === "number" && operand.next === undefined) {
@@ -299,7 +299,7 @@ class PathParser {
     for (let part = this.#accessor(); part !== undefined; part = this.#accessor()) {
       accessors.push(part);
       if (accessors.length > PARTS_MAX) {
-        throw malformedPath(this.#text, `it has more than ${PARTS_MAX} parts`);
+        throw malformedPath(this.#text, `the path has more than ${PARTS_MAX} parts`);
       }
     }
     const chain = accessors.reduceRight<PathPart | undefined>(

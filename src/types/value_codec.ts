@@ -102,15 +102,15 @@ export function readTagged(from: ByteReader, tag: number, depth = 0): Value {
       return { months: from.f64(), days: from.f64(), micros: from.f64() };
     case TAG_ARRAY: {
       if (depth === NESTING_MAX)
-        return from.fail(`it contains an array with more than ${NESTING_MAX} levels`);
+        return from.fail(`the data contains an array with more than ${NESTING_MAX} levels`);
       return readItems(from, depth + 1);
     }
     case TAG_ROW:
       if (depth === NESTING_MAX)
-        return from.fail(`it contains a row with more than ${NESTING_MAX} levels`);
+        return from.fail(`the data contains a row with more than ${NESTING_MAX} levels`);
       return { cells: readItems(from, depth + 1) };
     default:
-      return from.fail(`it contains a value of the unknown kind ${tag}`);
+      return from.fail(`the data contains a value of the unknown kind ${tag}`);
   }
 }
 
@@ -155,7 +155,7 @@ export function skipValue(from: ByteReader): void {
       for (let count = from.varint(); count > 0; count -= 1) skipValue(from);
       return;
     default:
-      from.fail(`it contains a value of the unknown kind ${tag}`);
+      from.fail(`the data contains a value of the unknown kind ${tag}`);
   }
 }
 
@@ -200,5 +200,7 @@ function writeObject(into: ByteWriter, value: Extract<Value, object | null>): vo
 
 function bigintFromText(from: ByteReader): bigint {
   const text = from.text();
-  return /^-?\d+$/.test(text) ? BigInt(text) : from.fail("it contains an integer without digits");
+  return /^-?\d+$/.test(text)
+    ? BigInt(text)
+    : from.fail("the data contains an integer without digits");
 }

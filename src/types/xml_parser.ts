@@ -180,8 +180,9 @@ class XmlParser {
   parse(form: XmlForm): void {
     const text = this.#text;
     const forbidden = text.search(FORBIDDEN);
-    if (forbidden >= 0) this.#fail("it contains a character that XML does not allow", forbidden);
-    if (!text.isWellFormed()) this.#fail("it contains an unpaired surrogate", 0);
+    if (forbidden >= 0)
+      this.#fail("the text contains a character that XML does not allow", forbidden);
+    if (!text.isWellFormed()) this.#fail("the text contains an unpaired surrogate", 0);
     if (/^<\?xml[ \t\r\n]/.test(text)) this.#declaration();
     const start = this.#at;
     if (form === "content" && !this.#isBeforeDoctype()) {
@@ -198,7 +199,7 @@ class XmlParser {
   #document(): void {
     const { length } = this.#text;
     this.#misc(true);
-    if (this.#at >= length || !this.#is("<")) this.#fail("it has no root element");
+    if (this.#at >= length || !this.#is("<")) this.#fail("the document has no root element");
     this.#startTag();
     if (this.#open.length > 0) this.#content();
     const name = this.#open.at(-1);
@@ -209,7 +210,7 @@ class XmlParser {
 
   #declaration(): void {
     const declaration = xmlDeclarationOf(this.#text);
-    if (declaration === undefined) this.#fail("its XML declaration is malformed");
+    if (declaration === undefined) this.#fail("the XML declaration is malformed");
     this.#at = declaration.end;
   }
 
@@ -292,7 +293,8 @@ class XmlParser {
       const [all, decimal, hex, name] = found;
       if (name === undefined) {
         const code = Number.parseInt(decimal ?? hex ?? "", decimal === undefined ? 16 : 10);
-        if (!isCharacter(code)) this.#fail("a reference names no character of XML", at);
+        if (!isCharacter(code))
+          this.#fail("a character reference does not name a valid XML character", at);
       } else {
         this.#checkEntity(name, at);
       }
@@ -316,7 +318,7 @@ class XmlParser {
     this.#at += 1;
     const name = this.#name();
     if (this.#open.length >= DEPTH_MAX) {
-      this.#fail(`more than ${DEPTH_MAX} elements are inside each other`, start);
+      this.#fail(`elements are nested more than ${DEPTH_MAX} levels deep`, start);
     }
     this.#sink.element(name, start);
     this.#attributes();
@@ -368,7 +370,7 @@ class XmlParser {
     if (!this.#is(">")) this.#fail("an end tag is malformed", start);
     this.#at += 1;
     const open = this.#open.pop();
-    if (open === undefined) this.#fail(`end tag ${excerpt(name)} closes no element`, start);
+    if (open === undefined) this.#fail(`end tag ${excerpt(name)} has no matching start tag`, start);
     if (open !== name) {
       this.#fail(`end tag ${excerpt(name)} does not match ${excerpt(open)}`, start);
     }
@@ -391,7 +393,7 @@ class XmlParser {
     this.#at += 2;
     const target = this.#name();
     if (target.toLowerCase() === "xml") {
-      this.#fail("an XML declaration may stand only at the very start", begin);
+      this.#fail("an XML declaration is allowed only at the very start", begin);
     }
     const hasSpace = this.#space();
     const start = this.#at;

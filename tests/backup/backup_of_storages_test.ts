@@ -77,7 +77,8 @@ describe("backup and restore of tables that are in storages", () => {
     await engine.restart();
     expect(await engine.rows(ROWS)).toEqual(KEPT);
     expect(await placesOf("t")).toEqual(["local", "local"]);
-    const told = "SELECT fields FROM system.logs WHERE message LIKE 'segments of storages are in%'";
+    const told =
+      "SELECT fields FROM system.logs WHERE message LIKE 'restored segments of other storages%'";
     expect(JSON.stringify(await engine.rows(told))).toMatch(/fast.*2/);
     expect(namesBelow(join(root, "fast", "segments"))).toEqual([]);
     expect(namesBelow(join(root, "fast", "lost+found"))).toHaveLength(4);

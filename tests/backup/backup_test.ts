@@ -147,8 +147,8 @@ test("BACKUP and RESTORE accept only directories below the allowed roots, and re
       `below one of storage.allowed_roots: ${root}`,
     ],
     [root, "one of storage.allowed_roots itself", "choose a directory below it"],
-    [`${root}/../out`, "must be an absolute path without . or .. segments", "for example"],
-    ["relative", "must be an absolute path without . or .. segments", "for example"],
+    [`${root}/../out`, "must be absolute, without . or .. segments", "for example"],
+    ["relative", "must be absolute, without . or .. segments", "for example"],
     [`${root}/none/deeper`, `there is no directory ${root}/none`, "create this directory"],
   ];
   for (const [path, message, hint] of refused) {
@@ -183,11 +183,11 @@ test("BACKUP and RESTORE follow no symbolic link out of the allowed directories 
   const refused: [string, string][] = [
     [
       `${root}/out/b`,
-      `it leads through a symbolic link to ${elsewhere}/b, which is not below any directory`,
+      `the path leads through a symbolic link to ${elsewhere}/b, which is not below any directory`,
     ],
     [
       `${root}/out`,
-      `it leads through a symbolic link to ${elsewhere}, which is not below any directory`,
+      `the path leads through a symbolic link to ${elsewhere}, which is not below any directory`,
     ],
     [`${root}/in/b`, "inside the data directory"],
     [`${root}/in/segments/b`, "inside the data directory"],

@@ -269,7 +269,7 @@ test("verify and repair leave an interrupted restore to the next start", async (
       const [command, ...rest] = args;
       expect(maintain(command, rest)).toMatchObject({
         code: 2,
-        told: `Cannot ${command} ${target}: a restore that replaces it is unfinished; start the server to finish the restore`,
+        told: `Cannot ${command} ${target}: a restore that replaces the directory is unfinished; start the server to finish the restore`,
       });
     }
     expect(filesOf(target)).toEqual(before);

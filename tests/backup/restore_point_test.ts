@@ -78,7 +78,7 @@ test("RESTORE … TO accepts a seq and a time on a running server, and no client
   const lost = database.store.visibleSeq;
 
   const future = await ask(database, `RESTORE DATABASE FROM '${base}' TO TIMESTAMP '2090-01-01'`);
-  expect(future.error?.message).toContain("nothing has been committed after that yet");
+  expect(future.error?.message).toContain("nothing has been committed after this point yet");
   const before = await ask(database, `RESTORE DATABASE FROM '${base}' TO SEQ 5`);
   expect(before.error?.message).toContain("which is later");
   expect(existsSync(join(place.data, "restore"))).toBe(false);
@@ -256,15 +256,15 @@ test("the refusal of a point beyond a backup names the seq of the backup", async
   };
   expect(await to(seq)).toMatch(
     new RegExp(
-      `the rows in the backup reach _seq ${seq} .*, and its definitions reach _seq \\d+, which is later`,
+      `the backup has rows up to _seq ${seq} .*, and definitions up to _seq \\d+, which is later`,
     ),
   );
   expect(await to(seq - 1)).toMatch(
-    new RegExp(`the rows in the backup reach _seq ${seq} .*, which is later`),
+    new RegExp(`the backup has rows up to _seq ${seq} .*, which is later`),
   );
   // The point is refused before anything is copied, because copying would fail on the damage.
   flip(join(base, "catalog.sqlite"));
   expect(await to(seq - 1)).toMatch(
-    new RegExp(`the rows in the backup reach _seq ${seq} .*, which is later`),
+    new RegExp(`the backup has rows up to _seq ${seq} .*, which is later`),
   );
 });

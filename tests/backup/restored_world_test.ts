@@ -111,7 +111,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
       world.place.archive,
       world.endSeq + 5_000_000_000,
       2,
-      "nothing has been committed after that",
+      "nothing was committed after this point",
     ],
     ["before the backup", world.place.archive, world.backupSeq - 1, 2, "which is later"],
     [

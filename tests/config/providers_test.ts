@@ -87,7 +87,7 @@ test.each([
   ["A.issuer = 'https://a.b'", "it must have 1 to 32 characters"],
   [
     "a = { issuer = 'https://a.b', client_id = 'x' }\nb = { issuer = 'https://a.b', client_id = 'y' }",
-    "is the same as that of oidc.providers.a",
+    "is the same as the issuer of oidc.providers.a",
   ],
 ])("parseConfig refuses the provider %s", (toml, expected) => {
   const faults = faultsOf(`[oidc.providers]\n${toml}`);

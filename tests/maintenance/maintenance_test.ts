@@ -61,7 +61,7 @@ describe.each(["verify", "repair"] as const)(
       expect(existsSync(missing)).toBe(false);
       const file = join(directory, "file");
       writeFileSync(file, "x");
-      expectRefusal([file], /it is a file, not a directory/);
+      expectRefusal([file], /the path is a file, not a directory/);
       const other = join(directory, "other");
       mkdirSync(other);
       writeFileSync(join(other, "precious.txt"), "x");

@@ -185,7 +185,7 @@ describe("verify reports damage and changes nothing", () => {
       rmSync(`${path}/${name}`, { force: true });
       mkdirSync(`${path}/${name}`);
       const { code, lines } = maintain("verify", [path]);
-      const what = `${path}/${name} at byte 0: it is a directory, but must be a file`;
+      const what = `${path}/${name} at byte 0: the path is a directory, but must be a file`;
       expect([code, lines[0]]).toEqual([1, `damage  ${what}`]);
       const repaired = maintain("repair", [path]);
       expect(repaired.code).toBe(1);

@@ -324,8 +324,7 @@ describe("a request with a wrong token is explained", () => {
 
   test("an EventSource without a token gets advice about the cookie", async () => {
     const cookie =
-      "; an EventSource cannot send headers, so its page must first log in to get the cookie " +
-      "tidemark_auth";
+      "; an EventSource cannot send headers, so the page must first log in to get the tidemark_auth cookie";
     expect(await refused(`/v1/api/live?sql=SELECT+1&token=${token}`, {})).toEqual([
       401,
       "MISSING_AUTHORIZATION",
@@ -355,7 +354,7 @@ describe("a request with a wrong token is explained", () => {
     expect(await refused("/v1/api/sql", post(sql, { Authorization: "Bearer x" }))).toEqual([
       401,
       "INVALID_CREDENTIALS",
-      `The token is not valid; ${LOGIN} returns a valid one as access_token`,
+      `The token is not valid; get a new access_token from ${LOGIN}`,
     ]);
   });
 });
@@ -481,11 +480,11 @@ describe("a wrong message on a WebSocket is explained", () => {
     ],
     [
       '{"type":"subscribe","id":"a","sql":"x"}',
-      'Cannot read subscribe: "subscription" is missing, but must be an object such as {"id": "a", "sql": "SELECT …"}',
+      'Cannot read the subscribe message: "subscription" is missing, but must be an object such as {"id": "a", "sql": "SELECT …"}',
     ],
     [
       '{"type":"subscribe","subscription":{"id":5}}',
-      'Cannot read subscribe: "subscription.id" is a number, but must be a string',
+      'Cannot read the subscribe message: "subscription.id" is a number, but must be a string',
     ],
     [
       '{"type":"subscribe","subscription":{"id":"a","query":"x"}}',
@@ -493,7 +492,7 @@ describe("a wrong message on a WebSocket is explained", () => {
     ],
     [
       '{"type":"unsubscribe","id":"a"}',
-      'Cannot read unsubscribe: "subscription_id" is missing, but must be a string',
+      'Cannot read the unsubscribe message: "subscription_id" is missing, but must be a string',
     ],
   ])("the message %s is explained", async (text, message) => {
     const socket = await SocketClient.connect(server.url, { token });

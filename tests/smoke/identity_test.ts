@@ -215,7 +215,7 @@ describe("a user has a session from the login to the logout", () => {
       [composed],
     ]);
     const { body } = await server.sql("CREATE USER 'Jos\u00c9' INTERNAL");
-    expect(body.error?.message).toContain("it looks like an existing user's name");
+    expect(body.error?.message).toContain("it is too similar to the name of an existing user");
   });
 
   test("a wrong password and an unknown name get the same response", async () => {

@@ -231,14 +231,16 @@ describe.each(Object.entries(BY_CLAIM))("a query by claims, followed %s", (way, 
     const silent = await follow(sql, { token: await red(), ...from });
     expect(silent.told).toEqual([
       EXPIRED,
-      "The query reads claims, but the option claims is missing, so different rows may be " +
+      'The query reads claims, but the option "claims" is missing, so different rows may be ' +
         "visible now; subscribe without from_seq_id to load them",
     ]);
     expect((await follow(sql, { token: await blue() })).told).toEqual(["row 2"]);
     const wrong = { ...from, claims: 7 as unknown as string };
     const [code, message] = (await follow(sql, { token: await red(), ...wrong })).told;
     expect(code).toBe("INVALID_OPTIONS");
-    expect(message).toContain("the option claims must be the string from a subscription_ack");
+    expect(message).toContain(
+      'the option "claims" must be the string from a subscription_ack message',
+    );
   });
 
   test("a query that reads claims has them in the ids of its events", async () => {

@@ -100,7 +100,7 @@ describe("the server does not start if it cannot serve, and says why", () => {
     const part = "a part of the path is a file, but must be a directory";
     expectRefusal(await run([path]), "ENOTDIR", part);
     expect((await run([folder])).stderr).toContain(
-      "cannot be read (EISDIR): it is a directory, but must be a file",
+      "cannot be read (EISDIR): the path is a directory, but must be a file",
     );
   });
 

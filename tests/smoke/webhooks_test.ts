@@ -215,9 +215,9 @@ test("a webhook redelivers a message after an error, a redirect or a slow respon
     `CREATE WEBHOOK slow FROM TOPIC app.placed URL '${receiver.url()}' WITH (TIMEOUT_SECS = 1, CONCURRENCY = 8)`,
   );
   for (const [id, reason] of [
-    [1, "it responded with status 500"],
-    [2, "it responded with status 307, but redirects are not followed"],
-    [3, "it did not respond within 1 s"],
+    [1, "the receiver responded with status 500"],
+    [2, "the receiver responded with status 307, but redirects are not followed"],
+    [3, "the receiver did not respond within 1 s"],
   ] as const) {
     await insert(server, id);
     await until(async () => (await stateOf(server))["last_error"] === reason);
@@ -319,7 +319,7 @@ test.skipIf(!hasOpenssl)(
     });
     expect(await server.rows(states)).toEqual([
       ["w0", 1, null],
-      ["w1", 0, "it cannot be reached: ERR_TLS_CERT_ALTNAME_INVALID"],
+      ["w1", 0, "the receiver cannot be reached: ERR_TLS_CERT_ALTNAME_INVALID"],
     ]);
     expect(paths).toEqual(["/0"]);
   },

@@ -13,10 +13,10 @@ async function refusal(engine: TestEngine, sql: string): Promise<string> {
 test.each([
   [
     `SELECT '${"(".repeat(150)}1${")".repeat(150)}'::jsonpath`,
-    "it is nested more than 100 levels deep",
+    "the path is nested more than 100 levels deep",
   ],
-  [`SELECT '${"- ".repeat(150)}1'::jsonpath`, "it is nested more than 100 levels deep"],
-  [`SELECT '$${".a".repeat(1500)}'::jsonpath`, "it has more than 1000 parts"],
+  [`SELECT '${"- ".repeat(150)}1'::jsonpath`, "the path is nested more than 100 levels deep"],
+  [`SELECT '$${".a".repeat(1500)}'::jsonpath`, "the path has more than 1000 parts"],
 ])("a path is limited, so that following it ends: case %#", async (sql, why) => {
   await using engine = await TestEngine.open();
   const said = await refusal(engine, sql);

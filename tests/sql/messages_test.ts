@@ -143,7 +143,7 @@ describe("a value that does not fit its column is refused by name", () => {
   const SHORT: readonly (readonly [string, string, string])[] = [
     [
       "INSERT INTO people (id, name, born) VALUES (2, 'a', '2025-01-01'), (3, 'b', '2025-13-01')",
-      'Cannot make the date 2025-13-01: there is no such day in the calendar (column "born", row 2)',
+      'Cannot create the date 2025-13-01: there is no such day in the calendar (column "born", row 2)',
       "'2025-13-01')",
     ],
     [
@@ -163,7 +163,7 @@ describe("a value that does not fit its column is refused by name", () => {
     ],
     [
       "UPDATE people SET name = 'b', born = '2025-13-01' WHERE id = 1",
-      'Cannot make the date 2025-13-01: there is no such day in the calendar (column "born")',
+      'Cannot create the date 2025-13-01: there is no such day in the calendar (column "born")',
       "'2025-13-01'",
     ],
     [

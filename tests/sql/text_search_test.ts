@@ -52,7 +52,7 @@ test.each([
 ])("a comparison that takes too many steps is refused: case %#", async (sql) => {
   await using engine = await TestEngine.open();
   expect(await refusal(engine, sql)).toStartWith(
-    "LIMIT_EXCEEDED: Cannot search the text: comparing the words takes more than 4194304 steps",
+    "LIMIT_EXCEEDED: Cannot search the text: comparing the words requires more than 4194304 steps",
   );
 });
 

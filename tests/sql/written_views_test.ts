@@ -282,7 +282,7 @@ test("a view that runs with the rights of its owner is not written, nor a view o
     const { error } = await engine.ask(`DELETE FROM app.${view}`);
     expect([error?.code, error?.message]).toEqual([
       "READ_ONLY_OBJECT",
-      "Cannot write to view app.owned: it runs with the rights of its owner",
+      "Cannot write to view app.owned: the view runs with the rights of its owner",
     ]);
   }
 });

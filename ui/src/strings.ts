@@ -58,7 +58,7 @@ export const strings = {
       ["state_mismatch", "The login was not started in this browser, or took too long. Try again."],
       ["exchange_failed", "The provider could not be reached, or rejected the login. Try again."],
       ["token_invalid", "The provider's response is not valid. The server's log has the reason."],
-      ["unknown_user", "No account belongs to this login. An administrator can create one."],
+      ["unknown_user", "No account is linked to this login. An administrator can create one."],
     ]),
     failed: "The login failed.",
     notAdmin: "This page is only for administrators. Your role does not have access to it.",

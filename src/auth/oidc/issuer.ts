@@ -216,6 +216,6 @@ function keysFrom(document: ProviderObject): IssuerKeys {
   try {
     return { find: createLocalJWKSet({ keys }) };
   } catch (error) {
-    throw new ProviderError(`the provider's key set cannot be read: ${String(error)}`);
+    throw new ProviderError(`the provider's key set is not valid: ${String(error)}`);
   }
 }

@@ -139,7 +139,7 @@ function requireSameRights(
   if (plan.claimsKey === undefined || plan.claimsKey === claimsKey) return;
   const what =
     claimsKey === undefined
-      ? "The query reads claims, but the option claims is missing"
+      ? 'The query reads claims, but the option "claims" is missing'
       : "The token's claims have changed";
   throw new SubscriptionError(endingFor(id, resumedWithOtherRights(what), "planning"));
 }

@@ -564,7 +564,7 @@ export class ResultGroup implements Evaluated, FedGroup {
 
 const WHY: Partial<Record<EndCode, (names: string) => string>> = {
   NOT_FOUND: (names) =>
-    `A table or view that the query reads has been dropped or renamed; it read ${names}`,
+    `A table or view that the query reads has been dropped or renamed; the query read ${names}`,
   UNAUTHORIZED: (names) => `You may no longer run the query, which reads ${names}`,
   SCHEMA_CHANGED: (names) =>
     `A definition used by the query has changed; subscribe again (${names})`,

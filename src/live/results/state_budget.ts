@@ -48,7 +48,8 @@ export class StateBudget {
    */
   check({ countedBytes }: Consumer, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
-    if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes of memory`);
+    if (bytes > queryMax)
+      throw tooMuch(`the rows of the query take more than ${queryMax} bytes of memory`);
     const others = this.#bytes - countedBytes;
     if (others + bytes <= this.#bytesMax) return;
     throw tooMuch(

@@ -39,7 +39,7 @@ export interface SubscriptionStart {
 export function wayFromSpec({ id, options }: SubscriptionSpec): LiveRequest["way"] {
   const way: unknown = options?.way ?? undefined;
   if (way === undefined || way === "maintained" || way === "evaluated") return way;
-  throw refused(id, "INVALID_OPTIONS", 'the option way must be "maintained" or "evaluated"');
+  throw refused(id, "INVALID_OPTIONS", 'the option "way" must be "maintained" or "evaluated"');
 }
 
 /**
@@ -61,14 +61,14 @@ export function startFromSpec(
   const lastRows = wholeOption(id, "last_rows", { value: options.last_rows, min: 0 });
   const replay: unknown = options.replay ?? "all";
   if (replay !== "all" && replay !== "latest") {
-    throw refused(id, "INVALID_OPTIONS", 'the option replay must be "all" or "latest"');
+    throw refused(id, "INVALID_OPTIONS", 'the option "replay" must be "all" or "latest"');
   }
   const claims: unknown = options.claims ?? undefined;
   if (claims !== undefined && typeof claims !== "string") {
     throw refused(
       id,
       "INVALID_OPTIONS",
-      "the option claims must be the string from a subscription_ack",
+      'the option "claims" must be the string from a subscription_ack message',
     );
   }
   const given: unknown = options.from_seq_id ?? options.from ?? undefined;
@@ -144,7 +144,11 @@ function wholeOption(
   if (typeof value === "number" && Number.isInteger(value) && value >= min) return value;
   // MessagePack may deliver an integer as a bigint.
   if (typeof value === "bigint" && value >= BigInt(min)) return Number(value);
-  throw refused(id, "INVALID_OPTIONS", `the option ${name} must be an integer of at least ${min}`);
+  throw refused(
+    id,
+    "INVALID_OPTIONS",
+    `the option "${name}" must be an integer of at least ${min}`,
+  );
 }
 
 function positionFrom(id: string, given: unknown): Seq {

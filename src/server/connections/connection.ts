@@ -352,7 +352,7 @@ export class Connection
     const isKept = this.#intakeNow().wait(frame);
     if (isKept && !isFull) this.#parts.slices.enqueue(this);
     else if (!isKept && isFull)
-      this.#close(CLOSE_POLICY, "messages sent without reading the responses");
+      this.#close(CLOSE_POLICY, "the client sent messages without reading the responses");
     else if (!isKept)
       this.#refuseRate(
         BUSY_RETRY_MS,
@@ -583,7 +583,7 @@ export class Connection
 
   /** Called when the WebSocket has dropped a frame. */
   sendFailed(): void {
-    this.#parts.log.warn("closing a connection because its WebSocket dropped a message", {
+    this.#parts.log.warn("closing a connection because a message to its WebSocket was dropped", {
       connection: this.connectionId,
     });
     this.#close(CLOSE_INTERNAL, "send failed");

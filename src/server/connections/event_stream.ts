@@ -186,7 +186,9 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   kill(): void {
-    this.#finish(errorMessage("KILLED", STREAM_WORD, "KILL CONNECTION has ended the connection"));
+    this.#finish(
+      errorMessage("KILLED", STREAM_WORD, "The connection was closed by KILL CONNECTION"),
+    );
     this.#closeSoon();
   }
 

@@ -300,8 +300,8 @@ export class HeldMessages {
     this.remove(socket);
     socket.refuse(
       bound === undefined
-        ? "Too many unfinished or waiting messages: on all connections together, they take more " +
-            `than ${bytesMax} bytes`
+        ? "Too many unfinished or waiting messages: the messages on all connections together " +
+            `take more than ${bytesMax} bytes`
         : `Too many unfinished or waiting messages: on the connections of ${bound.whose}, they ` +
             `take more than ${bound.bytesMax} bytes; finish sending a message on one connection ` +
             "before starting the next on another, and read the responses",

@@ -179,8 +179,8 @@ export function readAuthenticate({ value }: Decoded): AuthenticateFields {
     (compression === undefined || compression === "gzip" || compression === "none");
   if (!isKnown) {
     throw invalidMessage(
-      "Cannot read authenticate: in protocol, serialization must be json or msgpack, and " +
-        "compression must be gzip or none",
+      'Cannot read the authenticate message: in "protocol", serialization must be json or ' +
+        "msgpack, and compression must be gzip or none",
     );
   }
   return { method, token, serialization, compression };
@@ -196,8 +196,8 @@ export function readSubscriptionId({ value }: Decoded): string {
   const fields = objectOf(subscription);
   if (fields === undefined) {
     throw invalidMessage(
-      `Cannot read subscribe: "subscription" is ${kindOf(subscription)}, but must be an object ` +
-        'such as {"id": "a", "sql": "SELECT …"}',
+      `Cannot read the subscribe message: "subscription" is ${kindOf(subscription)}, but ` +
+        'must be an object such as {"id": "a", "sql": "SELECT …"}',
     );
   }
   const miss = nearMissOf(fields, SUBSCRIPTION_FIELDS);
@@ -228,15 +228,15 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
     sql.length > SUBSCRIPTION_SQL_BYTES_MAX ||
     Buffer.byteLength(sql) > SUBSCRIPTION_SQL_BYTES_MAX
   ) {
-    const message = `Cannot subscribe: sql must have at most ${SUBSCRIPTION_SQL_BYTES_MAX} bytes`;
+    const message = `Cannot subscribe: "sql" must have at most ${SUBSCRIPTION_SQL_BYTES_MAX} bytes`;
     throw refusal("INVALID_SQL", id, message);
   }
   if (!sql.isWellFormed()) {
-    throw refusal("INVALID_SQL", id, "Cannot subscribe: sql contains an unpaired surrogate");
+    throw refusal("INVALID_SQL", id, 'Cannot subscribe: "sql" contains an unpaired surrogate');
   }
   const isAbsent = namespace === undefined || namespace === null;
   if (!isAbsent && (typeof namespace !== "string" || namespace === "")) {
-    const message = "Cannot subscribe: namespace_id must be the name of a namespace";
+    const message = 'Cannot subscribe: "namespace_id" must be the name of a namespace';
     throw refusal("INVALID_OPTIONS", id, message);
   }
   // The live engine validates the options, because it knows their meaning.
@@ -284,7 +284,8 @@ export function readConsumerId({ value }: Decoded, type: MessageType): string {
   if (typeof id !== "string") throw missing(type, "id", id);
   if (id.trim() !== "" && hasAtMost(id, ID_CHARS_MAX) && id.isWellFormed()) return id;
   throw invalidMessage(
-    `Cannot read ${type}: the id must have 1 to ${ID_CHARS_MAX} characters, and must not be blank`,
+    `Cannot read the ${type} message: the id must have 1 to ${ID_CHARS_MAX} characters, and ` +
+      "must not be blank",
   );
 }
 
@@ -294,7 +295,8 @@ export function readPing({ value }: Decoded): string | undefined {
   if (id === undefined) return undefined;
   if (typeof id === "string" && hasAtMost(id, PING_ID_CHARS_MAX)) return id;
   throw invalidMessage(
-    `Cannot read ping: id must be a string of at most ${PING_ID_CHARS_MAX} characters`,
+    `Cannot read the ping message: the id must be a string of at most ${PING_ID_CHARS_MAX} ` +
+      "characters",
   );
 }
 
@@ -314,7 +316,7 @@ function readParams(
 ): readonly unknown[] {
   if (params === undefined || params === null) return [];
   if (!Array.isArray(params)) {
-    throw refusal("INVALID_PARAMETER", id, "Cannot subscribe: params must be an array");
+    throw refusal("INVALID_PARAMETER", id, 'Cannot subscribe: "params" must be an array');
   }
   try {
     if (decoded.text === undefined) return checkedValues(params, limits);
@@ -328,7 +330,7 @@ function readParams(
 
 function missing(type: string, field: string, value: unknown): SubscriptionError {
   return invalidMessage(
-    `Cannot read ${type}: "${field}" is ${kindOf(value)}, but must be a string`,
+    `Cannot read the ${type} message: "${field}" is ${kindOf(value)}, but must be a string`,
   );
 }
 

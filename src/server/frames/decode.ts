@@ -43,7 +43,8 @@ export function decodeFrame(
     );
   if (objectOf(decoded.value)?.["type"] === "authenticate") {
     throw unsupported(
-      "Cannot read authenticate: it must be sent as a text frame, not as a binary frame",
+      "Cannot read the authenticate message: it must be sent as a text frame, not as a " +
+        "binary frame",
     );
   }
   return { value: decoded.value, text: undefined };

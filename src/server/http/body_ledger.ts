@@ -212,7 +212,7 @@ function tooMuch(whose: string, bytesMax: number): HttpError {
   return new HttpError(
     429,
     "RATE_LIMIT_EXCEEDED",
-    `Cannot read the body: the unanswered requests of ${whose} have bodies of more than ` +
+    `Cannot read the body: the requests in progress from ${whose} exceed the limit of ` +
       `${bytesMax} bytes in total; send fewer requests at a time`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
@@ -222,7 +222,8 @@ function tooMuchOfAll(bytesMax: number): HttpError {
   return new HttpError(
     503,
     "TOO_MANY_CONNECTIONS",
-    `Cannot read the body: the unanswered requests of all clients have bodies of more than ${bytesMax} bytes in total; try again soon`,
+    "Cannot read the body: the requests in progress from all clients exceed the limit of " +
+      `${bytesMax} bytes in total; try again soon`,
     { retryAfterSeconds: RETRY_SECONDS, closes: true },
   );
 }

@@ -76,7 +76,7 @@ export function parseMultipart(
     } else {
       if (fields.size >= FIELDS_MAX)
         throw invalidInput(
-          `Cannot read the form: it has more than ${FIELDS_MAX} parts that are not files`,
+          `Cannot read the form: it has more than ${FIELDS_MAX} parts other than files`,
         );
       const text = textFromUtf8(part.content);
       if (text === undefined) {
@@ -168,7 +168,7 @@ function partFrom(headerText: string, content: Buffer): MultipartPart {
     else if (name === "content-type") contentType = mediaType(line.slice(colon + 1));
   }
   if (disposition === undefined || !/^form-data\s*(?:;|$)/i.test(disposition)) {
-    throw malformed("a part has no form-data disposition");
+    throw malformed("a part has no Content-Disposition of form-data");
   }
   const name = parameterOf(disposition, "name");
   if (name === undefined || name === "") throw malformed("a part has no name");

@@ -270,7 +270,7 @@ function memoryLines(parts: readonly MemoryPart[]): readonly string[] {
   const used = "tidemark_memory_bytes";
   const allowed = "tidemark_memory_allowed_bytes";
   return [
-    ...headLines(used, "gauge", "Memory used, in bytes, by part as in system.memory."),
+    ...headLines(used, "gauge", "Memory used, in bytes, by part (see system.memory)."),
     ...parts.map(({ part, usedBytes }) => `${used}{part="${part}"} ${usedBytes}`),
     ...headLines(allowed, "gauge", "Memory limit in bytes, by part."),
     ...parts.flatMap(({ allowedBytes, part }) =>

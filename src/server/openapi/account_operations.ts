@@ -91,9 +91,9 @@ export const ACCOUNT_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Delete the caller's own account",
     description:
-      "Requires auth.own_deletion. The account's rows are erased after 30 days. If the account " +
-      "has no password, the caller must have logged in through its provider within the last " +
-      "five minutes, or send the code of such a login.",
+      "Requires auth.own_deletion. The account's rows are erased after 30 days. If the " +
+      "account has no password, the caller must have logged in through its provider within " +
+      "the last five minutes, or send the code from a new login at that provider.",
     access: "bearer or cookie",
     body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
     answers: DONE,

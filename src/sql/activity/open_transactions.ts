@@ -254,7 +254,7 @@ export class OpenTransactions {
       throw new DatabaseError(
         "SHUTTING_DOWN",
         "Cannot open a transaction: the server is shutting down",
-        { hint: "send the request again once the server has restarted" },
+        { hint: "retry the request once the server is back up" },
       );
     }
     const { transactionsMax, transactionsPerUser } = this.#parts.limits;

@@ -24,11 +24,11 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   ],
   [
     /^(?:(?:bool|byteal?|cash|date|float[48]|int[248]|interval|numeric|text|time|timestamp|timestamptz|timetz|uuid|xid8?)_?(?:accum|avg|cmp|combine|dec|deserialize|hash|in|inc|larger|out|recv|regr_accum|regr_combine|send|serialize|smaller|sum|um|up))$/,
-    "it is used only internally, to implement operators, aggregates or types",
+    "the name is used only internally, to implement operators, aggregates or types",
   ],
   [
     /^bool(?:and|or)_statefunc$/,
-    "it is used only internally, to implement operators, aggregates or types",
+    "the name is used only internally, to implement operators, aggregates or types",
   ],
   [
     /^pg_(?:notify|listening_channels|notification_queue_usage)$/,

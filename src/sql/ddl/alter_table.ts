@@ -659,8 +659,8 @@ function dropConstraint(
   if (name === keyNameOf(table)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop constraint "${name}": it is the primary key with which table ` +
-        `${nameOf(table)} was created`,
+      `Cannot drop constraint "${name}": table ${nameOf(table)} was created with this ` +
+        "primary key",
       {
         position,
         hint: "create a new table without the primary key, and copy the rows with INSERT … SELECT",

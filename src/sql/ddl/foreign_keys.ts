@@ -107,7 +107,7 @@ function newForeignKey(
     );
   }
   if (new Set(columns).size !== columns.length) {
-    throw invalid(position, "it names a column twice");
+    throw invalid(position, "the same column is listed twice");
   }
   for (const [i, column] of columns.entries()) requireAlike(column, referenced[i], position);
   const { onDelete = "no action", onUpdate = "no action" } = node;

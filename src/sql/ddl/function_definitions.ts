@@ -278,20 +278,17 @@ function checkResult(
   if (node.isProcedure === true) return;
   checkPseudoResult(node, { inputs, returns });
   if (results.length === 0) {
-    throw invalid(node, "it does not declare a result", "add RETURNS or OUT parameters");
+    throw invalid(node, "the function does not declare a result", "add RETURNS or OUT parameters");
   }
   if (results.some(isPolymorphic) && !inputs.some(({ type }) => isPolymorphic(type))) {
-    throw invalid(
-      node,
-      "the type of its result depends on its arguments, but no parameter determines it",
-    );
+    throw invalid(node, "the result type depends on its arguments, but no parameter determines it");
   }
   if (returns === undefined || outputs.length === 0) return;
   const [only, ...others] = outputs;
   const fits =
     others.length > 0 ? returns === "record" : only !== undefined && isSame(only.type, returns);
   if (!fits) {
-    throw invalid(node, "RETURNS does not match its output parameters", "omit RETURNS");
+    throw invalid(node, "RETURNS does not match the output parameters", "omit RETURNS");
   }
 }
 
@@ -349,7 +346,8 @@ function contentOf(
     readonly routine: Routine;
   },
 ): NeededObjects {
-  if (query === undefined) throw new TypeError("a function without a program has a query");
+  if (query === undefined)
+    throw new TypeError("function definition: neither a program nor a query is given");
   const content = (element: DataType, isTried: boolean): NeededObjects =>
     storedContent(call, deps, {
       isTried,

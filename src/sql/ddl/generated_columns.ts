@@ -39,16 +39,16 @@ export function checkGenerated(
       },
     );
   };
-  if (table.primaryKey.includes(columnId)) refuse("it is part of the primary key");
+  if (table.primaryKey.includes(columnId)) refuse("the column is part of the primary key");
   if (type.kind === "file") refuse("a FILE column cannot be generated");
   const bound = boundIn(table, stored.expr, type);
   if (!isImmutable(bound) || holdsTimeWord(bound)) {
-    refuse("its expression must always return the same result for the same row");
+    refuse("the expression must always return the same result for the same row");
   }
   for (const at of columnIdsIn(bound)) {
     const read = table.columns[at];
     if (read?.generatedSql === undefined) continue;
-    refuse(`its expression reads column "${read.name}", which is itself a generated column`);
+    refuse(`the expression reads column "${read.name}", which is itself a generated column`);
   }
 }
 

@@ -41,12 +41,12 @@ export function addIdentity(
   const { columnId, defaultSql, generatedAlways, identity, name, notNull } = column;
   const why =
     identity !== undefined
-      ? "it is already an identity column"
+      ? "the column is already an identity column"
       : generatedAlways || defaultSql !== undefined
-        ? "it has a DEFAULT"
+        ? "the column has a DEFAULT"
         : notNull
           ? undefined
-          : "it allows NULL, but an identity column must be NOT NULL";
+          : "the column allows NULL, but an identity column must be NOT NULL";
   if (why !== undefined) {
     throw new DatabaseError(
       "INVALID_OPERATION",

@@ -124,7 +124,7 @@ function boundIn(
   const statement = new StatementBinding([]);
   const bound = bind(expr, { statement, scope, clause: "an index", sink: undefined });
   readLiterals(statement.literals);
-  const fault = holdsTimeWord(bound) ? "it reads the current time" : mutableIn(bound);
+  const fault = holdsTimeWord(bound) ? "the expression reads the current time" : mutableIn(bound);
   if (fault === undefined) return bound;
   throw new DatabaseError(
     "INVALID_DEFINITION",
@@ -141,7 +141,8 @@ function boundIn(
  * there is none.
  */
 function mutableIn(bound: BoundExpression): string | undefined {
-  if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a subquery";
+  if (bound.kind === "subquery" || bound.kind === "outer")
+    return "the expression contains a subquery";
   if (bound.kind === "call" && bound.volatility !== "immutable") {
     return `the function ${bound.name} is not immutable`;
   }

@@ -58,8 +58,8 @@ export function alterOwner(
   const today = holder === undefined ? "which currently has no owner" : `which ${holder} owns`;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot make ${owner} the owner of ${path}: the owner of a ${kind} is that of its ` +
-      `namespace, ${today}`,
+    `Cannot make ${owner} the owner of ${path}: the owner of a ${kind} is always the owner ` +
+      `of its namespace, ${today}`,
     {
       position,
       hint:

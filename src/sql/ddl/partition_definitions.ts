@@ -170,8 +170,8 @@ export function createPartition(
   if (node.options !== undefined || node.kind !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot create partition ${namespace}.${name} with a kind or options: a partition takes ` +
-        "those of its table",
+      `Cannot create partition ${namespace}.${name} with a kind or options: a partition ` +
+        "always has the kind and the options of its table",
       { position, hint: "define the kind and the options on the partitioned table" },
     );
   }

@@ -243,7 +243,8 @@ function requireFreeName(table: TableEntry, { _location, name }: Name): void {
   if (table.policies?.some((each) => each.name === name) !== true) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot name a policy of ${nameOf(table)} "${name}": the table already has a policy with this name`,
+    `Cannot use "${name}" as the name of a policy on ${nameOf(table)}: the table already has ` +
+      "a policy with this name",
     { position },
   );
 }

@@ -180,20 +180,20 @@ class PolicyReading {
       });
     if (statement.usedParameters.size > 0)
       throw invalid(
-        "its conditions contain parameters",
+        "the conditions contain parameters",
         "replace the parameters with their values",
       );
-    if (statement.files.length > 0) throw invalid("its conditions contain files");
+    if (statement.files.length > 0) throw invalid("the conditions contain files");
     if (statement.pastReads.length > 0) {
       throw invalid(
-        "it reads an earlier state of a table",
+        "the condition reads an earlier state of a table",
         "policies can read only the current state of a table",
       );
     }
-    if (isVolatile(bound)) throw invalid("it calls a volatile function");
+    if (isVolatile(bound)) throw invalid("the condition calls a volatile function");
     if (comparesWithItself(bound)) {
       throw invalid(
-        "it compares a column with itself",
+        "the condition compares a column with itself",
         "give the table in the subquery an alias, and qualify the columns of " +
           `${nameOf(this.#table)} with that table's name`,
       );

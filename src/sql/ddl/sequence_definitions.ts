@@ -214,8 +214,8 @@ export function refuseNumbered(
   const name = first.table.columns.find(({ columnId }) => columnId === first.columnId)?.name;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: it is used by ${counted(columns.length, "DEFAULT")}, including that of ` +
-      `column "${name}" in ${first.table.namespace}.${first.table.name}`,
+    `Cannot ${action}: it is used by ${counted(columns.length, "DEFAULT")}, including the ` +
+      `DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
     { position, hint: "add CASCADE to drop the DEFAULTs as well" },
   );
 }

@@ -130,8 +130,8 @@ export function restartedMark(
     // A sequence that has never been used begins at its new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
     const why =
-      `the last number that it returned is ${last}, but must be between ${shape.minimum} and ` +
-      shape.maximum;
+      `the last number that the sequence returned is ${last}, but must be between ` +
+      `${shape.minimum} and ${shape.maximum}`;
     throw invalid(options, "minvalue", why);
   }
   const value = numberIn(options, "restart") ?? BigInt(shape.start);

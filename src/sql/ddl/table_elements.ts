@@ -520,7 +520,7 @@ export function checkDefault(node: Expr, { name, type }: { type: DataType; name:
     if (!UNFIT_DEFAULTS.has(error.code)) throw error;
     const isForbidden = FORBIDDEN_IN_DEFAULTS.has(error.code);
     const why = isForbidden
-      ? "it must not contain columns, parameters or aggregates"
+      ? "a DEFAULT must not contain columns, parameters or aggregates"
       : error.message;
     throw new DatabaseError(
       "INVALID_DEFINITION",

@@ -245,10 +245,10 @@ function requireTransitionTables(node: CreateTriggerStatement): void {
   if (columns !== undefined)
     throw invalid(node, "UPDATE OF cannot be combined with transition tables");
   if (newTable !== undefined && !has("insert") && !has("update")) {
-    throw invalid(node, "NEW TABLE needs INSERT or UPDATE");
+    throw invalid(node, "NEW TABLE requires the event INSERT or UPDATE");
   }
   if (oldTable !== undefined && !has("delete") && !has("update")) {
-    throw invalid(node, "OLD TABLE needs DELETE or UPDATE");
+    throw invalid(node, "OLD TABLE requires the event DELETE or UPDATE");
   }
   if (newTable !== undefined && newTable.name === oldTable?.name) {
     throw invalid(node, "OLD TABLE and NEW TABLE have the same name");

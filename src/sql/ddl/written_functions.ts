@@ -154,7 +154,7 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
     });
   }
   if (only.entry.routine.program !== undefined) {
-    throw refused(call, only.entry, "its body is not a single SQL query", {
+    throw refused(call, only.entry, "the body of the function is not a single SQL query", {
       hint: "rewrite the function as a single query with LANGUAGE sql",
     });
   }
@@ -225,10 +225,14 @@ function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): s
   const inputs = routine.parameters.filter(isInput);
   const outputs = routine.parameters.filter(isOutput);
   if (routine.isSet || outputs.length > 1 || isRow(entry)) {
-    throw refused(call, entry, "it returns a set of rows, but must return a single value");
+    throw refused(
+      call,
+      entry,
+      "the function returns a set of rows, but must return a single value",
+    );
   }
   if (inputs.some(({ mode, type }) => mode === "variadic" || isRowType(type))) {
-    throw refused(call, entry, "it takes rows or a variable number of arguments");
+    throw refused(call, entry, "the function takes rows or a variable number of arguments");
   }
   text.countCall(call);
   const given = args.map((argument, i) => ({
@@ -262,7 +266,7 @@ function callsVolatile(argument: Expr): boolean {
 }
 
 function evaluatedTwice(call: ExprCall, entry: FunctionEntry): DatabaseError {
-  const why = "its body uses a volatile argument not at all or more than once";
+  const why = "the body of the function does not use a volatile argument exactly once";
   return refused(call, entry, why, { hint: "write out the function's expression instead" });
 }
 

@@ -374,7 +374,11 @@ export function keyFromJson(text: string): Row {
     if (typeof part !== "object" || part === null) return part;
     if ("whole" in part) return BigInt(part.whole);
     if (!("hex" in part)) {
-      throw new CorruptionError(CATALOG_FILE, 0, "a listed file has a key of an unknown form");
+      throw new CorruptionError(
+        CATALOG_FILE,
+        0,
+        "the row key of a listed file has an unknown form",
+      );
     }
     return Uint8Array.from(Buffer.from(part.hex, "hex"));
   });

@@ -30,8 +30,10 @@ export async function* verifiedPieces(
     // after it was found.
     throw damaged(entry, `the bytes cannot be read (${String(error)})`);
   }
-  if (size !== entry.size) throw damaged(entry, `it has ${size} bytes instead of ${entry.size}`);
-  if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
+  if (size !== entry.size)
+    throw damaged(entry, `the file has ${size} bytes instead of ${entry.size}`);
+  if (hasher.digest("hex") !== entry.sha256)
+    throw damaged(entry, "the checksum of the file does not match");
 }
 
 /**

@@ -77,7 +77,7 @@ function keyOf(from: BoundFrom): BoundExpression {
   const [keyId] = table?.table.primaryKey ?? [];
   const column = table?.columns.find(({ origin }) => origin?.columnId === keyId);
   if (keyId === undefined || column === undefined) {
-    throw new NotMaintained("it has a full join with something other than tables");
+    throw new NotMaintained("the query has a full join with something other than tables");
   }
   return columnValue(column);
 }

@@ -53,12 +53,12 @@ export function requireKnownClauses({
   windows,
   withTies,
 }: BoundSelect): void {
-  if (windows.length > 0) throw new NotMaintained("it has window functions");
+  if (windows.length > 0) throw new NotMaintained("the query has window functions");
   if (expansions.length > 0)
-    throw new NotMaintained("it has a function that returns a set of rows");
-  if (groupingSets !== undefined) throw new NotMaintained("it has grouping sets");
-  if (typeof distinct === "object") throw new NotMaintained("it has DISTINCT ON");
-  if (withTies) throw new NotMaintained("it has WITH TIES");
+    throw new NotMaintained("the query has a function that returns a set of rows");
+  if (groupingSets !== undefined) throw new NotMaintained("the query has grouping sets");
+  if (typeof distinct === "object") throw new NotMaintained("the query has DISTINCT ON");
+  if (withTies) throw new NotMaintained("the query has WITH TIES");
 }
 
 /**
@@ -70,7 +70,9 @@ export function requireKnownClauses({
 export function requireKeys(keys: readonly BoundExpression[]): void {
   for (const { type } of keys) {
     if (!isKeyType(type))
-      throw new NotMaintained("it groups by values that may be equal without being identical");
+      throw new NotMaintained(
+        "the query groups by values that may be equal without being identical",
+      );
   }
 }
 
@@ -113,7 +115,7 @@ export function groupStages(model: Model, { context, hasRowSeq, joins }: StagePa
         return output?.kind === "column" && output.column.id === aggregate.column.id;
       });
       const call = calls[at];
-      if (call === undefined) throw new NotMaintained(`it has ${aggregate.form.name}`);
+      if (call === undefined) throw new NotMaintained(`the query has ${aggregate.form.name}`);
       return call;
     }),
     tallies: talliesOf(groups),

@@ -349,7 +349,10 @@ export class JoinRoutes {
     const reads = new Set<number>();
     for (const id of columnIdsIn(condition)) {
       const source = this.#sourceOf.get(id);
-      if (source === undefined) throw new NotMaintained("a condition reads an unknown column");
+      if (source === undefined)
+        throw new NotMaintained(
+          "a condition reads a column that the maintained query does not know",
+        );
       reads.add(source);
     }
     return { condition, reads };

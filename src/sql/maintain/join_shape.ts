@@ -145,7 +145,7 @@ export function joinShapeOf(
   isOwn?: (expression: BoundExpression) => boolean,
 ): JoinShape {
   const { aggregates, from, groupBy, isAggregated, outputs, where } = select;
-  if (from === undefined) throw new NotMaintained("it reads no table");
+  if (from === undefined) throw new NotMaintained("the query reads no table");
   const reader = new ShapeReader(isOwn ?? (() => false));
   reader.read(from, reader.core);
   for (const condition of conjunctsOf(where)) reader.addCondition(condition);
@@ -184,7 +184,7 @@ class ShapeReader {
     if (lateral !== undefined) return this.#readLateral(lateral, into);
     switch (from.join) {
       case "full":
-        throw new NotMaintained("it has a full join");
+        throw new NotMaintained("the query has a full join");
       case "left":
         return this.#readLeft(from, into);
       case "inner":
@@ -206,7 +206,8 @@ class ShapeReader {
     { condition, left, right }: Extract<BoundFrom, { kind: "join" }>,
     into: SourceGroup,
   ): void {
-    if (into !== this.core) throw new NotMaintained("it has a left join inside another left join");
+    if (into !== this.core)
+      throw new NotMaintained("the query has a left join inside another left join");
     this.read(left, into);
     const part = newPart((place) => ({ kind: "left", ...place }));
     const known = new Set(this.#values.keys());
@@ -215,7 +216,7 @@ class ShapeReader {
       // A row without a match must have NULL in every column, but an expression might yield
       // another value.
       if (!known.has(id) && value.kind !== "column") {
-        throw new NotMaintained("it has a left join with a computed column");
+        throw new NotMaintained("the query has a left join with a computed column");
       }
     }
     for (const each of conjunctsOf(condition)) {
@@ -230,7 +231,7 @@ class ShapeReader {
   ): void {
     const relation = right.kind === "relation" ? right.relation : undefined;
     if (into !== this.core || relation?.kind !== "query") {
-      throw new NotMaintained("it has LATERAL with a join or a function");
+      throw new NotMaintained("the query has LATERAL with a join or a function");
     }
     this.read(left, into);
     const { columns, query } = relation;
@@ -253,7 +254,7 @@ class ShapeReader {
   ): void {
     const isNested = relationsIn(query).some(({ kind }) => kind === "cte");
     if (query.from === undefined || isNested || expressionsIn(query).some(hasSubquery)) {
-      throw new NotMaintained("it has a subquery inside another subquery");
+      throw new NotMaintained("the query has a subquery inside another subquery");
     }
     this.#noteRead(query.from);
     const part = newPart(made);
@@ -275,7 +276,7 @@ class ShapeReader {
     if (this.#columnOf.has(expression)) return;
     const { operands, outerReferences, subquery, type } = expression;
     if (subquery.outerIds.length === 0) {
-      throw new NotMaintained("it has a subquery that does not depend on the outer query");
+      throw new NotMaintained("the query has a subquery that does not depend on the outer query");
     }
     const plain = (each: BoundExpression): BoundExpression =>
       this.#plain(each, "a value that a subquery reads");
@@ -308,7 +309,7 @@ class ShapeReader {
     switch (relation.kind) {
       case "table":
         if (relation.past !== undefined)
-          throw new NotMaintained("it reads an earlier state of a table");
+          throw new NotMaintained("the query reads an earlier state of a table");
         into.sources.push({ table: relation.table, columns: relation.columns });
         // The condition of a policy joins the conditions on the table.
         this.#addConditions(relation.rule, into, "a policy");
@@ -318,18 +319,18 @@ class ShapeReader {
       case "cte":
         return this.#readQuery(relation.cte.query, relation.columns, into);
       default:
-        throw new NotMaintained(`it reads ${NAMES[relation.kind]}`);
+        throw new NotMaintained(`the query reads ${NAMES[relation.kind]}`);
     }
   }
 
   #noteRead(from: BoundFrom): void {
-    if (this.#read.has(from)) throw new NotMaintained("it reads a WITH entry twice");
+    if (this.#read.has(from)) throw new NotMaintained("the query reads a WITH entry twice");
     this.#read.add(from);
   }
 
   #readQuery(query: BoundSelect, columns: readonly BoundColumn[], into: SourceGroup): void {
     if (!isPlainSelect(query) || query.from === undefined) {
-      throw new NotMaintained("it reads a subquery in FROM with grouping, order or a limit");
+      throw new NotMaintained("the query reads a subquery in FROM with grouping, order or a limit");
     }
     this.#noteRead(query.from);
     this.read(query.from, into);
@@ -364,7 +365,7 @@ class ShapeReader {
       // If the inner query returns a NULL, NOT IN is never true, whatever the other rows contain,
       // so a single row would decide about all of them.
       if (kind === "anti" && !(this.#isPresent(sides.left) && this.#isPresent(sides.right))) {
-        throw new NotMaintained("it has NOT IN with values that may be NULL");
+        throw new NotMaintained("the query has NOT IN with values that may be NULL");
       }
       part.conditions.push({ ...equality, ...sides });
     }
@@ -548,7 +549,7 @@ function equalitiesOf({
     const right = query.outputs[index]?.expression;
     const compare = evaluates[index];
     if (right === undefined || compare === undefined || !sameType(left.type, right.type)) {
-      throw new NotMaintained("it has IN with values of different types");
+      throw new NotMaintained("the query has IN with values of different types");
     }
     // For NOT IN, the bound comparison tests for inequality, so it is negated.
     const isOpposite = form.kind === "all";

@@ -84,7 +84,7 @@ export class KeyedBlock {
       throw new NotMaintained(
         keys.length === 0
           ? "all rows form a single group or partition"
-          : "no column can find the rows of a group or partition",
+          : "no key or index can find the rows of a group or partition",
       );
     }
     this.#access = access;
@@ -97,7 +97,9 @@ export class KeyedBlock {
   /** Returns a line that says how the rows of a group are found, for EXPLAIN. */
   describe(): string[] {
     const found = this.#joins.nameOfAccess(this.#access);
-    return [`the rows of each changed group or partition are recomputed, found by ${found}`];
+    return [
+      `each changed group or partition is recomputed from its rows, which are found by ${found}`,
+    ];
   }
 
   /**

@@ -214,12 +214,12 @@ function requireSameRows(
   const mayDiffer = isInexact || (block !== undefined && !isExactBlock(select));
   if (mayDiffer && isKept) {
     throw new NotMaintained(
-      "it has LIMIT or groups, and the same row may be produced in several ways",
+      "the query has LIMIT or GROUP BY, but repeated evaluations may return different rows",
     );
   }
   if ((mayDiffer || block !== undefined) && !hasKey) {
     throw new NotMaintained(
-      "its rows have no key, and the same row may be produced in several ways",
+      "the rows of the query have no key, but repeated evaluations may return different rows",
     );
   }
 }
@@ -231,7 +231,7 @@ function isExactBlock(select: BoundSelect): boolean {
 function computedStages(model: Model, options: StageParts): Stages {
   const { isAggregated, distinct } = model.select;
   if (isAggregated) {
-    if (distinct !== "none") throw new NotMaintained("it has DISTINCT over groups");
+    if (distinct !== "none") throw new NotMaintained("the query has DISTINCT over groups");
     return { ...groupStages(model, options), block: undefined, rowsOf: noRows };
   }
   if (distinct !== "none") return distinctStages(model, options);
@@ -246,7 +246,7 @@ function distinctStages(model: Model, { context, joins }: StageParts): Stages {
   const { columns = [] } = core;
   const outputs = select.outputs.map(({ expression }) => expression);
   requireKeys(outputs);
-  if (columns.length !== outputs.length) throw new NotMaintained("it has DISTINCT with *");
+  if (columns.length !== outputs.length) throw new NotMaintained("the query has DISTINCT with *");
   const keys = outputs.map((expression) => shape.resolve(expression));
   const places = keys.map(({ type }, index): BoundExpression => {
     return { kind: "column", type, column: { id: index, name: "", type } };

@@ -45,7 +45,9 @@ export function setBlockOf(block: BoundSelect, options: JoinPlanOptions): SetBlo
   const { shape } = joins;
   const isPlain = isPlainSelect({ ...block, limit: undefined, offset: undefined });
   if (shape.isInexact || !(isPlain || isExactQuery(block))) {
-    throw new NotMaintained("a branch of its set operation has rows that may differ");
+    throw new NotMaintained(
+      "a branch of the set operation may return different rows when it is evaluated again",
+    );
   }
   if (isPlain) {
     const rowsOf = joins.rowsOf(block.outputs.map(({ expression }) => expression));

@@ -26,7 +26,7 @@ export function unionOf(
   blocks: { next: number } = { next: 0 },
 ): SelectStatement {
   if (node.type === "with" || node.type === "with recursive") {
-    if (!isSelectNode(node.in)) throw new NotMaintained("it is not a single SELECT");
+    if (!isSelectNode(node.in)) throw new NotMaintained("the query is not a single SELECT");
     return { ...node, in: unionOf(node.in, change, blocks) };
   }
   if (node.type === "select") {
@@ -34,7 +34,7 @@ export function unionOf(
     blocks.next += 1;
     return change(node, block);
   }
-  if (!isSetNode(node)) throw new NotMaintained("a branch of its set operation reads no table");
+  if (!isSetNode(node)) throw new NotMaintained("a branch of the set operation reads no table");
   const left = unionOf(node.left, change, blocks);
   const right = unionOf(node.right, change, blocks);
   return { type: "union all", _location: node._location, left, right };
@@ -54,7 +54,7 @@ export function nulls(types: readonly DataType[]): Expr[] {
     // If both sides are an untyped NULL, the column would become TEXT.
     if (type.kind === "unknown" || type.kind === "row") {
       throw new NotMaintained(
-        "a query in its set operation returns a value whose type has no name",
+        "a query in the set operation returns a value whose type has no name",
       );
     }
     return parseExpression(`CAST(NULL AS ${typeName(type)})`);
@@ -76,9 +76,9 @@ export function blocksIn(select: BoundSelect): readonly BoundSelect[] {
   const set = setIn(select);
   if (set === undefined) {
     const { from, limit, offset } = select;
-    if (from === undefined) throw new NotMaintained("a branch of its set operation reads no table");
+    if (from === undefined) throw new NotMaintained("a branch of the set operation reads no table");
     const isLimited = limit !== undefined || offset !== undefined;
-    if (isLimited) throw new NotMaintained("a branch of its set operation has LIMIT");
+    if (isLimited) throw new NotMaintained("a branch of the set operation has LIMIT");
     return [select];
   }
   return [...blocksIn(set.left), ...blocksIn(set.right)];
@@ -96,12 +96,12 @@ export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   // Values that are equal but not identical would be counted separately.
   if (!isCounted && !set.columns.every(({ type }) => isKeyType(type))) {
     throw new NotMaintained(
-      "its set operation compares values that may be equal without being identical",
+      "the set operation compares values that may be equal without being identical",
     );
   }
   for (const side of [set.left, set.right]) {
     if (side.limit !== undefined || side.offset !== undefined) {
-      throw new NotMaintained("a branch of its set operation has LIMIT");
+      throw new NotMaintained("a branch of the set operation has LIMIT");
     }
   }
   return { operator, isAll, left: treeOf(set.left, blocks), right: treeOf(set.right, blocks) };
@@ -121,7 +121,9 @@ function setIn({
       return expression.kind === "column" && expression.column === relation.columns[index];
     });
   if (!isWhole || select.where !== undefined || select.isAggregated) {
-    throw new NotMaintained("it has a set operation whose columns are converted or filtered");
+    throw new NotMaintained(
+      "the query has a set operation whose columns are converted or filtered",
+    );
   }
   return relation;
 }

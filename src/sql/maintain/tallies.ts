@@ -54,10 +54,11 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
   const { name } = form;
   const isSimple = extra.length === 0 && orderBy.length === 0;
   const isRepeated = isDistinct && form.ignoresRepeats !== true;
-  if (!isSimple || isRepeated) throw new NotMaintained(`it has ${name} with DISTINCT or ORDER BY`);
+  if (!isSimple || isRepeated)
+    throw new NotMaintained(`the query has ${name} with DISTINCT or ORDER BY`);
   if (showsFirstForm(aggregate)) {
     throw new NotMaintained(
-      `it has ${name} of a type whose equal values may be displayed differently`,
+      `the query has ${name} of a type whose equal values may have different text forms`,
     );
   }
   switch (name) {
@@ -66,7 +67,7 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
     case "sum":
     case "avg": {
       const state = form.create();
-      if (!canRemove(state)) throw new NotMaintained(`it has ${name} of an inexact type`);
+      if (!canRemove(state)) throw new NotMaintained(`the query has ${name} of an inexact type`);
       return new SumTally(state);
     }
     case "min":
@@ -77,7 +78,7 @@ export function tallyFor(aggregate: BoundAggregate): RowTally {
     case "bool_or":
       return new ExtremeTally(form.result, -1);
     default:
-      throw new NotMaintained(`it has ${name}`);
+      throw new NotMaintained(`the query has ${name}`);
   }
 }
 

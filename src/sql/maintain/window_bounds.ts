@@ -26,9 +26,11 @@ export function windowOf(
 ): RowWindowOptions | undefined {
   const { limit, offset } = select;
   if (limit === undefined && offset === undefined) return undefined;
-  if (limit === undefined) throw new NotMaintained("it has OFFSET without LIMIT");
+  if (limit === undefined) throw new NotMaintained("the query has OFFSET without LIMIT");
   if (terms === undefined) {
-    throw new NotMaintained("it has LIMIT, but its order does not distinguish all rows");
+    throw new NotMaintained(
+      "the query has LIMIT, but its sort order does not distinguish all rows",
+    );
   }
   windowRowsOf(select, context);
   return { terms, ...boundsOf(select, context) };
@@ -37,7 +39,8 @@ export function windowOf(
 /** Returns the number of rows that the window of a query keeps. @throws {NotMaintained} */
 export function windowRowsOf(select: BoundSelect, context: ExecutionContext): number {
   const rows = keptRowsOf(boundsOf(select, context));
-  if (rows > WINDOW_ROWS_MAX) throw new NotMaintained("its LIMIT and OFFSET are too large");
+  if (rows > WINDOW_ROWS_MAX)
+    throw new NotMaintained("LIMIT and OFFSET of the query are too large");
   return rows;
 }
 
@@ -52,7 +55,8 @@ function countOf(expression: BoundExpression | undefined, context: ExecutionCont
   if (expression === undefined) return 0;
   requireNoSubquery([expression]);
   const count = compileScalar(expression)(context);
-  if (typeof count !== "number" || count < 0) throw new NotMaintained("its LIMIT is not a number");
+  if (typeof count !== "number" || count < 0)
+    throw new NotMaintained("the LIMIT of the query is not a number");
   return count;
 }
 

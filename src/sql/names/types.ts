@@ -208,8 +208,8 @@ export function requireKnownTypes(
     if (unknown.definedCollation !== undefined) continue;
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use collation "${unknown.name}" in a stored expression: only built-in collations ` +
-        "and those of the columns that the expression reads are allowed",
+      `Cannot use collation "${unknown.name}" in a stored expression: only built-in ` +
+        "collations and the collations of the columns that the expression reads are allowed",
       { position },
     );
   }

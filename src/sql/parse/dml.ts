@@ -158,7 +158,7 @@ function parseTargetColumn(cursor: Cursor): TargetColumn {
       const { name } = cursor.label("a field");
       part.push({ type: "field step", name, _location: cursor.since(start) });
     } else return part.length === 0 ? column : { ...column, part };
-    requireListed(cursor, part.length, "steps to a part of a column");
+    requireListed(cursor, part.length, "subscripts and fields in a single assignment target");
   }
 }
 
@@ -176,8 +176,8 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   }
   if (expressions.length !== columns.length) {
     cursor.fail(
-      `found ${expressions.length} values for ${columns.length} columns, but there must be as ` +
-        "many values as columns",
+      `found ${expressions.length} values for ${columns.length} columns, but the two numbers ` +
+        "must be equal",
       at,
     );
   }

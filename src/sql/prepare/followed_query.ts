@@ -156,7 +156,7 @@ export function maintainedPlanOf({
 function requireMaintained(plan: MaintainedPlan | string): void {
   if (typeof plan !== "string") return;
   throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot maintain the result: ${plan}`, {
-    hint: "omit the option way; the query is then evaluated again after each change",
+    hint: 'omit the option "way"; the query is then evaluated again after each change',
   });
 }
 

@@ -109,8 +109,8 @@ export class MaintainedPlans {
 
   #newPlan(subscriber: Subscriber, context: StatementContext): SharedPlan {
     const { changesByTime, hasKey, hasRowSeq, node, readsTombstones, terms } = this.#options;
-    if (changesByTime) throw new NotMaintained("its rows change over time");
-    if (readsTombstones) throw new NotMaintained("it reads deleted rows");
+    if (changesByTime) throw new NotMaintained("the rows of the query change over time");
+    if (readsTombstones) throw new NotMaintained("the query reads deleted rows");
     const { principal } = subscriber;
     const bind = (other: SelectStatement): BoundSelect =>
       bindQuery(other, this.#binding(principal).deps);

@@ -254,8 +254,9 @@ class QueryDriver {
 function tookTooLong(): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot run the function in a query: there, each call may take at most ${PROGRAM_MS_MAX} ` +
-      `ms, and all calls together at most ${PROGRAMS_MS_MAX} ms without a pause`,
+    "Cannot run the function in a query: within a query, each call may take at most " +
+      `${PROGRAM_MS_MAX} ms, and all calls together at most ${PROGRAMS_MS_MAX} ms without a ` +
+      "pause",
     { hint: ALONE, sqlstate: "54001" },
   );
 }
@@ -268,7 +269,8 @@ const ALONE = "call it on its own, with SELECT f(…) without FROM, SELECT * FRO
 function changes(): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    "Cannot change rows in a function that is called by a query: there, a function may only read",
+    "Cannot change rows in a function that is called by a query: such a function may only " +
+      "read rows",
     { hint: ALONE, sqlstate: "2F002" },
   );
 }

@@ -140,7 +140,7 @@ function newlyBound(piece: SqlPiece, frame: ProgramFrame, place: PiecePlace): Bo
   }
   const { names, node } = piece;
   const query = node.type === "call procedure" ? callQuery(node) : node;
-  if (!isQueryNode(query)) throw new TypeError("only SQL that reads or writes rows is bound");
+  if (!isQueryNode(query)) throw new TypeError("program body: SQL neither reads nor writes rows");
   return boundRows(query, { frame, names, place });
 }
 

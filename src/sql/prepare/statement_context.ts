@@ -474,8 +474,8 @@ const NO_PROGRAMS: ProgramCalls = {
   call: ({ entry: { name, namespace } }) => {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot call function ${namespace}.${name} here: its body is not a single SQL query, so ` +
-        "only a request can run it",
+      `Cannot call function ${namespace}.${name} here: only functions whose body is a single ` +
+        "SQL query can be called here",
       { hint: "rewrite the function as a single query with LANGUAGE sql" },
     );
   },
@@ -488,7 +488,7 @@ function noSettings(): SettingCalls {
 function noRequest(name: string): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot call ${name} here: settings exist only in requests`,
+    `Cannot call ${name} here: settings exist only within a request`,
     { hint: "pass the value as a parameter" },
   );
 }

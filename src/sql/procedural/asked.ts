@@ -41,7 +41,7 @@ export function* askSource(
     if (answer.columns !== undefined) return answer;
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot read rows: the statement does not return any",
+      "Cannot read rows: the statement does not return rows",
       {
         sqlstate: "42601",
       },
@@ -52,7 +52,7 @@ export function* askSource(
     if (answer.columns !== undefined) return answer;
     throw new DatabaseError(
       "INVALID_QUERY",
-      "Cannot read rows: the SQL given to EXECUTE does not return any",
+      "Cannot read rows: the SQL given to EXECUTE does not return rows",
       {
         sqlstate: "42601",
       },

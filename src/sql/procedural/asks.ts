@@ -66,12 +66,14 @@ export type ProgramSteps<Result> = Generator<Ask, Result, DriverAnswer>;
 
 export function* askValue(piece: ValuePiece, frame: ProgramFrame): ProgramSteps<Typed> {
   const answer = yield { kind: "value", piece, frame };
-  if (answer.kind !== "value") throw new TypeError("the driver must answer with a value");
+  if (answer.kind !== "value")
+    throw new TypeError("program interpreter: driver did not return a value");
   return answer;
 }
 
 export function* askRows(ask: Extract<Ask, { kind: "rows" | "text" }>): ProgramSteps<RowsAnswer> {
   const answer = yield ask;
-  if (answer.kind !== "rows") throw new TypeError("the driver must answer with rows");
+  if (answer.kind !== "rows")
+    throw new TypeError("program interpreter: driver did not return rows");
   return answer;
 }

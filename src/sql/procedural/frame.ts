@@ -133,7 +133,7 @@ export class ProgramFrame {
 
   #variable(slot: number): ProcedureBody["variables"][number] {
     const found = this.compiled.body.variables[slot];
-    if (found === undefined) throw new TypeError("every slot must have a variable");
+    if (found === undefined) throw new TypeError("program interpreter: slot has no variable");
     return found;
   }
 

@@ -115,7 +115,7 @@ function declarationOf(
   const variable = compiled.body.variables[slot];
   const cursor = variable?.declared.kind === "cursor" ? variable.declared.cursor : undefined;
   if (variable === undefined || cursor === undefined) {
-    throw new TypeError("a bound cursor must have a query");
+    throw new TypeError("program interpreter: bound cursor has no query");
   }
   return { cursor, name: variable.name };
 }

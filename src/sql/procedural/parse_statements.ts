@@ -319,7 +319,8 @@ function parseSql(parser: BodyParser, line: number): SqlNode {
   const statement = tokens.within(line, () => statementPiece(parts.join(" "), parser.names));
   if (into === undefined && isSelectNode(statement.node)) {
     throw tokens.wrong(
-      "the rows of a query must go somewhere: store them with INTO, or discard them with PERFORM",
+      "the query has no destination for its rows: store them with INTO, or discard them with " +
+        "PERFORM",
       line,
     );
   }

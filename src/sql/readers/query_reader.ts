@@ -104,7 +104,7 @@ export interface QueryReaderParts {
  * Signals that this reader has compiled a different plan from the one that was divided. This is
  * not a failure.
  */
-const OTHER_PLAN: Error = new Error("The reader made a different plan");
+const OTHER_PLAN: Error = new Error("The reader thread compiled a different plan");
 
 /** A plan compiled for a division among readers. */
 interface CompiledDivision {

@@ -290,7 +290,7 @@ export class ReaderThread {
       });
     } catch (error) {
       // The thread did not receive a message sent to it.
-      this.#replace(error, "a statement could not be sent to it");
+      this.#replace(error, "a statement could not be sent to the thread");
     }
     return job;
   }
@@ -301,7 +301,7 @@ export class ReaderThread {
     try {
       this.#port?.post(message);
     } catch (error) {
-      this.#replace(error, "the rows for a statement could not be sent to it");
+      this.#replace(error, "the rows for a statement could not be sent to the thread");
     }
   }
 
@@ -393,7 +393,7 @@ export class ReaderThread {
 
   #hang(): void {
     this.#port?.close();
-    this.#lose("it did not end its statement in time");
+    this.#lose("the thread did not end its statement in time");
   }
 
   /** Closes the thread, and fails its statement. */

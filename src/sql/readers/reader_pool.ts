@@ -218,7 +218,7 @@ export class ReaderPool {
       if (this.readers.length <= this.#parts.countMax) return;
       if (reader === undefined || !this.#isFree(reader)) continue;
       this.#readers[at] = undefined;
-      reader.close("it is no longer needed");
+      reader.close("the thread is no longer needed");
     }
   }
 

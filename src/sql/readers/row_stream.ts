@@ -13,7 +13,7 @@ import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
 /** Thrown if the event loop has to read the rows instead. This is not a failure. */
-export const READ_HERE: Error = new Error("Only the event loop can read the rows");
+export const READ_HERE: Error = new Error("The rows can be read only by the event loop");
 
 export class RowStream implements Elsewhere {
   #read: StartedRead | undefined;

@@ -50,7 +50,7 @@ export function requireCopyBodies(
     throw new DatabaseError(
       "INVALID_INPUT",
       source === undefined
-        ? "Cannot run COPY … TO STDOUT here: its rows need a response of their own"
+        ? "Cannot run COPY … TO STDOUT here: its rows must be sent in a separate response"
         : "Cannot run COPY … FROM STDIN here: its data must be the body of a separate request",
       {
         position: node._location.start,

@@ -571,7 +571,7 @@ export class DraftedStore implements Store {
 }
 
 function outside(what: string): Error {
-  return new Error(`${what} is not possible in a statement of a transaction`);
+  return new Error(`draft store: ${what} is not possible within a transaction`);
 }
 
 /**

@@ -263,7 +263,7 @@ async function rowsOf(
     isStreamed: false,
     settings: new RequestSettings(deps),
     channelFor: () => {
-      throw new Error("the rows of a followed query are not streamed");
+      throw new Error("live query: evaluation asked for a streamed result");
     },
   });
   let seq: Seq | undefined;

@@ -226,14 +226,14 @@ function pathOf({
 
 function insertOf(text: string, node: AstNode): InsertStatement {
   const statement = parsed(text, node);
-  if (statement.type !== "insert") throw new Error("the text is an INSERT");
+  if (statement.type !== "insert") throw new Error("partition change: SQL text is not an INSERT");
   // Identity columns keep their values.
   return { ...statement, overriding: "system" };
 }
 
 function deleteOf(text: string, node: AstNode): DeleteStatement {
   const statement = parsed(text, node);
-  if (statement.type !== "delete") throw new Error("the text is a DELETE");
+  if (statement.type !== "delete") throw new Error("partition change: SQL text is not a DELETE");
   return statement;
 }
 

@@ -260,7 +260,8 @@ export class ProgramRunner {
     const { place } = call;
     if (isQueryNode(node) || node.type === "call procedure") {
       const bound = boundPiece(piece, frame, place);
-      if (bound.kind !== "rows") throw new TypeError("a statement must be bound as one");
+      if (bound.kind !== "rows")
+        throw new TypeError("program runner: statement was bound as an expression");
       const answer = await this.#runBound(bound, frame.values, call);
       return node.type === "call procedure" ? withOutputs(answer, node, bound) : answer;
     }

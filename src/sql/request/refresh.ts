@@ -203,7 +203,7 @@ function asRefresh(text: string, at: RefreshStatement["_location"]): RefreshingS
     at,
   );
   if (node.type === "insert" || node.type === "delete") return marked(node);
-  if (node.type !== "with") throw new Error("REFRESH changes rows");
+  if (node.type !== "with") throw new Error("REFRESH: SQL text is not a change");
   const bind = node.bind.map((each) => ({ ...each, statement: marked(each.statement) }));
   return { ...node, bind, in: marked(node.in) };
 }

@@ -380,7 +380,7 @@ export function newTransaction(deps: RequestDeps, ledger: RequestLedger): Reques
 }
 
 function refuseChannel(): never {
-  throw new Error("the rows of a locking read are not streamed");
+  throw new Error("locking read: statement asked for a streamed result");
 }
 
 function returnsRows(node: Statement): boolean {

@@ -158,7 +158,11 @@ const KINDS: readonly SettingKind[] = [
     "Whether a backslash in a string is an ordinary character; always on",
   ),
   only("bytea_output", ["hex"], "The text format of bytes; always hexadecimal"),
-  only("intervalstyle", ["postgres"], "The text format of intervals; always that of PostgreSQL"),
+  only(
+    "intervalstyle",
+    ["postgres"],
+    "The text format of intervals; always the default format of PostgreSQL",
+  ),
   {
     name: "datestyle",
     description: "The text format of dates; always ISO",

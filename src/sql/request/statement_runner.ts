@@ -541,7 +541,7 @@ export class StatementRunner {
 }
 
 function noChannel(): AnswerChannel {
-  throw new TypeError("the rows of a statement in a trigger are not streamed");
+  throw new TypeError("trigger execution: statement asked for a streamed result");
 }
 
 /** Returns the context options that depend on the trigger for which the statement runs. */

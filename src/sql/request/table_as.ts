@@ -48,7 +48,8 @@ export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
 export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStatement {
   const around = parsed("SELECT * FROM (SELECT 1) AS rows", "select");
   const [item] = around.from ?? [];
-  if (item?.type !== "statement") throw new Error("the text reads a subquery");
+  if (item?.type !== "statement")
+    throw new Error("CREATE TABLE AS: SQL text has no subquery in FROM");
   return {
     ...relocated<SelectFromStatement>(around, _location),
     from: [{ ...item, statement: query, _location }],
@@ -118,7 +119,8 @@ function fillRows(
 /** Returns a table definition that fits the rows of a query. @throws {DatabaseError} */
 function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateTableStatement {
   const { _location, columnNames = [] } = node;
-  if (prepared.kind !== "query") throw new Error("CREATE TABLE … AS reads a query");
+  if (prepared.kind !== "query")
+    throw new Error("CREATE TABLE AS: prepared statement is not a query");
   const fields = defined(prepared.fields, "CREATE TABLE AS: query has no output fields");
   if (columnNames.length > fields.length) {
     throw new DatabaseError(
@@ -144,6 +146,7 @@ function parsed<Type extends "create table" | "insert" | "select">(
 ): Extract<ReturnType<typeof parseStatements>[number], { type: Type }> {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(text, limits);
-  if (statement?.type !== type) throw new Error(`the text is not a ${type}`);
+  if (statement?.type !== type)
+    throw new Error(`CREATE TABLE AS: SQL text is not a ${type} statement`);
   return statement as Extract<typeof statement, { type: Type }>;
 }

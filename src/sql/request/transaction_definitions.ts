@@ -339,7 +339,7 @@ export class TransactionDefinitions {
     } catch (error) {
       // Safe to ignore: no row was written under this seq, and it is never issued again.
       if (!isExpected(error)) throw error;
-      this.#base.log.warn("cannot forget definitions that were not published", {
+      this.#base.log.warn("cannot withdraw the unpublished definitions of a failed transaction", {
         error: error.message,
       });
     }

@@ -31,7 +31,7 @@ export function deletesOf({ tables }: TruncateStatement): readonly DeleteStateme
       defined(parsed, "TRUNCATE: SQL text contains no statement"),
       table._location,
     );
-    if (node.type !== "delete") throw new Error("the text is a DELETE");
+    if (node.type !== "delete") throw new Error("TRUNCATE: SQL text is not a DELETE");
     return { ...node, isTruncation: true };
   });
 }

@@ -227,7 +227,7 @@ function readColumn(from: ByteReader, length: number): Vector {
       return { kind: "utf8", length, bytes: from.raw(offsets[length] ?? 0), offsets, nulls };
     }
     default:
-      return from.fail("it contains a column of an unknown kind");
+      return from.fail("the block contains a column of an unknown kind");
   }
 }
 
@@ -303,6 +303,6 @@ function readTagged(from: ByteReader): Value {
     case TAG_ROW:
       return { cells: Array.from({ length: from.varint() }, () => readTagged(from)) };
     default:
-      return from.fail("it contains a value of an unknown form");
+      return from.fail("the block contains a value of an unknown form");
   }
 }

@@ -99,7 +99,7 @@ export async function checkIndex(
       }
       job.advance(
         CHECK_SHARE + ((1 - CHECK_SHARE) * (at + step.value)) / owners.length,
-        `checked the rows of ${at} of ${owners.length} owners`,
+        `checked the rows of ${at} out of ${owners.length} owners`,
       );
       await pause();
       if (isCancelled(build)) {
@@ -121,7 +121,7 @@ function duplicate(
 ): DatabaseError {
   if (stored.isExclusion === true) {
     const shown =
-      owner === SHARED_OWNER ? shownKey(order.columns, key) : "a row of one of the users";
+      owner === SHARED_OWNER ? shownKey(order.columns, key) : "a row that belongs to a user";
     return new DatabaseError(
       "EXCLUSION_VIOLATION",
       `Cannot create exclusion constraint "${stored.name}" on ${definition.name}: ${shown} ` +

@@ -83,7 +83,11 @@ function checkBlob(
       listener.onChecked(path, count);
     }
     if (hasher.digest("hex") === blob.sha256) return;
-    throw new CorruptionError(path, 0, "its SHA-256 hash differs from that of the uploaded file");
+    throw new CorruptionError(
+      path,
+      0,
+      "the SHA-256 hash differs from the hash that was recorded at the upload",
+    );
   } finally {
     file.close();
   }

@@ -80,7 +80,8 @@ export function checkSegments(
   const damaged = entries.filter((entry) => {
     if (!isThere(entry)) return false;
     if (tableIds.has(entry.tableId)) return !isSound(disk, paths, { entry, listener });
-    const what = "it belongs to a dropped table; the next startup removes it from the manifest";
+    const what =
+      "the segment belongs to a dropped table; the next startup removes it from the manifest";
     listener.onFinding(noteFinding(segmentPath(paths, entry), what));
     return false;
   });

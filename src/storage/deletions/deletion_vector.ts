@@ -91,7 +91,7 @@ export class DeletionVector {
     const reader = new ByteReader(bytes, { path });
     const magic = reader.raw(MAGIC.length);
     if (!MAGIC.every((byte, index) => magic[index] === byte)) {
-      throw new CorruptionError(path, 0, "this is not a deletion vector");
+      throw new CorruptionError(path, 0, "the file is not a deletion vector");
     }
     const segmentId = reader.u53();
     const rowCount = reader.u32();

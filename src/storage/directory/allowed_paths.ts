@@ -31,7 +31,7 @@ export function requireAllowedPath(
     new DatabaseError("INVALID_OPTION", `Cannot ${action} "${path}": ${what}`, { hint });
   if (!PLAIN_PATH.test(path)) {
     throw refuse(
-      "it must be an absolute path without . or .. segments",
+      "the path must be absolute, without . or .. segments",
       "choose, for example, /var/backups/monday",
     );
   }
@@ -42,20 +42,24 @@ export function requireAllowedPath(
       : `choose a directory below one of storage.allowed_roots: ${allowedRoots.join(", ")}`;
   if (!allowedRoots.some((root) => isBelow(path, root))) {
     if (allowedRoots.some((root) => isBelow(`${path}/`, root))) {
-      throw refuse("it is one of storage.allowed_roots itself", "choose a directory below it");
+      throw refuse(
+        "the path is one of storage.allowed_roots itself",
+        "choose a directory below it",
+      );
     }
-    throw refuse("it is not below any directory that the configuration allows", where);
+    throw refuse("the path is not below any directory that the configuration allows", where);
   }
   const real = realPathOf(disk, path);
   if (!allowedRoots.some((root) => isBelow(real, realPathOf(disk, root)))) {
     throw refuse(
-      `it leads through a symbolic link to ${real}, which is not below any directory that the configuration allows`,
+      `the path leads through a symbolic link to ${real}, which is not below any directory ` +
+        "that the configuration allows",
       where,
     );
   }
   const roots = [resolve(dataPath), disk.realPath(dataPath)];
   if (roots.some((root) => [path, real].some((name) => name === root || isBelow(name, root)))) {
-    throw refuse("it is inside the data directory", "choose a directory elsewhere");
+    throw refuse("the path is inside the data directory", "choose a directory elsewhere");
   }
 }
 

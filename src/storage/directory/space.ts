@@ -165,7 +165,7 @@ function belowReserve(): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
     "Cannot write: free disk space is below storage.min_free_bytes, so only DELETE and DROP " +
-      "are possible until more space is free",
+      "are possible until more space is freed",
     { hint: "free up disk space, or lower storage.min_free_bytes" },
   );
 }
@@ -181,7 +181,7 @@ function noFileLeft(cause: DiskError): DatabaseError {
 export function diskFull(cause?: unknown): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: the disk is full, so only DELETE and DROP are possible until space is free",
+    "Cannot write: the disk is full, so only DELETE and DROP are possible until space is freed",
     { hint: "free up disk space", cause },
   );
 }

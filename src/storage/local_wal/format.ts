@@ -134,11 +134,11 @@ export function walFormatOf(header: Uint8Array): number | undefined {
 export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
   if (bytes.length < WAL_HEADER_BYTES) throw new CorruptionError(path, 0, "it has no header");
   const from = new ByteReader(bytes.subarray(0, WAL_HEADER_BYTES), { path });
-  if (from.u32() !== MAGIC) throw new CorruptionError(path, 0, "it is not a log file");
+  if (from.u32() !== MAGIC) throw new CorruptionError(path, 0, "the file is not a log file");
   const format = from.u16();
   from.position = HEADER_CRC_OFFSET;
   if (from.u32() !== crc32(bytes.subarray(0, HEADER_CRC_OFFSET))) {
-    throw new CorruptionError(path, 0, "the checksum of its header does not match");
+    throw new CorruptionError(path, 0, "the checksum of the file header does not match");
   }
   if (format !== WAL_FORMAT) {
     throw new DatabaseError(

@@ -72,7 +72,8 @@ export class WriteReader {
   #head(from: ByteReader): LoggedHead {
     const tableId = from.u32();
     const owner = from.u53();
-    const operation = operationFromCode(from.u8()) ?? from.fail("it contains an unknown operation");
+    const operation =
+      operationFromCode(from.u8()) ?? from.fail("the log contains an unknown operation");
     this.#readColumns(from);
     return { tableId, owner, operation, columns: this.#columns, rowCount: from.u32() };
   }

@@ -252,7 +252,7 @@ export class ReplicaStore implements ReadStore {
       );
     },
     readDeletions: (): DeletionVector => {
-      throw new Error("a reader receives deletion vectors from the event loop");
+      throw new Error("reader thread: deletion vectors must come from the event loop");
     },
     openIndex: (entry, indexId, open) => {
       if (entry.indexIds?.includes(indexId) !== true) return undefined;

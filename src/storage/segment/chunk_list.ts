@@ -72,10 +72,11 @@ export function readDirectory(file: SegmentFile): Directory {
   }
   const trailerAt = fileBytes - TRAILER_BYTES;
   const header = decodeHeader(file.read(0, HEADER_BYTES));
-  if (header === undefined) throw new CorruptionError(file.path, 0, "this is not a segment header");
+  if (header === undefined)
+    throw new CorruptionError(file.path, 0, "the file does not begin with a segment header");
   const trailer = decodeTrailer(file.read(trailerAt, TRAILER_BYTES));
   if (trailer?.segmentId !== header.segmentId) {
-    throw new CorruptionError(file.path, trailerAt, "this is not the trailer of this segment");
+    throw new CorruptionError(file.path, trailerAt, "the trailer does not belong to this segment");
   }
   const { directoryOffset, directoryBytes, directoryHash } = trailer;
   if (directoryOffset + directoryBytes !== trailerAt) {

@@ -101,7 +101,7 @@ export function openVerified(
   try {
     const header = decodeHeader(file.read(0, INDEX_HEADER_BYTES), form, place);
     if (header === undefined) {
-      throw new CorruptionError(path, 0, "this is not the header of this index of this segment");
+      throw new CorruptionError(path, 0, "the header does not belong to this index and segment");
     }
     const byteCount = bodyBytes ?? header.bodyBytes;
     if (file.bytes.length !== INDEX_HEADER_BYTES + byteCount) {

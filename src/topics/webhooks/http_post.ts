@@ -62,10 +62,11 @@ export function posting({ clock, hosts, resolve = resolved }: PostDeps): Post {
       if (refused !== undefined) return failed(refusal(host, refused.address));
       return await postToAny(request, found, either);
     } catch (error) {
-      if (timeout.signal.aborted) return failed(`it did not respond within ${timeoutMs / 1000} s`);
+      if (timeout.signal.aborted)
+        return failed(`the receiver did not respond within ${timeoutMs / 1000} s`);
       if (signal.aborted) return failed("the server is shutting down");
       // Any network or receiver failure is reported as a failed delivery.
-      return failed(`it cannot be reached: ${codeOf(error)}`);
+      return failed(`the receiver cannot be reached: ${codeOf(error)}`);
     } finally {
       cancelTimer();
     }
@@ -109,7 +110,7 @@ async function postToAny(
   addresses: readonly LookupAddress[],
   signal: AbortSignal,
 ): Promise<PostAnswer> {
-  let last: unknown = new Error("the host name has no address");
+  let last: unknown = new Error("the host name does not resolve to an address");
   for (const { address } of addresses) {
     try {
       return await postTo(request, address, signal);
@@ -143,9 +144,9 @@ async function postTo(
   const { ok, status } = response;
   if (ok) return { isDelivered: true };
   if (status >= 300 && status < 400)
-    return failed(`it responded with status ${status}, but redirects are not followed`);
+    return failed(`the receiver responded with status ${status}, but redirects are not followed`);
   return failed(
-    `it responded with status ${status}`,
+    `the receiver responded with status ${status}`,
     retryAfterMsOf(response.headers.get("retry-after")),
   );
 }

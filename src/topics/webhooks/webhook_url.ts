@@ -36,13 +36,13 @@ export function webhookUrl(text: string, hosts: OutboundHosts, position?: number
  * repeats the URL, because the URL may contain a secret.
  */
 function faultOf(text: string, url: URL | null): string | undefined {
-  if (text.length > URL_LENGTH_MAX) return `it has more than ${URL_LENGTH_MAX} characters`;
-  if (url === null) return "it must be a URL such as 'https://hooks.example.com/orders'";
+  if (text.length > URL_LENGTH_MAX) return `the URL has more than ${URL_LENGTH_MAX} characters`;
+  if (url === null) return "the URL must have a form such as 'https://hooks.example.com/orders'";
   if (url.protocol !== "https:" && url.protocol !== "http:") {
-    return "it must begin with https:// or http://";
+    return "the URL must begin with https:// or http://";
   }
   if (url.username !== "" || url.password !== "") {
-    return "it must not contain a user or a password; to sign the requests, use SECRET";
+    return "the URL must not contain a user or a password; to sign the requests, use SECRET";
   }
-  return url.hash === "" ? undefined : "it must not have a fragment";
+  return url.hash === "" ? undefined : "the URL must not have a fragment";
 }

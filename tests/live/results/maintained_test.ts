@@ -229,28 +229,28 @@ test("a client that resumes may be served by the other method", async () => {
 test.each([
   [
     "SELECT sum(weight) FROM shop.items",
-    "it has sum of an inexact type, and all rows form a single group or partition",
+    "the query has sum of an inexact type, and all rows form a single group or partition",
   ],
   [
     "SELECT count(*) FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss",
-    "it has a full join",
+    "the query has a full join",
   ],
   [
     "SELECT id FROM shop.users UNION ALL SELECT sum(weight) FROM shop.items",
-    "a branch of its set operation has rows that may differ",
+    "a branch of the set operation may return different rows when it is evaluated again",
   ],
   [
     "SELECT row_number() OVER (ORDER BY id) FROM shop.users",
-    "it has window functions, and all rows form a single group or partition",
+    "the query has window functions, and all rows form a single group or partition",
   ],
   [
     "SELECT n % 2, sum(weight) FROM shop.items GROUP BY 1",
-    "it has sum of an inexact type, and no column can find the rows of a group or partition",
+    "the query has sum of an inexact type, and no key or index can find the rows of a group or partition",
   ],
-  ["SELECT id FROM shop.users ORDER BY id OFFSET 2", "it has OFFSET without LIMIT"],
+  ["SELECT id FROM shop.users ORDER BY id OFFSET 2", "the query has OFFSET without LIMIT"],
   [
     "SELECT id FROM shop.users LIMIT 1",
-    "it has LIMIT, but its order does not distinguish all rows",
+    "the query has LIMIT, but its sort order does not distinguish all rows",
   ],
 ])("%s is refused with the way maintained, and names the reason", (sql, reason) => {
   let refusal: unknown;

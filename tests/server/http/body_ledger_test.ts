@@ -44,7 +44,7 @@ test("a user may hold bytes up to the limit, counted over all addresses", () => 
   fill(ledger, sender("ann", "1.1.1.1"), 100_000);
   const second = fill(ledger, sender("ann", "2.2.2.2"), 100_000);
   expect(refusal(() => ledger.enter(sender("ann", "3.3.3.3"), 1))).toMatch(
-    /^429 RATE_LIMIT_EXCEEDED: Cannot read the body: the unanswered requests of this user .* 200000 bytes/,
+    /^429 RATE_LIMIT_EXCEEDED: Cannot read the body: the requests in progress from this user .* 200000 bytes/,
   );
   expect(refusal(() => ledger.takeShort("ann", 1))).toMatch(/^429 /);
   expect(refusal(() => ledger.enter(sender("bob", "1.1.1.1"), 1))).toBe("taken");
@@ -76,7 +76,7 @@ test("all senders share a limit, and short bodies have their own", () => {
   fill(ledger, sender("ann", "1.1.1.1"), 200_000);
   fill(ledger, sender("bob", "2.2.2.2"), 200_000);
   expect(refusal(() => ledger.enter(sender("cem", "3.3.3.3"), 1))).toMatch(
-    /^503 TOO_MANY_CONNECTIONS: Cannot read the body: the unanswered requests of all clients .* 400000 bytes/,
+    /^503 TOO_MANY_CONNECTIONS: Cannot read the body: the requests in progress from all clients .* 400000 bytes/,
   );
   for (const userId of ["cem", "dot"]) {
     for (let count = 0; count < 20; count += 1) ledger.takeShort(userId, 10_000);

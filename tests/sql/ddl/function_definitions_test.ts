@@ -78,7 +78,7 @@ test.each([
   [`${HEAD} LANGUAGE sql AS 'SELECT TRUE'`, "TYPE_MISMATCH"],
   [`${HEAD} LANGUAGE sql`, "INVALID_SQL"],
   [`${HEAD} LANGUAGE sql AS 'SELECT 1' AS 'SELECT 2'`, "INVALID_SQL"],
-  ["CREATE FUNCTION app.x() LANGUAGE sql AS 'SELECT 1'", "it does not declare a result"],
+  ["CREATE FUNCTION app.x() LANGUAGE sql AS 'SELECT 1'", "the function does not declare a result"],
   ["CREATE FUNCTION app.x(r RECORD) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "the type record"],
   [
     "CREATE FUNCTION app.x(OUT a INT, OUT b INT) RETURNS INT LANGUAGE sql AS 'SELECT 1, 2'",
@@ -271,7 +271,7 @@ describe("stored expressions", () => {
     );
     const table = "CREATE TABLE t (id INT PRIMARY KEY, v BIGINT DEFAULT";
     expect(await refusal(own, `${table} ${call})`)).toContain(
-      "its body uses a volatile argument not at all or more than once",
+      "the body of the function does not use a volatile argument exactly once",
     );
     await own.run(`${table} once(nextval('s')))`);
     await own.run("INSERT INTO t (id) VALUES (1), (2)");

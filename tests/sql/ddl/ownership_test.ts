@@ -67,7 +67,7 @@ test.each([
   [
     "ALTER TABLE app.people OWNER TO bob",
     "UNSUPPORTED_FEATURE",
-    "Cannot make bob the owner of app.people: the owner of a table is that of its namespace, which ann owns",
+    "Cannot make bob the owner of app.people: the owner of a table is always the owner of its namespace, which ann owns",
     "ALTER NAMESPACE app OWNER TO bob",
   ],
   ["ALTER TABLE app.people OWNER TO postgres", "USER_NOT_FOUND", "postgres", "--no-owner"],

@@ -163,7 +163,7 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   [
     "CREATE POLICY p ON app.rooms USING (random() < 1)",
     "INVALID_DEFINITION",
-    "it calls a volatile function",
+    "the condition calls a volatile function",
   ],
   [
     "CREATE POLICY p ON app.rooms USING (room IN (SELECT id FROM app.own))",

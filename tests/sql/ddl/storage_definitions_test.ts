@@ -207,9 +207,9 @@ test("CREATE STORAGE refuses directories that are not allowed, not empty, or in 
   symlinkSync("/", join(root, "link"));
   writeFileSync(join(root, "plain"), "x");
   const paths: readonly (readonly [string, string, RegExp])[] = [
-    ["/", "INVALID_OPTION", /must be an absolute path/],
-    ["relative", "INVALID_OPTION", /must be an absolute path/],
-    [`${root}/a/../b`, "INVALID_OPTION", /must be an absolute path/],
+    ["/", "INVALID_OPTION", /must be absolute/],
+    ["relative", "INVALID_OPTION", /must be absolute/],
+    [`${root}/a/../b`, "INVALID_OPTION", /must be absolute/],
     ["/elsewhere", "INVALID_OPTION", /allows/],
     [root, "INVALID_OPTION", /allowed_roots itself/],
     [`${root}/link/x`, "INVALID_OPTION", /leads through a symbolic link to/],

@@ -105,7 +105,7 @@ describe("a type with a faulty definition is refused", () => {
     ],
     [
       "SELECT 'sad'::app.mood(3)",
-      'INVALID_DEFINITION: Cannot use type "mood": it does not take a size',
+      'INVALID_DEFINITION: Cannot use type "mood": the type takes no size',
     ],
     [
       "INSERT INTO app.people VALUES (9, 'angry')",
@@ -299,7 +299,7 @@ describe("DO blocks may contain a definition", () => {
   });
 
   test.each([
-    ["DO $$ BEGIN SELECT 1; END $$", /^INVALID_SQL: .* the rows of a query must go somewhere/],
+    ["DO $$ BEGIN SELECT 1; END $$", /^INVALID_SQL: .* the query has no destination for its rows/],
     ["DO LANGUAGE sql $$ SELECT 1 $$", /^UNSUPPORTED_FEATURE: Cannot use DO with LANGUAGE sql/],
     ["DO 1", /^INVALID_SQL/],
     [

@@ -74,7 +74,7 @@ test.each([
     "found a second LIMIT, but the number of rows can be limited only once",
   ],
   ["(SELECT 1 ORDER BY 1) ORDER BY 1", 22, "the query has two ORDER BY clauses"],
-  ["UPDATE t SET (a, b) = (1, 2, 3)", 22, "found 3 values for 2 columns, but there must be"],
+  ["UPDATE t SET (a, b) = (1, 2, 3)", 22, "found 3 values for 2 columns, but the two numbers"],
   ["BEGIN READ ONLY, READ WRITE", 17, "found a second READ mode"],
   ["CREATE TABLE t (a INT) WITH (x = 1 + 1)", 33, "found an expression, but a plain value"],
   ["FROB", 0, 'found "FROB", expected a statement'],

@@ -103,7 +103,7 @@ test("posting tries the next address if nothing listens at the first one", async
 });
 
 test.each([
-  ["a name without addresses", [], "it cannot be reached"],
+  ["a name without addresses", [], "the receiver cannot be reached"],
   ["a port where nothing listens", ["127.0.0.1"], "ECONNREFUSED"],
 ])("posting reports the error for %s", async (_, addresses, expected) => {
   const to = new URL("http://hooks.example.com:1/");
@@ -116,7 +116,7 @@ test("posting ends at its time limit, and with its signal", async () => {
   const to = new URL(`http://hooks.example.com:${never.port}/`);
   try {
     expect(await post(["127.0.0.1"], [["127.0.0.1"]], { to, timeoutMs: 50 })).toMatchObject({
-      reason: "it did not respond within 0.05 s",
+      reason: "the receiver did not respond within 0.05 s",
     });
     const controller = new AbortController();
     const answer = post(["127.0.0.1"], [["127.0.0.1"]], { to, signal: controller.signal });

@@ -74,7 +74,7 @@ function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, Bound
     case "with recursive":
       return yield* bindChange(node.in, { ...deps, ...depsWith(node, deps) });
     default:
-      throw new TypeError(`A ${node.type} is not a change`);
+      throw new TypeError(`change binder: ${node.type} does not change rows`);
   }
 }
 

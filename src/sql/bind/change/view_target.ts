@@ -73,14 +73,16 @@ export function writtenView(view: ViewRelation, node: ViewPosition, deps: Select
 function tableOf(view: ViewRelation, node: ViewPosition, deps: SelectDeps): TableEntry {
   const { item } = blockOf(view, node);
   if (view.ownRights !== undefined) {
-    throw readOnly(view, node, "it runs with the rights of its owner");
+    throw readOnly(view, node, "the view runs with the rights of its owner");
   }
   const inner = view.source.view(item.name);
   if (inner !== undefined) return tableOf(inner, node, deps);
   const { tableId } = view.source.table(item.name, node);
   const table = deps.rights.tableById(tableId);
-  if (table === undefined) throw readOnly(view, node, "the table that it reads has been dropped");
-  if (table.materialized !== undefined) throw readOnly(view, node, "it reads a materialized view");
+  if (table === undefined)
+    throw readOnly(view, node, "the table that the view reads has been dropped");
+  if (table.materialized !== undefined)
+    throw readOnly(view, node, "the view reads a materialized view");
   return table;
 }
 
@@ -202,22 +204,22 @@ function blockOf(
   const block = view.query;
   const [item] = block.type === "select" ? (block.from ?? []) : [];
   if (reason !== undefined || block.type !== "select" || item?.type !== "table") {
-    throw readOnly(view, node, reason ?? "it does not select from exactly one table");
+    throw readOnly(view, node, reason ?? "the view does not select from exactly one table");
   }
   return { block, item };
 }
 
 /** Returns the reason why a view with this query cannot be written to; undefined if it can. */
 function reasonAgainst(query: SelectStatement): string | undefined {
-  if (query.type !== "select") return "it is not a single SELECT from one table";
+  if (query.type !== "select") return "the view is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];
   if (item?.type !== "table" || others.length > 0)
-    return "it does not select from exactly one table";
-  if (item.systemTime !== undefined) return "it reads an earlier state of its table";
-  if (query.distinct !== undefined && query.distinct !== "all") return "it uses DISTINCT";
-  if (query.groupBy !== undefined) return "it uses GROUP BY";
-  if (query.having !== undefined) return "it uses HAVING";
-  if (query.limit !== undefined) return "it uses LIMIT or OFFSET";
+    return "the view does not select from exactly one table";
+  if (item.systemTime !== undefined) return "the view reads an earlier state of its table";
+  if (query.distinct !== undefined && query.distinct !== "all") return "the view uses DISTINCT";
+  if (query.groupBy !== undefined) return "the view uses GROUP BY";
+  if (query.having !== undefined) return "the view uses HAVING";
+  if (query.limit !== undefined) return "the view uses LIMIT or OFFSET";
   return reasonInColumns(query.columns ?? []);
 }
 
@@ -226,9 +228,9 @@ function reasonInColumns(columns: readonly SelectedColumn[]): string | undefined
     const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
     const name = call.type === "call" ? call.function?.name : undefined;
     if (typeof name !== "string") continue;
-    if ("over" in part && part.over !== undefined) return "it uses a window function";
-    if (isAggregate(name) || isWindowName(name)) return "it uses an aggregate function";
-    if (isTableFunction(name)) return "it uses a function that returns a set of rows";
+    if ("over" in part && part.over !== undefined) return "the view uses a window function";
+    if (isAggregate(name) || isWindowName(name)) return "the view uses an aggregate function";
+    if (isTableFunction(name)) return "the view uses a function that returns a set of rows";
   }
   return undefined;
 }

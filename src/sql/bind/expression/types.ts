@@ -168,7 +168,7 @@ function uncollatedType(definition: DataTypeDef): DataType {
   }
   if (definition.definedType !== undefined) {
     if (definition.config === undefined) return definition.definedType;
-    throw invalid(definition, "it does not take a size");
+    throw invalid(definition, "the type takes no size");
   }
   if (!isBuiltInType(definition)) throw unsupported(definition);
   return builtInType(definition);
@@ -406,7 +406,7 @@ function unsupported(definition: BasicDataTypeDef): DatabaseError {
       : `write ${instead}`;
   return new DatabaseError(
     "UNSUPPORTED_TYPE",
-    `Cannot use type "${name}": ${isSized ? "it does not take a size" : "there is no such type"}`,
+    `Cannot use type "${name}": ${isSized ? "the type takes no size" : "there is no such type"}`,
     { position: definition._location.start, ...(hint === undefined ? {} : { hint }) },
   );
 }

@@ -63,7 +63,7 @@ function boundForm(
       if (xml.name.toLowerCase() === "xml") {
         throw new DatabaseError(
           "INVALID_QUERY",
-          `Cannot make the XML processing instruction "${xml.name}": the name is reserved`,
+          `Cannot create the XML processing instruction "${xml.name}": the name is reserved`,
           { position: call._location.start },
         );
       }
@@ -138,7 +138,7 @@ function boundElement(
     if (keys.indexOf(key) === at) continue;
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot make the XML element "${name}": its attribute "${attributes[at]?.name}" is repeated`,
+      `Cannot create the XML element "${name}": duplicate attribute "${attributes[at]?.name}"`,
       { position: call.args[at]?._location.start },
     );
   }

@@ -83,7 +83,7 @@ export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<v
       current = joinedItem(current, right, { item, outerReferences, deps });
       continue;
     }
-    if (item.join !== undefined) throw notAvailable(item, "a join that has no left side");
+    if (item.join !== undefined) throw notAvailable(item, "a join without a left side");
     if (current !== undefined) {
       whole = beside(whole, current, { around, statement: deps.statement });
       around = outerReferencesOf(whole.scope, deps);

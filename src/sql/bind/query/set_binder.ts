@@ -141,7 +141,7 @@ function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
         "this name",
       {
         position: node._location.start,
-        hint: "the columns are named after those of the first query",
+        hint: "the columns of a set operation have the names of the columns of its first query",
       },
     );
   }

@@ -436,7 +436,7 @@ export function relationOfEntry(
   // A subquery evaluates the entry's outer references itself, so the entry is bound again as part
   // of the subquery.
   if (cte.isVolatile) {
-    throw notAvailable(item, "a volatile WITH entry of outer columns in a subquery");
+    throw notAvailable(item, "a volatile WITH entry that reads outer columns in a subquery");
   }
   const query = entry.bind(new PassedOn(entry.outer, outer));
   return { kind: "query", query, isEntry: true, alias, columns };

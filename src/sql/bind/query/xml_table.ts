@@ -75,8 +75,8 @@ function checkNames({ columns }: XmlTableSyntax, item: FromCall): void {
   throw new DatabaseError(
     "INVALID_QUERY",
     repeated === undefined
-      ? "Cannot bind XMLTABLE: only one of its columns can be FOR ORDINALITY"
-      : `Cannot bind XMLTABLE: its column "${repeated}" is repeated`,
+      ? "Cannot use XMLTABLE: only one of its columns can be FOR ORDINALITY"
+      : `Cannot use XMLTABLE: duplicate column name "${repeated}"`,
     { position: item._location.start },
   );
 }

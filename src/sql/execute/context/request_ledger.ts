@@ -121,7 +121,7 @@ export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">)
       "SHUTTING_DOWN",
       "Cannot finish the statement: the server is shutting down",
       {
-        hint: "send the statement again when the server is running again",
+        hint: "retry the statement once the server is back up",
       },
     );
   }
@@ -141,7 +141,7 @@ export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
       "Cannot finish the statement: its time limit has passed",
       {
         hint:
-          "make the query read less, or raise timeout_ms, statement_timeout or " +
+          "make the query read fewer rows, or raise timeout_ms, statement_timeout or " +
           "performance.request_timeout",
       },
     );

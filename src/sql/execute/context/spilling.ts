@@ -167,7 +167,7 @@ export function rowsWhere(
 export function columnReader(position: number): (batch: Batch) => Vector {
   return ({ columns }) => {
     const column = columns[position];
-    if (column === undefined) throw new RangeError("a spilled row must have every column");
+    if (column === undefined) throw new RangeError("spill: batch lacks a column of the row");
     return column;
   };
 }

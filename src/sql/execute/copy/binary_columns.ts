@@ -153,7 +153,7 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
   const { end, start } = range;
   const require = (length: number): void => {
     if (end - start === length) return;
-    throw refuse(type, `it has ${end - start} bytes instead of ${length}`);
+    throw refuse(type, `the value has ${end - start} bytes instead of ${length}`);
   };
   if (isGeometric(type)) return shapeAt(bytes, range, type.kind);
   switch (type.kind) {
@@ -164,7 +164,7 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
     case "decimal": {
       const text = decimalText(bytes, range, type);
       const value = decimalFromText(text, type.precision, type.scale);
-      if (value === undefined) throw refuse(type, "it is not a number");
+      if (value === undefined) throw refuse(type, "the value is not a number");
       return value;
     }
     case "numeric":
@@ -222,7 +222,8 @@ function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
       return timestampSince(wholeAt(bytes, start));
     case "time": {
       const micros = Number(wholeAt(bytes, start));
-      if (micros < 0 || micros > MICROS_PER_DAY) throw refuse(type, "it is not a time of day");
+      if (micros < 0 || micros > MICROS_PER_DAY)
+        throw refuse(type, "the value is not a time of day");
       return micros;
     }
     case "interval":
@@ -275,7 +276,7 @@ function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "nu
     if (sign === special) return valueFromText(type, text);
   }
   const value = numericFromText(decimalText(bytes, range, type));
-  if (value === undefined) throw refuse(type, "it is not a number");
+  if (value === undefined) throw refuse(type, "the value is not a number");
   const scale = bytes.readUInt16BE(start + 6);
   // The base-10,000 digits may have more trailing zeros than the scale of the number allows.
   const shown =
@@ -288,23 +289,23 @@ function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "nu
  * @throws {DatabaseError} INVALID_VALUE
  */
 function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): string {
-  if (end - start < 8) throw refuse(type, "it is shorter than 8 bytes");
+  if (end - start < 8) throw refuse(type, "the value is shorter than 8 bytes");
   const count = bytes.readUInt16BE(start);
   const weight = bytes.readInt16BE(start + 2);
   const sign = bytes.readUInt16BE(start + 4);
   const scale = bytes.readUInt16BE(start + 6);
   if (end - start !== 8 + 2 * count)
-    throw refuse(type, `its length does not match its count of ${count} digits`);
-  if (sign !== 0 && sign !== DECIMAL_MINUS) throw refuse(type, "it is not a finite number");
+    throw refuse(type, `the length of the value does not match its count of ${count} digits`);
+  if (sign !== 0 && sign !== DECIMAL_MINUS) throw refuse(type, "the value is not a finite number");
   let digits = "";
   for (let i = 0; i < count; i += 1) {
     const digit = bytes.readUInt16BE(start + 8 + 2 * i);
-    if (digit > 9999) throw refuse(type, `its digit ${digit} is greater than 9999`);
+    if (digit > 9999) throw refuse(type, `the digit ${digit} is greater than 9999`);
     digits += String(digit).padStart(DIGITS, "0");
   }
   // The first digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
-  if (scale > 0x3fff) throw refuse(type, `its scale ${scale} is greater than 16383`);
+  if (scale > 0x3fff) throw refuse(type, `the scale ${scale} is greater than 16383`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
 }
 
@@ -315,7 +316,7 @@ function embeddingAt(
 ): Value {
   const count = end - start < 4 ? 0 : bytes.readUInt16BE(start);
   if (end - start !== 4 + 4 * count)
-    throw refuse(type, `its length does not match its count of ${count} numbers`);
+    throw refuse(type, `the length of the value does not match its count of ${count} numbers`);
   const numbers: number[] = [];
   for (let i = 0; i < count; i += 1) numbers.push(bytes.readFloatBE(start + 4 + 4 * i));
   if (!numbers.every(Number.isFinite)) throw refuse(type, "a number is not finite");
@@ -330,7 +331,7 @@ function arrayAt(
 ): Value {
   const depth = end - start < 12 ? -1 : bytes.readInt32BE(start);
   if (depth < 0 || depth > DIMENSIONS_MAX || end - start < 12 + 8 * depth) {
-    throw refuse(type, `its number of dimensions, ${depth}, is not valid`);
+    throw refuse(type, `the number of dimensions, ${depth}, is not valid`);
   }
   const lengths: number[] = [];
   for (let i = 0; i < depth; i += 1) lengths.push(bytes.readInt32BE(start + 12 + 8 * i));
@@ -338,14 +339,14 @@ function arrayAt(
   // The length field of each element takes up at least four bytes, so a wrong count is detected
   // before anything is allocated.
   if (lengths.some((length) => length < 1) || 4 * count > end - start) {
-    throw refuse(type, "its dimensions do not match its length");
+    throw refuse(type, "the dimensions do not match the length of the array");
   }
   const items: Value[] = [];
   let at = start + 12 + 8 * depth;
   for (let i = 0; i < count; i += 1) {
     const length = at + 4 > end ? -2 : bytes.readInt32BE(at);
     at += 4;
-    if (length < -1 || at + length > end) throw refuse(type, "it ends within an element");
+    if (length < -1 || at + length > end) throw refuse(type, "the array ends within an element");
     if (length === -1) {
       items.push(null);
       continue;
@@ -353,7 +354,7 @@ function arrayAt(
     items.push(binaryValue(bytes, { start: at, end: at + length }, type.element));
     at += length;
   }
-  if (at !== end) throw refuse(type, "there are bytes after its last element");
+  if (at !== end) throw refuse(type, "there are bytes after the last element");
   return nested(items, lengths.slice(1));
 }
 
@@ -371,7 +372,7 @@ function rangesAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Va
   }
   const count = end - start < 4 ? -1 : bytes.readInt32BE(start);
   // Each range takes up at least five bytes, so a wrong count is detected before anything is read.
-  if (count < 0 || 5 * count > end - start) throw refuse(type, "its count of ranges is not valid");
+  if (count < 0 || 5 * count > end - start) throw refuse(type, "the count of ranges is not valid");
   const ranges: Range[] = [];
   let at = start + 4;
   for (let i = 0; i < count; i += 1) {
@@ -380,7 +381,7 @@ function rangesAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Va
     if (range !== undefined) ranges.push(range);
     at = cell.end;
   }
-  if (at !== end) throw refuse(type, "there are bytes after its last range");
+  if (at !== end) throw refuse(type, "there are bytes after the last range");
   return valueOfRanges(type, new RangeMath(type.bound).union(ranges));
 }
 
@@ -400,7 +401,7 @@ function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Ran
   const range = isEmpty
     ? undefined
     : new RangeMath(type.bound).canonical(readEnd(true), readEnd(false));
-  if (at !== end) throw refuse(type, "its length does not match its flags");
+  if (at !== end) throw refuse(type, "the length of the range does not match its flags");
   return range;
 }
 
@@ -408,7 +409,7 @@ function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Ran
 function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): CellRange {
   const length = start + 4 > end ? -1 : bytes.readInt32BE(start);
   if (length < 0 || start + 4 + length > end)
-    throw refuse(type, "it ends in the middle of a field");
+    throw refuse(type, "the value ends in the middle of a field");
   return { start: start + 4, end: start + 4 + length };
 }
 

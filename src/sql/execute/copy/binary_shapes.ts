@@ -46,7 +46,7 @@ export function shapeAt(bytes: Buffer, { end, start }: CellRange, kind: Geometri
 function outlineAt(bytes: Buffer, { end, start }: CellRange, kind: "path" | "polygon"): string {
   const countAt = kind === "path" ? start + 1 : start;
   const count = countAt + 4 > end ? 0 : bytes.readInt32BE(countAt);
-  if (count < 1) throw refuse(kind, "it has an invalid number of points");
+  if (count < 1) throw refuse(kind, "the shape has an invalid number of points");
   const numbers = numbersAt(bytes, { start: countAt + 4, end }, kind, 2 * count);
   if (kind === "polygon") return shapeValue(kind, shapeOfNumbers(kind, numbers));
   return shapeValue(kind, shapeOfNumbers(kind, numbers, bytes[start] !== 0));
@@ -59,7 +59,7 @@ function numbersAt(
   count: number,
 ): number[] {
   if (end - start !== 8 * count) {
-    throw refuse(kind, `its numbers take ${end - start} bytes instead of ${8 * count}`);
+    throw refuse(kind, `the coordinates take ${end - start} bytes instead of ${8 * count}`);
   }
   return Array.from({ length: count }, (_, at) => bytes.readDoubleBE(start + 8 * at));
 }

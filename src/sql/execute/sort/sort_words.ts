@@ -117,7 +117,7 @@ function numberAt(vector: Vector, row: number): number | bigint {
       return typeof value === "bigint" ? value : Number(value);
     }
     default:
-      throw new RangeError("a numeric column must have numeric vectors");
+      throw new RangeError("sort keys: numeric column has a vector of another kind");
   }
 }
 

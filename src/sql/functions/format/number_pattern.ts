@@ -134,7 +134,7 @@ function use({ used }: PendingPattern, kind: PatternWord, pattern: string): void
   if (excluding === undefined) return;
   const what =
     excluding === kind
-      ? `it has more than one ${nameOf(kind)}`
+      ? `the pattern has more than one ${nameOf(kind)}`
       : `${phraseOf(kind)} may not follow ${phraseOf(excluding)}`;
   throw new DatabaseError(
     "INVALID_VALUE",

@@ -39,7 +39,7 @@ import {
 
 const EFFORT = {
   stepsMax: 1_000_000,
-  message: "Cannot compare the shapes: the comparison takes",
+  message: "Cannot compare the shapes: the comparison requires",
   hint: "use shapes with fewer points",
 } as const;
 

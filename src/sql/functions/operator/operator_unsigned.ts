@@ -78,7 +78,7 @@ function positionOf(bytes: bigint): Value {
   if (position !== undefined) return position;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot compute the position: it is outside of the range of pg_lsn",
+    "Cannot compute the position: the result is outside the range of pg_lsn",
   );
 }
 

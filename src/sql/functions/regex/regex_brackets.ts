@@ -41,7 +41,7 @@ export function readBracket(
   const sets: CharacterSet[] = [];
   let at = first;
   while (pattern[at] !== "]" || at === first) {
-    if (at >= pattern.length) throw malformed("a bracket is not closed");
+    if (at >= pattern.length) throw malformed("a bracket expression is not closed");
     const item = readItem(pattern, at, malformed);
     at = item.end;
     const isRange = pattern[at] === "-" && pattern[at + 1] !== "]" && item.code !== undefined;
@@ -49,7 +49,7 @@ export function readBracket(
       sets.push(item.set);
       continue;
     }
-    if (at + 1 >= pattern.length) throw malformed("a bracket is not closed");
+    if (at + 1 >= pattern.length) throw malformed("a bracket expression is not closed");
     const last = readItem(pattern, at + 1, malformed);
     if (item.code === undefined || last.code === undefined || last.code < item.code) {
       throw malformed("the end of a range in brackets comes before its start");
@@ -80,7 +80,7 @@ function readItem(pattern: string, at: number, malformed: Malformed): BracketIte
 function readNamed(pattern: string, at: number, malformed: Malformed): BracketItem {
   const mark = pattern[at + 1] ?? "";
   const close = pattern.indexOf(`${mark}]`, at + 2);
-  if (close === -1) throw malformed("a bracket is not closed");
+  if (close === -1) throw malformed("a bracket expression is not closed");
   const name = pattern.slice(at + 2, close);
   if (mark === ":") {
     const set = setOfClass(name);

@@ -10,7 +10,7 @@ const LIMIT: EffortLimit = {
    * million characters.
    */
   stepsMax: 2 ** 23,
-  message: "Cannot search the text: the regular expression takes",
+  message: "Cannot search the text: matching the regular expression requires",
   hint: "search a shorter text, or use fewer repetitions in the pattern",
 };
 

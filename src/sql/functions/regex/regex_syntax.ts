@@ -191,13 +191,13 @@ class RegexParser {
 
   parse(): RegexSyntax {
     const root = this.#expression();
-    if (this.#at < this.pattern.length) throw this.#malformed("its parentheses are not balanced");
+    if (this.#at < this.pattern.length) throw this.#malformed("the parentheses are not balanced");
     return { root, groupCount: this.#groupCount, hasReferences: this.#hasReferences };
   }
 
   #expression(): RegexNode {
     this.#depth += 1;
-    if (this.#depth > NESTING_MAX) throw this.#malformed("its groups are nested too deeply");
+    if (this.#depth > NESTING_MAX) throw this.#malformed("groups are nested too deeply");
     const items = [this.#branch()];
     while (this.pattern[this.#at] === "|") {
       this.#at += 1;
@@ -223,7 +223,7 @@ class RegexParser {
     const bounds = this.#quantifier();
     if (bounds === undefined) return item;
     if (item.kind === "assert" || item.kind === "look")
-      throw this.#malformed("there is nothing before a quantifier that it could repeat");
+      throw this.#malformed("a quantifier has nothing to repeat");
     const isLazy = this.pattern[this.#at] === "?";
     if (isLazy) this.#at += 1;
     const next = this.pattern[this.#at] ?? "";
@@ -271,7 +271,7 @@ class RegexParser {
       case "*":
       case "+":
       case "?":
-        throw this.#malformed("there is nothing before a quantifier that it could repeat");
+        throw this.#malformed("a quantifier has nothing to repeat");
       case ".":
         this.#at += 1;
         return { kind: "set", set: stopsAtNewlines ? invertedSet(NEWLINE_SET) : EVERY_CHARACTER };
@@ -313,7 +313,7 @@ class RegexParser {
 
   #groupContent(): RegexNode {
     const item = this.#expression();
-    if (this.pattern[this.#at] !== ")") throw this.#malformed("its parentheses are not balanced");
+    if (this.pattern[this.#at] !== ")") throw this.#malformed("the parentheses are not balanced");
     this.#at += 1;
     return item;
   }
@@ -364,7 +364,7 @@ class RegexParser {
 
   #escape(): RegexNode {
     const letter = this.pattern[this.#at + 1];
-    if (letter === undefined) throw this.#malformed("it ends with a backslash");
+    if (letter === undefined) throw this.#malformed("the pattern ends with a backslash");
     const assertion = ASSERTION_ESCAPES.get(letter);
     if (assertion !== undefined) {
       this.#at += 2;

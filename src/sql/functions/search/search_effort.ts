@@ -4,7 +4,7 @@ import { CallEffort, type EffortLimit } from "../base/call_effort.ts";
 const LIMIT: EffortLimit = {
   /** This many steps take a few tenths of a second. */
   stepsMax: 2 ** 22,
-  message: "Cannot search the text: comparing the words takes",
+  message: "Cannot search the text: comparing the words requires",
   hint: "search shorter texts, or search for fewer words",
 };
 

@@ -270,7 +270,7 @@ function chr([value = null]: readonly Value[]): string {
   if (isCharacter) return String.fromCodePoint(code);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot create a character from the code ${code}: it must be that of a Unicode character ` +
+    `Cannot create a character from the code ${code}: the code must be a Unicode code point ` +
       "other than 0",
   );
 }

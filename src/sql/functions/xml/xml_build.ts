@@ -116,7 +116,7 @@ export function xmlComment(text: string): string {
   if (!text.includes("--") && !text.endsWith("-")) return made(`<!--${text}-->`);
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot make an XML comment: its text must not contain -- and must not end with -",
+    "Cannot create an XML comment: its text must not contain -- and must not end with -",
   );
 }
 
@@ -132,7 +132,7 @@ export function xmlInstruction(target: string, content: string | null | undefine
   if (content.includes("?>")) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot make an XML processing instruction: its content must not contain ?>",
+      "Cannot create an XML processing instruction: its content must not contain ?>",
     );
   }
   return made(`<?${target} ${content.replace(/^ +/, "")}?>`);

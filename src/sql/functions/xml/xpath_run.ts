@@ -26,7 +26,7 @@ export interface XPathContext {
 
 const EFFORT = {
   stepsMax: 2 ** 23,
-  message: "Cannot evaluate the XPath: it takes",
+  message: "Cannot evaluate the XPath: evaluation requires",
   hint: "write a path that visits fewer nodes, such as one without // inside a predicate",
 };
 

@@ -422,7 +422,7 @@ function alterationText(change: TableAlteration): string {
     case "add column":
       return `ADD COLUMN ${flag(change.ifNotExists, "IF NOT EXISTS ")}${columnText(change.column)}`;
     case "populate":
-      throw new Error("no text populates a materialized view");
+      throw new Error("SQL printer: populating a materialized view has no SQL text");
     case "drop column": {
       const ie = flag(change.ifExists, "IF EXISTS ");
       return `DROP COLUMN ${ie}${nameText(change.column.name)}${behaviour(change.behaviour)}`;

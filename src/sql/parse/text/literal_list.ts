@@ -224,7 +224,7 @@ export function literalText(list: LiteralList, cell: number): string {
 // Throws for a cell that cannot be decoded. This cannot happen, because the scanner accepts only
 // valid escapes.
 function unreadable(): never {
-  throw new TypeError("a scanned string can be decoded");
+  throw new TypeError("literal list: cannot decode a scanned string");
 }
 
 /** Returns the offset of a cell in the SQL of the request. */
