@@ -1,7 +1,7 @@
 /**
  * Verifies that a string literal next to a DECIMAL is compared exactly: by key and by scan, in a
- * list and as a parameter. In arithmetic, the literal is read as a DECIMAL with its own digits
- * rather than rounded to those of the other operand.
+ * list and as a parameter. In arithmetic, the literal becomes a DECIMAL with its own digits, and
+ * is not rounded to the digits of the other operand.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that equal numbers with different scales, NaN and the infinities count as one value
- * each wherever rows are grouped, joined or compared, in memory and on disk.
+ * Verifies that equal numbers with different scales count as one value wherever rows are grouped,
+ * joined or compared, in memory and on disk, and that the same holds for NaN and each infinity.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../src/base/bun_disk.ts";
@@ -10,7 +10,7 @@ import { TestEngine } from "../support/sql_engine.ts";
 let engine: TestEngine;
 let small: TestEngine;
 
-/** Each value twice, with different scales where it has a scale. */
+/** Rows that contain each value twice, with different scales where the value has a scale. */
 const ROWS =
   "(1, 1.5), (2, 1.50), (3, 'NaN'), (4, 'NaN'), (5, 'Infinity'), (6, 'Infinity'), (7, '-Infinity'), " +
   "(8, '-Infinity'), (9, NULL), (10, NULL), (11, 0), (12, 0.00), (13, -1.5), (14, -1.50)";
@@ -25,7 +25,7 @@ beforeAll(async () => {
     disk: bunDisk,
   });
   await small.run("CREATE TABLE many (id INT PRIMARY KEY, v NUMERIC)");
-  // Each value occurs in two rows that are far apart, in one of them with trailing zeros.
+  // Each value occurs in two rows that are far apart. In one of them, it has trailing zeros.
   for (let first = 0; first < 16_000; first += 2000) {
     await small.run(
       `INSERT INTO many SELECT n, CASE WHEN n < 8000 THEN n / 8::NUMERIC(20, 3) ELSE (n - 8000) / 8::NUMERIC(20, 3) * 1.0000 END

@@ -1,6 +1,6 @@
 /**
  * Tests statements designed to exhaust the server. Each returns the correct result, or is refused
- * because it needs too much.
+ * because it would need too many resources.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

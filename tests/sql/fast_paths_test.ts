@@ -1,6 +1,6 @@
 /**
- * Verifies that fast paths do not change results: each query with a fast path is compared with a
- * rewording that has none.
+ * Verifies that fast paths do not change results. Each query with a fast path is compared with an
+ * equivalent query without one.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -240,9 +240,7 @@ describe("fast paths of values return the same as the general path", () => {
 });
 
 describe("a read by a key of an ordinary index is exact", () => {
-  /**
-   * The number of rows with each key: none, a few, and more than can be read without operators.
-   */
+  /** The numbers of rows per key: none, a few, and more than can be read without operators. */
   const COUNTS = [0, 1, 3, 16, 17, 64, 65, 200];
 
   test("a read by key finds the same rows as a scan, however many there are", async () => {

@@ -154,7 +154,9 @@ describe("joins can read one side by the keys of the other", () => {
 });
 
 describe("a join in a step of a recursion is not built again", () => {
-  /** The last steps have hundreds of rows, enough for the engine to use a hash join. */
+  /**
+   * The number of recursive steps. The last steps have hundreds of rows, enough for a hash join.
+   */
   const STEPS = 4;
 
   beforeAll(async () => {
@@ -217,7 +219,7 @@ describe("a join in a step of a recursion is not built again", () => {
         "(SELECT k, v, nextval('taken') AS t FROM (VALUES (1, 2), (2, 3), (3, 1)) y(k, v)) x ON x.k = w.id" +
         " WHERE n < 10) SELECT id, t FROM w ORDER BY n",
     );
-    // Each row on the right was numbered when the first step read it.
+    // Each row on the right side got its number when the first step read it.
     const expected = Array.from({ length: 11 }, (_, n) => [
       1 + (n % 3),
       n === 0 ? 0 : 1 + ((n + 2) % 3),

@@ -1,7 +1,8 @@
 /**
  * Verifies that DISTINCT ON sorts about as many rows as there are groups, and returns the rows
- * that a sort of all rows would put first. The tests check the number of sorted rows in EXPLAIN
- * ANALYZE, and compare results under random orders with those of equivalent window queries.
+ * that would come first if all rows were sorted. The tests check the number of sorted rows in
+ * EXPLAIN ANALYZE, and compare results under random orders with those of equivalent window
+ * queries.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -67,7 +68,7 @@ describe("DISTINCT ON sorts the first row of each group", () => {
 });
 
 describe("row_number() below a bound numbers only the first rows of each partition", () => {
-  /** Returns the number of rows that the innermost window function has numbered. */
+  /** Returns the number of rows to which the innermost window function has assigned a number. */
   async function numberedRows(sql: string): Promise<number> {
     const rows = await engine.rows(`EXPLAIN ANALYZE ${sql}`);
     const line = rows.map(([text]) => String(text)).findLast((text) => text.includes("Window "));
@@ -89,7 +90,7 @@ describe("row_number() below a bound numbers only the first rows of each partiti
   ])("row_number() sorts few rows by %s where %s", async (partition, where, count) => {
     const sql = first(numbered("row_number()", partition), where);
     expect(await numberedRows(sql)).toBe(count);
-    // A bound computed from a row is not known in advance.
+    // The planner does not know a bound that is computed from a row.
     const plain = first(numbered("row_number()", partition), where.replace("n", "n + 0"));
     expect(await numberedRows(plain)).toBe(ROWS);
     expect(await engine.rows(sql)).toEqual(await engine.rows(plain));

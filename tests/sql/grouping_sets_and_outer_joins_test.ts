@@ -347,7 +347,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT DISTINCT count(*) FILTER (WHERE x > 5) FROM t GROUP BY g ORDER BY count(*) FILTER (WHERE x > 5)",
     [[0], [3]],
   ],
-  // A query written twice counts as one expression, even if it contains literals.
+  // An expression written twice counts as one, even if it contains literals.
   [
     "SELECT (SELECT max(s.id) FROM s WHERE s.h = t.h) + 1, count(*) FROM t GROUP BY (SELECT max(s.id) FROM s WHERE s.h = t.h) ORDER BY 1",
     [
@@ -414,14 +414,14 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT percentile_cont(2) WITHIN GROUP (ORDER BY x) FROM t", "VALUE_OUT_OF_RANGE@1"],
   ["SELECT sum(x ORDER BY sum(x)) FROM t", "INVALID_QUERY@1:22"],
   ["SELECT upper(DISTINCT g) FROM t", "INVALID_QUERY@1:7"],
-  // The error position is that of the column that the query may not read.
+  // The error position is that of the column that is not grouped.
   ["SELECT t.id, u.id FROM t, t u GROUP BY t.id", "INVALID_QUERY@1:13"],
   ["SELECT upper(g), sum(x), x FROM t GROUP BY upper(g)", "INVALID_QUERY@1:25"],
   ["SELECT upper(g), lower(g) FROM t GROUP BY 1", "INVALID_QUERY@1:23"],
   ["SELECT count(*) OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:31"],
   ["SELECT g, count(*) FROM t GROUP BY g, 2", "INVALID_QUERY@1:38"],
   ["SELECT g, count(*) AS n FROM t GROUP BY g, n", "INVALID_QUERY@1:43"],
-  // Equal values are aggregated once, so the other columns of their rows cannot order them.
+  // DISTINCT aggregates equal values once, so the other columns of their rows cannot order them.
   ["SELECT array_agg(DISTINCT g ORDER BY id) FROM t", "INVALID_QUERY@1:37"],
   ["SELECT string_agg(DISTINCT g, ',' ORDER BY g, upper(g)) FROM t", "INVALID_QUERY@1:46"],
   ["SELECT string_agg(DISTINCT x::TEXT, ',' ORDER BY x) FROM t", "INVALID_QUERY@1:49"],

@@ -117,7 +117,7 @@ test("a change counts more memory for each row than its cells take", async () =>
   await engine.run("CREATE TABLE filled (id INT PRIMARY KEY)");
   const fill = (count: number): string =>
     `INSERT INTO filled SELECT g FROM generate_series(1, ${count}) g`;
-  // Each row takes 16 bytes for its cell and another 48, within a limit of 4 MiB.
+  // Each row takes 16 bytes for its cell and another 48 bytes. The limit is 4 MiB.
   expect(await engine.failure(fill(90_000))).toBe("MEMORY_EXCEEDED@1");
   expect(await engine.rows("SELECT count(*) FROM filled")).toEqual([[0]]);
   await engine.run(fill(40_000));

@@ -1,13 +1,13 @@
 /**
- * Verifies that a request with very many statements behaves like any other, although only a few of
- * them are kept bound. The tests use requests with an error, a definition or a rename among the
- * later statements.
+ * Verifies that a request with very many statements behaves like any other, although the server
+ * keeps only a few of them bound. The tests use requests with an error, a definition or a rename
+ * among the later statements.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** The number of statements, more than are kept bound. */
+/** The number of statements in a request, more than the server keeps bound. */
 const COUNT = 1500;
 
 let engine: TestEngine;

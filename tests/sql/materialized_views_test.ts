@@ -1,5 +1,5 @@
 /**
- * Tests materialized views: which rows a refresh changes, readers' rights, restarts and live
+ * Tests materialized views: the rows that a refresh changes, readers' rights, restarts and live
  * queries. `scripts/write_cases/materialized_views.ts` has the cases that PostgreSQL can run.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -92,7 +92,7 @@ test("a refresh that fails leaves the rows as they were", async () => {
     await failureText("CREATE MATERIALIZED VIEW app.parts AS SELECT 1 / amount FROM app.sales"),
   ).toStartWith("DIVISION_BY_ZERO");
   expect(await failureText("SELECT * FROM app.parts")).toStartWith("TABLE_NOT_FOUND");
-  // Nothing is left of the failed view that would still depend on the table.
+  // The failed view has left nothing behind that depends on the table.
   await engine.run(
     "ALTER TABLE app.sales ADD COLUMN more INT; ALTER TABLE app.sales DROP COLUMN more",
   );

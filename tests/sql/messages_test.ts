@@ -1,6 +1,6 @@
 /**
- * Tests the wording of responses: messages for definitions and, for errors, the message, the
- * position in the SQL and the hint.
+ * Tests the wording of responses: the messages of statements that define objects, and the message,
+ * position and hint of errors.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { principalFor } from "../support/principal_for.ts";
@@ -202,7 +202,7 @@ describe("a value that does not fit its column is refused by name", () => {
     "a value that does not fit is refused by name in: %s",
     async (sql, message, at) => {
       expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
-      // The statement uses the cached plan, with the value at a different position.
+      // The statement uses the cached plan, but its value is at a different position in the SQL.
       const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
       expect(`  ${sql}`.slice(position)).toStartWith(at);
       expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });

@@ -1,6 +1,6 @@
 /**
- * Runs migrations as migration tools send them, each in one transaction that spans requests, with
- * definitions, changes to rows, and the row in which the tool records the migration.
+ * Runs migrations as migration tools send them. Each is one transaction over several requests,
+ * with definitions, changes to rows, and the row in which the tool records the migration.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Lists mistakes of people who know MySQL, SQLite, SQL Server, Oracle or PostgreSQL, and mistakes
- * of newcomers. Each has the text at which its error must point, and the hint.
+ * Lists mistakes that people who know MySQL, SQLite, SQL Server, Oracle or PostgreSQL make, and
+ * mistakes of newcomers. Each has the text at which its error must point, and the hint.
  */
 
 export type Mistake = readonly [sql: string, at: string, hint: string];
@@ -612,7 +612,7 @@ export const MISTAKES: readonly Mistake[] = [
   ...SIBLINGS,
 ];
 
-/** Features of other databases that are refused by name. */
+/** Features of other databases that the server refuses by name. */
 export const REFUSED: readonly Mistake[] = [
   [
     "COPY demo.kv FROM '/tmp/x.csv'",

@@ -40,7 +40,7 @@ test("a name or an OID that the caller may not see is unknown", async () => {
       const [row] = await engine.rows(
         `SELECT to_regclass('app.${name}')::text, ${String(oids[at])}::oid::regclass::text`,
       );
-      // A service may also use sequences.
+      // A caller with the role `service` may also use sequences.
       if (user === "sam" && name === "counting") continue;
       expect(row).toEqual([shown, shown ?? oids[at]]);
     }

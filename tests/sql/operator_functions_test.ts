@@ -1,6 +1,6 @@
 /**
- * Tests the functions behind operators, functions that belong to missing features, and clauses
- * without effect.
+ * Tests the functions behind operators, functions that belong to features that do not exist, and
+ * clauses without effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

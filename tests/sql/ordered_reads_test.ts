@@ -1,7 +1,7 @@
 /**
- * Verifies that the first rows in the order of a column are read in that order, and equal the
- * first rows of a sort of all rows. The tests check the number of rows read in EXPLAIN ANALYZE,
- * and compare queries with equivalent ones on an expression that hides the column.
+ * Verifies that a query for the first rows in the order of a column reads them in that order, and
+ * returns the same rows as a sort of all rows. The tests check the number of rows read in EXPLAIN
+ * ANALYZE, and compare queries with equivalent ones on an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the number of rows that a query reads when its order has been requested before. */
+/** Returns the number of rows that a query reads if the same order has been requested before. */
 async function readOf(sql: string): Promise<number> {
   await engine.run(sql);
   await engine.run(sql);

@@ -1,7 +1,7 @@
 /**
- * Tests CREATE, ALTER and DROP TYPE: which names and labels are refused, who may run them, and
- * what prevents DROP TYPE. All columns, views and plans that use a type see its new labels.
- * Results that agree with PostgreSQL's are in `tests/sql/cases/enums.slt`.
+ * Tests CREATE, ALTER and DROP TYPE: the names and labels that are refused, the callers who may
+ * run them, and the objects that prevent DROP TYPE. All columns, views and plans that use a type
+ * see its new labels. Results that agree with PostgreSQL's are in `tests/sql/cases/enums.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -16,7 +16,7 @@ import { readZip, textOf } from "../../support/zip_reader.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A disk whose free space is set by a test. */
+/** A disk whose free space the test sets. */
 class SmallDisk extends ForwardingDisk {
   free: number | undefined;
 
@@ -68,7 +68,7 @@ function listOf(user: string): Promise<readonly (readonly unknown[])[]> {
   return as(user, () => engine.rows("SHOW EXPORT"));
 }
 
-/** Returns the entries of an archive. */
+/** Returns the entries of a user's archive, keyed by name. */
 async function archiveOf(user: string, exportId: unknown): Promise<Map<string, Uint8Array>> {
   const path = { userId: user, exportId: String(exportId) };
   const blob = await as(user, async () => engine.database.exports.open(engine.principal, path));
@@ -93,7 +93,7 @@ function filesIn(name: string): string[] {
     .map((entry) => entry.name);
 }
 
-/** Starts an export, and returns before its first step. */
+/** Starts an export, and returns its job before the first step. */
 function begunJob(user: string): Job {
   engine.userId = user;
   const { job } = engine.database.exports.begin(engine.principal);
@@ -147,7 +147,7 @@ describe("the data of a user is exported", () => {
       engine.run("INSERT INTO none SELECT i FROM generate_series(1, 500) g(i)"),
     );
     const job = begunJob("ada");
-    // The job takes its first step before these statements run, and its other steps while they
+    // The job takes its first step before these statements run, and the other steps while they
     // run.
     await clock.yield();
     await as("ada", () => engine.run("DELETE FROM none WHERE id > 10; DELETE FROM a"));

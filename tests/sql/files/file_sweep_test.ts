@@ -47,7 +47,7 @@ async function run(database: Database, sql: string, file?: string): Promise<void
   expect(error).toBeUndefined();
 }
 
-/** Advances the time hour by hour, as on an idle server. */
+/** Advances the clock hour by hour, as time passes on an idle server. */
 async function pass(clock: ManualClock, hours: number): Promise<void> {
   for (let rest = hours; rest > 0; rest -= 1) {
     clock.advance(Math.min(rest, 1) * HOUR_MS);
@@ -101,7 +101,7 @@ test("isFileLive finds the row of a file by a key of any type", async () => {
   const entries = database.catalog.files.all();
   expect(entries).toHaveLength(keys.length);
   for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
-  // An older server that did not know this form would remove the file.
+  // An older server that did not know this form of reference would remove the file.
   expect(entries.slice(0, 3).map(({ keyJson }) => keyJson)).toEqual([
     '[{"whole":"9223372036854775807"}]',
     '[{"hex":"00ff"}]',
@@ -120,7 +120,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   const release = database.blobs.hold();
   await run(database, "DROP TABLE doc");
   expect(database.catalog.files.all()).toHaveLength(1);
-  // A server killed before the backup ends leaves these files behind.
+  // If a server is killed before the backup ends, these files remain.
   const killed = freshDirectory();
   cpSync(directory, killed, { recursive: true });
   release();
@@ -190,7 +190,10 @@ test("sweepFiles yields to other work, and leaves the remaining files once it is
   await database.close();
 });
 
-/** Makes a table list `count` additional files, without their contents. */
+/**
+ * Makes the catalog list `count` additional files for a table, although their contents do not
+ * exist.
+ */
 function listFiles({ catalog }: Database, { count, name }: { count: number; name: string }): void {
   const { tableId = 0 } = catalog.table("default", name) ?? {};
   const entryOf = (fileId: string): FileEntry => ({

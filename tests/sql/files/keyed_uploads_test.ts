@@ -12,7 +12,7 @@ import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** Holds back the syncs of uploads until a test releases them. */
+/** A disk that delays the syncs of uploads until a test releases them. */
 class GatedDisk extends ForwardingDisk {
   readonly reached = Promise.withResolvers<void>();
   readonly gate = Promise.withResolvers<void>();

@@ -36,7 +36,7 @@ export interface Argument {
   readonly value: Value;
 }
 
-/** The time of the statement: 2025-01-02 03:04:05.678901 UTC. */
+/** The time of the statement in microseconds: 2025-01-02 03:04:05.678901 UTC. */
 const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
@@ -81,7 +81,7 @@ export const CALL: CallDeps = {
   sleep: () => undefined,
 };
 
-/** Returns a number as written in a statement, with its sign. */
+/** Returns a numeric literal as a statement would contain it, with its sign. */
 export function num(digits: string): Argument {
   const literal = valueFromNumberText(digits);
   if (literal === undefined) throw new Error(`no number: ${digits}`);
@@ -146,7 +146,7 @@ export function nullOf(type: DataType): Argument {
   return { type, value: null };
 }
 
-/** An argument in short form. Strings stand for TEXT values, and numbers for literals. */
+/** An argument in short form. A string stands for a TEXT value, and a number for a literal. */
 export type Given = Argument | string | number | boolean | null;
 
 function argument(given: Given): Argument {

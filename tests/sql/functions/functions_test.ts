@@ -43,7 +43,10 @@ test.each(CASES.map((each) => [each[0], shown(each[1]), each[2], each] as const)
   },
 );
 
-/** Functions that return a different result at each call, or need a catalog or a request. */
+/**
+ * Functions without a fixed result: each call returns a different one, or the function needs a
+ * catalog or a request.
+ */
 const STATEFUL_NAMES = [
   "current_setting",
   "pg_trigger_depth",

@@ -1,5 +1,5 @@
 /**
- * Verifies that operators on shapes with very many points are refused before they block other
+ * Verifies that operations on shapes with very many points are refused before they can block other
  * work.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -224,7 +224,7 @@ const BYTES_CASES: readonly Case[] = [
   ["convert_from", [bytes("\\xe282ac"), "utf-8"], "€"],
 ];
 
-/** The expected numbers are PostgreSQL's. */
+/** Calls of hash functions. The expected numbers are PostgreSQL's. */
 const HASHES: readonly Case[] = [
   ["hashtext", ["a"], "1075015857"],
   ["hashtextextended", ["a", 7], "6761863715122467050"],

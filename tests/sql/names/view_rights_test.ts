@@ -1,6 +1,6 @@
 /**
- * Tests views that run with their owner's rights: who may read them, which rows they show to each
- * caller, and that no user can use them to show others more than that user may read.
+ * Tests views that run with their owner's rights: the callers who may read them, and the rows that
+ * they show to each caller. No user can use a view to show others more than that user may read.
  *
  * Ann is a user, Sam a service and Dora a dba. Ned is a user who owns the namespace ned. Only Dora
  * and root may read the salaries in app.people.
@@ -129,7 +129,7 @@ describe("a view can have the rights of its owner", () => {
     );
     await create("dora", `open.posts ${OWN} AS SELECT id FROM app.posts`);
     expect(await as("ann", "SELECT count(*) FROM open.posts")).toEqual([[4]]);
-    // The same query, once with the reader's own rights and once through both views.
+    // The same query twice: with the reader's own rights, and through both views.
     const both =
       "SELECT (SELECT count(*) FROM app.posts), (SELECT count(*) FROM open.posts), (SELECT count(*) FROM ned.mine)";
     expect(await as("ben", both)).toEqual([[0, 4, 0]]);
@@ -168,7 +168,7 @@ describe("views can read other views", () => {
     await create("ned", `ned.outer ${OWN} AS SELECT id FROM app.inner`);
     await create("ned", "ned.plain AS SELECT id FROM ned.outer");
     expect(await as("ann", "SELECT count(*) FROM ned.plain")).toEqual([[3]]);
-    // Ned, a user, may not read the inner view any more.
+    // As a user, Ned may no longer read the inner view.
     await as("root", "ALTER VIEW app.inner SET (access_level = 'PRIVATE')");
     for (const view of ["ned.outer", "ned.plain"]) {
       expect(await as("sam", `SELECT count(*) FROM ${view}`)).toBe(

@@ -1,6 +1,6 @@
 /**
- * Tests views: which of them each caller sees, what is fixed when they are created, and what
- * depends on them. A view never gives a caller access to additional rows.
+ * Tests views: which views each caller sees, what is fixed when a view is created, and what
+ * depends on it. A view never gives a caller access to additional rows.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests the audit log: all events are kept in order, across a restart and DROP USER, within the
- * size limits of the log. No event contains a literal of a user's statement.
+ * Tests the audit log. It keeps all events in order, across a restart and DROP USER, within its
+ * size limits. No event contains a literal of a user's statement.
  */
 import { expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";

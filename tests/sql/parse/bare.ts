@@ -1,6 +1,6 @@
 /**
- * Strips from trees what comparisons must ignore: positions, source texts, absent members and, if
- * one of the trees has been printed, secrets.
+ * Removes from syntax trees the parts that comparisons must ignore: positions, source texts,
+ * absent members and, if one of the trees has been printed, secrets.
  */
 
 /** Replaces a secret in a printed statement. */
@@ -9,8 +9,8 @@ const MASK = "***";
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * Returns a tree as plain data with sorted keys, without `_location`, `source`, `sourceStart` and
- * absent members.
+ * Returns a syntax tree as plain data with sorted keys, without `_location`, `source`,
+ * `sourceStart` and absent members.
  */
 export function bare(node: unknown): Json {
   if (Array.isArray(node)) return node.map(bare);
@@ -18,14 +18,14 @@ export function bare(node: unknown): Json {
   if (typeof node !== "object" || node === null) return node as Json;
   const members = Object.entries(node)
     .filter(([key, value]) => key !== "_location" && key !== "sourceStart" && value !== undefined)
-    // Only the source of RESTORE is data; any other `source` repeats SQL text.
+    // The `source` of RESTORE is data. Any other `source` repeats SQL text.
     .filter(([key]) => key !== "source" || ("type" in node && node.type === "restore"))
     .map(([key, value]) => [key, bare(value)] as const)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(members);
 }
 
-/** Returns a stripped tree as it would be after printing, with every secret masked. */
+/** Masks every secret in a stripped tree, because a printed statement masks secrets. */
 export function masked(tree: Json): Json {
   return rewrite(tree, (node) => {
     const copy = { ...node };

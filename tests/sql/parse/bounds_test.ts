@@ -126,7 +126,7 @@ test.each([
   ],
 ])("a statement is refused above the limit: %s", (_title, what, max, textOf) => {
   expect(parseStatements(textOf(max))).toHaveLength(1);
-  // Some constructs come in pairs, and the tables in long queries in groups of 64.
+  // Some constructs occur in pairs, and the tables of long queries in groups of 64.
   const error = refusalOf(textOf(max + 64));
   expect(error.code).toBe("LIMIT_EXCEEDED");
   expect(error.message).toContain(what);

@@ -1,8 +1,8 @@
 /**
- * Verifies that the parser reads statements that were not written for it as its two oracles do,
- * and that a printed statement parses to the same tree.
+ * Verifies that the parser reads statements that were not written to test it as two other parsers
+ * do, and that a printed statement parses to the same tree.
  *
- * This file lists the allowed differences between the parsers, with reasons.
+ * This file lists the permitted differences between the parsers, with reasons.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -23,12 +23,12 @@ import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres
 
 const GENERATED = 400;
 const TIMEOUT_MS = 60_000;
-// The maximum length of text to pass to the library, whose running time grows much faster than the
-// text.
+// The maximum length of a text that is passed to the parser library, whose running time grows much
+// faster than the length.
 const LIBRARY_LENGTH_MAX = 90;
 const LIBRARY_LEAST = 2500;
-// The corpora not passed to the library, because their statements repeat a few forms with
-// different names and values.
+// The corpora that are not passed to the parser library, because their statements repeat a few
+// forms with different names and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
 
@@ -58,7 +58,9 @@ const OWN: readonly RegExp[] = [
 /** A long run of EXCEPT is parsed as a single EXCEPT of a union. */
 const LONG_EXCEPT = /(?:\bEXCEPT (?:ALL )?SELECT \d+ ){9}/;
 
-/** Statements that PostgreSQL's grammar rejects, and Tidemark rejects only during binding. */
+/**
+ * Statements that PostgreSQL's grammar rejects, whereas Tidemark rejects them only during binding.
+ */
 const REFUSED_LATER: readonly RegExp[] = [
   /BETWEEN CURRENT ROW AND 1 PRECEDING/,
   /FROM num FETCH FIRST 1 ROW WITH TIES/,
@@ -66,14 +68,17 @@ const REFUSED_LATER: readonly RegExp[] = [
   /\bnullif\(1\)/,
 ];
 
-/** Statements that Tidemark's grammar rejects, and PostgreSQL rejects only when it runs them. */
+/**
+ * Statements that Tidemark's grammar rejects, whereas PostgreSQL rejects them only when it runs
+ * them.
+ */
 const REFUSED_EARLIER: readonly RegExp[] = [
   /^REFRESH MATERIALIZED VIEW CONCURRENTLY .* WITH NO DATA$/,
   /^(?:ALTER|CREATE) FUNCTION .*\b(?:IMMUTABLE VOLATILE|STABLE IMMUTABLE|STRICT CALLED)\b/,
   /\bxml(?:attributes|forest)\(1\b/,
 ];
 
-/** Statements whose trees intentionally differ. */
+/** Statements whose syntax trees differ intentionally. */
 const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = [
   {
     of: /^(?:CREATE|ALTER|DROP) USER\b/,
@@ -129,7 +134,9 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   },
 ];
 
-/** Statements that the library parses incorrectly; `library_oracle_test.ts` explains how. */
+/**
+ * Statements that the parser library parses incorrectly; `library_oracle_test.ts` explains how.
+ */
 const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }[] = [
   { of: /^(?:CREATE|ALTER) SEQUENCE\b/, because: "it forgets the order of options" },
   {
@@ -203,7 +210,8 @@ test.each(compared)(
       if (theirs === undefined) {
         expect([text, isKnown(text) || ours instanceof DatabaseError]).toEqual([text, true]);
       } else if (ours instanceof DatabaseError) {
-        // Either the construct is recognised but not supported, or the text contains no statement.
+        // Tidemark recognises the construct but does not support it, or the text contains no
+        // statement.
         const isEarly = REFUSED_EARLIER.some((words) => words.test(text));
         const refusal = isEarly ? "INVALID_SQL" : "UNSUPPORTED_FEATURE";
         const reason = ours.code === "EMPTY_SQL" ? "EMPTY_SQL" : refusal;
@@ -264,7 +272,11 @@ function treeOf(text: string): Json {
   return bare(parseStatements(text));
 }
 
-/** Parses a text. @throws any error that is not a refusal */
+/**
+ * Parses a text. Returns its statements, or the error with which the parser refuses it.
+ *
+ * @throws any error other than a refusal
+ */
 function statementsOrRefusal(text: string): readonly Statement[] | DatabaseError {
   try {
     return parseStatements(text);

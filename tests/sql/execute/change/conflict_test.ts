@@ -1,6 +1,6 @@
 /**
- * Verifies that ON CONFLICT with many rows has the same outcome for each row as separate
- * statements in the same order.
+ * Verifies that INSERT … ON CONFLICT with many rows has the same outcome for each row as a series
+ * of statements that each insert one of the rows in the same order.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TouchedKeys } from "../../../../src/sql/execute/change/conflict.ts";

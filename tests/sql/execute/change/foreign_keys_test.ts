@@ -37,7 +37,7 @@ const RELATIONS = [
   ["USER", "SHARED"],
 ] as const;
 
-/** Creates a parent with two rows and a child with three. */
+/** Creates a parent table with two rows and a child table with three. */
 async function family(
   [child, parent]: (typeof RELATIONS)[number],
   action: string,
@@ -149,7 +149,7 @@ describe.each(shareOf(RELATIONS, { oneOf: 2 }))(
 describe.each(RELATIONS)(
   "foreign keys from %s to a unique index of %s are enforced",
   (child, parent) => {
-    /** Creates a parent with three codes and a child with three rows. */
+    /** Creates a parent table with three codes and a child table with three rows. */
     async function coded(action: string): Promise<void> {
       await engine.run(`CREATE ${parent} TABLE ${p} (id INT PRIMARY KEY, code TEXT UNIQUE);
       CREATE ${child} TABLE ${c} (id INT PRIMARY KEY, code TEXT DEFAULT 'z' REFERENCES ${p} (code) ${action});
@@ -260,7 +260,7 @@ test("a changed key is followed through several tables, and back to the first", 
     [10, 20],
     [20, 10],
   ]);
-  // The value must fit the columns that reference the key.
+  // The new value must fit into the columns that reference the key.
   expect(await code(`UPDATE ${p} SET code = 3000000000 WHERE id = 1`)).toBe("VALUE_OUT_OF_RANGE");
   expect(await rows(`SELECT code FROM ${p} ORDER BY id`)).toEqual([[10], [20]]);
 });
@@ -365,7 +365,8 @@ test("cascades proceed level by level in a chain of tables and in a tree", async
     );
     return [Number(first), Number(last)];
   };
-  // Subscribers are told of a deleted parent before the rows deleted with it, in one commit.
+  // A subscriber receives the deleted parent before the rows that were deleted with it, all in one
+  // commit.
   const order = [await goneIn(p), await goneIn(c), await goneIn(`${c}d`)].flat();
   expect(order).toEqual(order.toSorted((left, right) => left - right));
   expect(Number(result?.lastSeq)).toBeGreaterThanOrEqual(order.at(-1) ?? 0);
@@ -476,8 +477,8 @@ test("two transactions cannot leave a row without its parent", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY);
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p});
     INSERT INTO ${p} SELECT g FROM generate_series(1, 60) x(g)`);
-  // Each delete waits in its transaction while a row is inserted, and each insert while a row is
-  // deleted.
+  // Each delete waits in its transaction while another client inserts a row, and each insert waits
+  // while another client deletes one.
   const wait = "SELECT count(*) FROM generate_series(1, 20000) x(g);";
   const texts = Array.from({ length: 60 }, (_, i) => [
     `BEGIN; DELETE FROM ${p} WHERE id = ${i + 1}; ${i % 2 === 0 ? wait : ""} COMMIT`,

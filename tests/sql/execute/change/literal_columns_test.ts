@@ -1,4 +1,7 @@
-/** Verifies that a list of literals cannot be read as columns once its text is gone. */
+/**
+ * Verifies that a list of literals cannot be read as columns once its source text has been
+ * released.
+ */
 import { expect, test } from "bun:test";
 import { readLiteralColumn } from "../../../../src/sql/execute/change/literal_columns.ts";
 import { BIGINT, TEXT } from "../../../../src/types/mod.ts";

@@ -1,7 +1,7 @@
 /**
  * Verifies that a large INSERT, whose keys are compared in bulk, finds each duplicate wherever the
- * other row is stored, and refuses no other key. The tests put a single duplicate in each place,
- * among keys with equal prefixes.
+ * existing row is stored, and refuses no other key. The tests put a single duplicate in each
+ * place, among keys with equal prefixes.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";

@@ -9,7 +9,7 @@ const MIB = 2 ** 20;
 
 interface Watched {
   readonly effort: Effort;
-  /** Returns how often the time has been checked. */
+  /** Returns how often the evaluation has checked the time. */
   looks: () => number;
   advance: (ms: number) => void;
 }

@@ -1,5 +1,6 @@
 /**
- * Verifies that the sizes of row groups adapt to the cost of the preceding rows, within limits.
+ * Verifies that the size of a group of rows adapts to the cost of the rows before it, within
+ * limits.
  */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";
@@ -7,7 +8,7 @@ import { RowPace } from "../../../../src/sql/execute/context/pace.ts";
 
 const MIB = 2 ** 20;
 
-/** Returns a pace that has reached groups of `rowCount` rows, which must be a power of two. */
+/** Returns a pace whose groups have grown to `rowCount` rows, which must be a power of two. */
 function paceAt(rowCount: number): RowPace {
   const pace = new RowPace();
   while (pace.rowsMax < rowCount) {

@@ -1,6 +1,6 @@
 /**
- * Verifies that all rows pass once and in order, but only a few at a time while they produce a lot
- * of data.
+ * Verifies that an operator passes on all rows once and in order, but only a few at a time while
+ * they produce a lot of data.
  */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";
@@ -12,7 +12,7 @@ import { type Batch, type Value, valueAt } from "../../../../src/types/mod.ts";
 const ROWS = 4096;
 const MIB = 2 ** 20;
 
-/** Produces batches of ascending numbers. */
+/** An operator that produces batches of ascending numbers. */
 class Numbers implements Operator {
   #left: number;
   #next = 0;
@@ -35,7 +35,7 @@ class Numbers implements Operator {
 }
 
 /**
- * Returns the rows that pass, and how many pass at a time.
+ * Returns the rows that the operator passes on, and how many it passes on at a time.
  *
  * @param made Returns the value that each row produces.
  */

@@ -1,5 +1,6 @@
 /**
- * Verifies that a wait within a request ends when the request does, even if a timer fires early.
+ * Verifies that a wait within a request ends together with the request, even if a timer fires
+ * early.
  */
 import { expect, test } from "bun:test";
 import type { CancelTimer } from "../../../../src/base/clock.ts";
@@ -17,7 +18,7 @@ class TruncatingClock extends ManualClock {
 
 const never = (): Promise<void> => new Promise(() => undefined);
 
-/** Waits until some work fails, and returns the error code. */
+/** Waits until a promise is rejected, and returns the error code. */
 function codeOf(work: Promise<unknown>): Promise<unknown> {
   return work.then(
     () => "no error",

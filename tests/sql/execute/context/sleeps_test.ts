@@ -1,6 +1,6 @@
 /**
- * Tests the sleeps of a query that is restarted after each of them, both on this thread and on
- * another.
+ * Tests the sleeps of a query, both on this thread and on another. The query is restarted after
+ * each sleep.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
  * Tests COPY in all its formats: each value survives a round trip, however the data are split into
- * pieces. Damaged data are refused with their position, and nothing is stored.
+ * pieces. COPY refuses damaged data with their position, and stores nothing.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { askCopyIn, copyFailure, copyIn, copyOut } from "../../../support/copied.ts";
@@ -57,7 +57,10 @@ const NAMES = COLUMNS.replace("(30,6)", "")
   .split(", ")
   .map((column) => column.split(" ")[0] ?? "");
 
-/** A usual run damages every fifth byte, beginning differently for each value. */
+/**
+ * The distance between damaged bytes. A usual run damages every fifth byte, with a different first
+ * byte for each value.
+ */
 const STEP = amountOf({ usual: 5, thorough: 1 });
 
 describe.each(FORMATS)("COPY in the format %s reads what it has written", (format) => {
@@ -70,7 +73,7 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
       engine.rows(`SELECT t::text, ts::text, d::text, r::text, ds::text FROM x.${table}`);
     const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
     expect(await copyIn(engine, `COPY x.n FROM STDIN (FORMAT ${format})`, data)).toBe(1);
-    // JSON cells in responses, and thus in the ndjson format, have a zero without a sign.
+    // JSON cells in responses, and thus in the ndjson format, do not show the sign of zero.
     const [zero, zeros] = format === "ndjson" ? ["0", "{0,0}"] : ["-0", "{-0,0}"];
     expect(await read("n")).toEqual([["24:00:00", "{24:00:00,00:00:00}", zero, zero, zeros]]);
   });
@@ -156,7 +159,7 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
           damaged,
         );
         if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
-        // The text form of each range that was read parses as the same range.
+        // Each range, written as text and parsed again, must be the same range.
         const isKept = "r::text::int8range = r AND m::text::nummultirange = m";
         const rows = await engine.rows(`DELETE FROM x.n WHERE true RETURNING ${isKept}`);
         expect(error === undefined ? rows.flat() : rows).not.toContain(false);
@@ -182,7 +185,7 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
           damaged,
         );
         if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
-        // The text form of each shape that was read parses as the same shape.
+        // Each shape, written as text and parsed again, must be the same shape.
         const kept = ["b::text::box", "l::text::line", "p::text::path", "c::text::circle"].map(
           (text) => `coalesce(${text}::text = ${text.charAt(0)}::text, true)`,
         );

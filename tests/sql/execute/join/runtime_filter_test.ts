@@ -1,6 +1,6 @@
 /**
- * Verifies that rows read ahead are returned once and in order, with only a few of them in memory
- * at a time. The tests use an operator that records when its batches are read.
+ * Verifies that a join returns the rows that it reads ahead once and in order, with only a few of
+ * them in memory at a time. The tests use an operator that records when its batches are read.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that keys crafted to collide cost no more than other keys. Anyone who knows the
- * constants of the hash can craft such keys. The tests measure processor time; without a salt,
- * each of them took a second or more.
+ * Verifies that keys crafted to collide cost no more than other keys. An attacker who knows the
+ * constants of the hash function can craft such keys. The tests measure processor time. Without a
+ * salt, each of them takes a second or more.
  */
 import { expect, test } from "bun:test";
 import { KeyHashTable } from "../../../../src/sql/execute/keys/key_hash_table.ts";

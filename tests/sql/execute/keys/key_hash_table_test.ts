@@ -1,6 +1,6 @@
 /**
- * Tests key numbers: equal values get the same number, whatever form of vector they arrive in, and
- * different values get different numbers.
+ * Tests the numbers that a hash table assigns to keys: equal values get the same number, whatever
+ * form of vector contains them, and different values get different numbers.
  */
 import { describe, expect, test } from "bun:test";
 import { mapDistinct } from "../../../../src/sql/execute/evaluate/distinct_values.ts";
@@ -72,8 +72,8 @@ describe("KeyHashTable numbers keys", () => {
     expect(index.bytes).toBeGreaterThan(5000 * 16);
   });
 
-  // Verifies that known keys, new keys and keys with the same first pair of columns get the
-  // numbers that a plain map would give them, for any number of columns and batches of any size.
+  // Verifies that the table numbers known keys, new keys, and keys with the same values in the
+  // first two columns as a plain map would, for any number of columns and batches of any size.
   test.each([1, 2, 3, 4])("KeyHashTable numbers keys of %d columns as a map does", (width) => {
     const types = [BIGINT, INT, TEXT, INT].slice(0, width);
     const index = new KeyHashTable(types);

@@ -1,6 +1,6 @@
 /**
- * Verifies that each string has one number, whatever form it arrives in and however many there
- * are, and that the original strings are returned.
+ * Verifies that each string has one number, whatever form it arrives in and however many strings
+ * there are, and that the interner returns the original string for each number.
  */
 import { describe, expect, test } from "bun:test";
 import { HashSlots } from "../../../../src/sql/execute/keys/hash_slots.ts";
@@ -108,7 +108,8 @@ describe("HashSlots finds keys by their hash", () => {
     const slots = new HashSlots();
     const count = hashOf(9) === 2 ? 9000 : 60_000;
     /**
-     * Returns the position of a number in the table, or the position where the search for it ends.
+     * Returns the slot of a number in the hash table, or the empty slot where the search for it
+     * ends.
      */
     const placeOf = (i: number): number => {
       const { slots: pairs } = slots;

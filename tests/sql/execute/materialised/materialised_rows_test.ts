@@ -1,8 +1,8 @@
 /**
  * Verifies that materialised rows equal the input, whatever form their vectors had and whichever
- * page they are on. The tests compare columns of every form with lists of values. Their lengths
- * are around that of a page, and they arrive in pieces that cross its boundary. The tests then
- * filter and sort the same rows, and overwrite them with other rows.
+ * page they are on. The tests compare columns of every form with lists of values. The columns are
+ * about as long as a page, and arrive in pieces that cross its boundary. The tests then filter and
+ * sort the same rows, and overwrite them with other rows.
  */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";

@@ -1,7 +1,7 @@
 /**
- * Verifies that a statement is judged large or small by its peak memory, however that memory was
- * reserved. The tests reserve plain, nested and elastic parts of about a quarter of the budget,
- * and release them before the check.
+ * Verifies that a statement's peak memory decides whether it counts as large, however the memory
+ * was reserved. The tests reserve plain, nested and elastic parts of about a quarter of the
+ * budget, and release them before the check.
  */
 import { expect, test } from "bun:test";
 import { MemoryBudget } from "../../../../src/sql/execute/materialised/memory_budget.ts";

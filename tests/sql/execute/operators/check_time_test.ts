@@ -1,6 +1,6 @@
 /**
  * Verifies that operators that run without yielding check the time often, and leave nothing behind
- * when any of these checks ends them. The tests run statements on a table and on files, with
+ * when one of these checks ends them. The tests run statements on a table and on files, with
  * little memory. Their clock counts how often it is read, and exceeds the statement's time limit
  * at a chosen check.
  */
@@ -55,7 +55,7 @@ function temporaryFiles(): readonly string[] {
     .flatMap((name) => readdirSync(join(directory, name)));
 }
 
-/** Statements, each with the minimum number of checks it must make. */
+/** Statements, each with the minimum number of times that it must check the clock. */
 const STATEMENTS: readonly (readonly [name: string, sql: string, looksMin: number])[] = [
   ["a sort", "SELECT count(*) FROM (SELECT id FROM t ORDER BY s DESC, id OFFSET 1) q", 20],
   ["first rows", "SELECT id FROM t ORDER BY d, id LIMIT 7", 8],
@@ -109,7 +109,7 @@ test.each(shareOf(STATEMENTS, { oneOf: 3 }))("%s", async (_, sql, looksMin) => {
   const tried = amountOf({ usual: 4, thorough: 40 });
   for (let at = 1; at <= tried; at += 1) {
     clock.askedCount = 0;
-    // The first and the last check of the clock are made by the request itself.
+    // The request itself, not an operator, makes the first and the last check of the clock.
     clock.endsAt = Math.ceil((at * lookCount) / tried);
     const { error, results } = await engine.ask(sql, { timeoutMs: TIMEOUT_MS });
     if (error === undefined) {

@@ -1,6 +1,7 @@
 /**
- * Verifies that a top-n never drops one of the first n rows from a batch, and keeps few more than
- * n rows of a batch in the opposite order. The tests compare random batches with a sort.
+ * Verifies that a top-n never drops one of the first n rows of a batch, and that it keeps only a
+ * few more than n rows even if the batch is in the opposite order. The tests compare random
+ * batches with a sort.
  */
 import { expect, test } from "bun:test";
 import { allRows } from "../../../../src/sql/execute/evaluate/row_choice.ts";

@@ -1,7 +1,7 @@
 /**
- * Tests reads of a single row by its key under further conditions, which use no operators. They
- * must find the same rows as operators would. The tests compare each query with one whose key the
- * planner does not recognise.
+ * Tests queries that read a single row by its key under further conditions. Such queries use no
+ * operators, but must find the same rows as operators would. The tests compare each query with one
+ * whose key the planner does not recognise.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
@@ -54,7 +54,7 @@ const CONDITIONS: readonly string[] = [
   "random() < 2",
 ];
 
-/** Statements that run before the query, in the same transaction. */
+/** Statements that run before the query in the same transaction. */
 const BEFORE: readonly string[] = [
   "",
   "UPDATE app.rows SET room = 2, author = 'root' WHERE id = 1; ",

@@ -34,7 +34,7 @@ function keysOf(count: number): string[] {
   );
 }
 
-/** Returns the expected object, built only from the text of its members. */
+/** Returns the expected JSON object, built only from the text of its members. */
 function expectedOf(keys: readonly string[]): string {
   return canonicalJson(`{${keys.map((key, i) => `${JSON.stringify(key)}: ${i}`).join(",")}}`);
 }

@@ -427,7 +427,7 @@ test("sums beyond the range of their type are refused", () => {
   );
 });
 
-/** Aggregates the same rows one by one and as vectors. Both results must be equal. */
+/** Aggregates the same rows one by one and as vectors, and checks that both results are equal. */
 function bothWays(
   aggregateForm: AggregateForm,
   type: DataType,
@@ -552,7 +552,8 @@ test("approximate aggregates stay within two percent of the exact result", () =>
   expect(percentile.finish(2)).toBe(0);
 });
 
-// Verifies that a result is the same whether it is requested alone or together with others.
+// Verifies that the result of an aggregate is the same whether it is requested alone or together
+// with others.
 test.each([
   ["count", [1, 2, 3]],
   ["sum", [1, 2, 3]],
@@ -591,7 +592,7 @@ test.each([
       texts.push(jsonTextOf(type, value));
       plain.add(0, value);
       canonical.add(0, value);
-      // The groups of a window are read while rows are still being added.
+      // A window function reads the results of its groups while rows are still being added.
       if (![0, 1022, 1023, 1024, 2047, 2048, 2049].includes(row)) continue;
       expect(plain.finish(0), `after ${row}`).toBe(`[${texts.join(", ")}]`);
       expect(canonical.finish(0), `after ${row}`).toBe(canonicalJson(`[${texts.join(", ")}]`));

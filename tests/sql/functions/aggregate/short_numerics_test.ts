@@ -1,6 +1,6 @@
 /**
- * Verifies that the fast methods of computing with short numbers return the same results as the
- * general ones.
+ * Verifies that the fast paths for short NUMERIC values return the same results as the general
+ * path.
  */
 import { describe, expect, test } from "bun:test";
 import { chanceFromSeed } from "../../../../scripts/support/chance.ts";
@@ -57,7 +57,7 @@ function quotientsOf(
   );
 }
 
-/** Returns a column with an arbitrary number in place of each NULL. */
+/** Returns a column with an arbitrary number in the place of each NULL. */
 function columnOf(values: readonly Value[], kind: "f64" | "i32" = "f64"): Vector {
   const nulls = Uint8Array.from(values, (value) => (value === null ? 1 : 0));
   const numbers = values.map((value) => Number(value ?? 7));

@@ -1,6 +1,6 @@
 /**
- * Verifies that testing a column of documents gives the same result as testing each document, and
- * that only documents with the sought bytes are parsed. The tests compare both on random
+ * Verifies that a test of a column of documents gives the same result as a test of each document,
+ * and parses only the documents that contain the bytes sought. The tests compare both on random
  * documents, as JSON in several spellings and as JSONB, and count the parses.
  */
 import { expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * Verifies that searching the text of a document for contained JSON gives the same result as
  * comparing the parsed documents. The tests compare random documents with a straightforward
- * definition, and try texts too large or too deeply nested to be parsed.
+ * implementation, and try texts too large or too deeply nested to be parsed.
  */
 import { expect, test } from "bun:test";
 import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies that every operator returns PostgreSQL's results, and accepts no other types. The tests
- * are a table of operations.
+ * Verifies that every operator returns PostgreSQL's results, and refuses operands of any other
+ * type. The tests are a table of operations.
  */
 import { expect, test } from "bun:test";
 import { resolveBinary, resolveLike } from "../../../../src/sql/functions/operator/operators.ts";

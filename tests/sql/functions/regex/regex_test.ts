@@ -1,8 +1,8 @@
 /**
  * Verifies that regular expressions match as in PostgreSQL, but in linear time. The tests compare
- * random patterns with RegExp, leaving out features that differ, and run patterns that would
- * overwhelm a backtracking matcher on texts of increasing length. To repeat a failure: SEED=<n>
- * bun test tests/sql/functions
+ * random patterns, without the features that differ, with RegExp. They also run patterns that
+ * would overwhelm a backtracking matcher on texts of increasing length. To repeat a failure:
+ * SEED=<n> bun test tests/sql/functions
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -35,7 +35,9 @@ function randomPattern(random: () => number, depth: number): string {
   return `(?:${randomPattern(random, depth + 1)}|${randomPattern(random, depth + 1)})`;
 }
 
-/** Whether RegExp's match may differ from the longest match in more than its length. */
+/**
+ * Whether the match that RegExp finds may differ from the longest match in more than its length.
+ */
 function isLazy(pattern: string): boolean {
   return /[*+?}]\?/.test(pattern);
 }
@@ -215,7 +217,8 @@ test("no character of a text is mistaken for its end", () => {
 test("a search that would take too long is refused, whatever it searches for", () => {
   const text = "a".repeat(1_000_000);
   const all = compileRegex("a.*z|a", "");
-  // Each match is one character long, and searches the rest of the text for a z in vain.
+  // Each match is one character long. To find it, the matcher searches the rest of the text for a
+  // z in vain.
   expect(errorCodeOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
   const long = compileRegex("(?:a?){200}z", "");
   expect(errorCodeOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");

@@ -1,6 +1,6 @@
 /**
  * Tests functions with long arguments: sets of so many characters that the function uses a
- * different data structure, templates, and encoded bytes.
+ * different data structure, long format strings, and encoded bytes.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -8,7 +8,7 @@ import { resolveFunction } from "../../../../src/sql/functions/registry.ts";
 import { BYTES, TEXT } from "../../../../src/types/mod.ts";
 import { CALL } from "../calls.ts";
 
-/** Calls a function on strings and bytes. */
+/** Calls a function with strings and bytes as its arguments. */
 function called(name: string, values: readonly (string | Uint8Array)[]): unknown {
   const types = values.map((value) => (typeof value === "string" ? TEXT : BYTES));
   const found = resolveFunction(name, types);

@@ -1,7 +1,7 @@
 /**
- * Verifies that code that walks or copies a tree with a megabyte of literals visits only a few of
- * its parts, but visits every part of any other list. The tests count the visited parts, and check
- * every position in a copy.
+ * Verifies that code that walks or copies a syntax tree with a megabyte of literals visits only a
+ * few parts of that list, but every part of any other list. The tests count the visited parts, and
+ * check every position in a copy.
  */
 import { describe, expect, test } from "bun:test";
 import { directPartsOf, partsOf, relocated } from "../../../../src/sql/parse/ast/tree_parts.ts";
@@ -17,7 +17,10 @@ function parsed(sql: string): object {
   return statement;
 }
 
-/** Returns every position in a tree, including the positions of the values in long lists. */
+/**
+ * Returns every source position in a syntax tree, including the positions of the values in long
+ * lists.
+ */
 function positionsOf(tree: object): unknown[] {
   const positions: unknown[] = [];
   for (const part of partsOf(tree, Object.values)) {
@@ -26,7 +29,7 @@ function positionsOf(tree: object): unknown[] {
   return positions;
 }
 
-/** Returns the text of the long list in a tree. */
+/** Returns the source text of the long list in a syntax tree. */
 function bytesIn(tree: object): unknown {
   for (const part of partsOf(tree)) if ("bytes" in part) return part.bytes;
   throw new Error("the tree has a long list");
