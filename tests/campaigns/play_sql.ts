@@ -102,13 +102,14 @@ async function playStatement(
     return "omitted";
   }
   const theirs = await postgres.play(statement);
-  await settle(ours, theirs);
+  let last = ours;
   if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {
     if (!haveSameRows(ours.rows, theirs.rows)) {
-      const asText = await tidemark.playAsText(sql);
-      if (asText.kind === "rows") ours = asText;
+      last = await tidemark.playAsText(sql);
+      if (last.kind === "rows") ours = last;
     }
   }
+  await settle(last, theirs);
   const verdict = judge.judge(sql, ours, theirs);
   if (verdict === "alike") return verdict;
   const cause = verdict === "listed" ? causeOf({ sql, ours, theirs }) : undefined;

@@ -17,7 +17,7 @@ export const KEYWORDS: string =
   "order ordinality outer over overlaps overlay partition password placing policies policy preceding primary " +
   "purge query range recursive rename replace reset restrict returning right rollback rollup " +
   "row rows schema schemas select session session_user set shared show similar some start " +
-  "storage stream subscribe symmetric system_time table tables tblproperties then ties to " +
+  "storage stream subscribe symmetric system_time table tables tablesample tblproperties then ties to " +
   "trailing transaction trim unbounded union unknown update use user using values verbose view " +
   "when where window with within without " +
   "xmlattributes xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable";

@@ -8,6 +8,7 @@
 import { defined } from "../../base/assert.ts";
 import type {
   ColumnDefinition,
+  Expr,
   From,
   FromCall,
   FromRows,
@@ -18,6 +19,7 @@ import type {
   QName,
   SelectStatement,
   TableAliasName,
+  TableSample,
 } from "./ast/ast.ts";
 import { countSource, requireListed } from "./bounds.ts";
 import { parseCall } from "./calls.ts";
@@ -160,16 +162,44 @@ function parseTable(cursor: Cursor): FromTable {
   }
   const alias = parseAlias(cursor);
   const columnNames = alias === undefined ? undefined : parseColumnAliases(cursor);
-  if (cursor.is("tablesample"))
-    cursor.refuse("TABLESAMPLE", "to select about 1 % of the rows, write WHERE random() < 0.01");
+  const sample = acceptSample(cursor);
   const _location = cursor.since(start);
   return {
     type: "table",
     name: { name, schema, alias: alias?.name, columnNames, _location },
     join: undefined,
     systemTime,
+    ...(sample === undefined ? {} : { sample }),
     _location,
   };
+}
+
+/** Parses `TABLESAMPLE method ( percentage ) [REPEATABLE ( seed )]`. */
+function acceptSample(cursor: Cursor): TableSample | undefined {
+  const start = cursor.token;
+  if (!cursor.accept("tablesample")) return undefined;
+  const method = parseSampleMethod(cursor);
+  const percentage = parseParenthesised(cursor);
+  const seed = cursor.accept("repeatable") ? parseParenthesised(cursor) : undefined;
+  return { method, percentage, seed, _location: cursor.since(start) };
+}
+
+function parseSampleMethod(cursor: Cursor): TableSample["method"] {
+  if (cursor.isName()) {
+    const { name } = cursor.takeName();
+    if (name === "bernoulli" || name === "system") return name;
+    cursor.token -= 1;
+  }
+  return cursor.unexpected("BERNOULLI or SYSTEM");
+}
+
+function parseParenthesised(cursor: Cursor): Expr {
+  const outer = cursor.enter();
+  cursor.expect("(");
+  const expression = cursor.grammar.expression(cursor);
+  cursor.expect(")");
+  cursor.leave(outer);
+  return expression;
 }
 
 /** Parses `[ONLY] t [*]`. ONLY and `*` have no effect, because there is no table inheritance. */

@@ -348,6 +348,7 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.type === "statement") throw refused("a subquery", item);
   if (item.type !== "table") throw refused("a table function", item);
   if (item.systemTime !== undefined) throw refused("FOR SYSTEM_TIME", item);
+  if (item.sample !== undefined) throw refused("TABLESAMPLE", item);
 }
 
 /** A node of a syntax tree, with the members that the checks below read. */

@@ -124,6 +124,14 @@ export function lockedTables(
         { position, hint: "omit FOR SYSTEM_TIME AS OF" },
       );
     }
+    if (item.sample !== undefined) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot lock rows of ${table.namespace}.${table.name}: TABLESAMPLE could choose other rows ` +
+          "to lock than to return",
+        { position, hint: "omit TABLESAMPLE" },
+      );
+    }
     if (table.primaryKey.length === 0 || table.kind === "stream") {
       throw new DatabaseError(
         "INVALID_OPERATION",

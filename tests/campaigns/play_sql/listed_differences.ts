@@ -103,6 +103,11 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       /~\s*'[^']*\([^']*\|[^']*\\\d/.test(sql) &&
       haveSameRows(renamed(ours, "true"), renamed(theirs, "f")),
   },
+  {
+    cause: "a sample consists of other rows",
+    isMet: ({ sql, ours, theirs }) =>
+      /\btablesample(?!_v)/i.test(sql) && isRows(ours) && isRows(theirs),
+  },
   accepted("COPY reads views", "42809", /^\s*copy\b/i),
   accepted("a DEFAULT may be any expression", "42601", /\bdefault\b[^,]*\bin\s*\(/i),
   accepted("an empty ARRAY[] is an array of text", "42P18", /\barray\s*\[\s*\]/i),

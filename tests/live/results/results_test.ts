@@ -576,6 +576,11 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
     "Cannot subscribe with function random: its value would change even if the row does not",
   ],
   [
+    "SELECT count(*) FROM app.rooms TABLESAMPLE BERNOULLI (10) REPEATABLE (1)",
+    "UNSUPPORTED",
+    "Cannot subscribe with function tablesample: its value would change even if the row does not",
+  ],
+  [
     "WITH a AS (SELECT uuidv4() AS u) SELECT * FROM a",
     "UNSUPPORTED",
     "Cannot subscribe with function uuidv4: its value would change even if the row does not",

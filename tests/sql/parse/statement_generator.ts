@@ -530,7 +530,13 @@ export class StatementGenerator {
       () => `jsonb_to_recordset(a) AS ${alias} (x int, y text)`,
       () => `(${pick(TABLES)} k1 JOIN ${pick(TABLES)} k2 ON TRUE)`,
     ];
-    if (this.#dialect === "tidemark") postgres.push(() => "t FOR SYSTEM_TIME AS OF 5 AS k");
+    if (this.#dialect === "tidemark") {
+      postgres.push(
+        () => "t FOR SYSTEM_TIME AS OF 5 AS k",
+        () => "t AS k TABLESAMPLE BERNOULLI (a + 1) REPEATABLE (2)",
+        () => "t TABLESAMPLE SYSTEM (10)",
+      );
+    }
     return pick([...common, ...postgres])();
   }
 

@@ -216,6 +216,7 @@ function reasonAgainst(query: SelectStatement): string | undefined {
   if (item?.type !== "table" || others.length > 0)
     return "the view does not select from exactly one table";
   if (item.systemTime !== undefined) return "the view reads an earlier state of its table";
+  if (item.sample !== undefined) return "the view uses TABLESAMPLE";
   if (query.distinct !== undefined && query.distinct !== "all") return "the view uses DISTINCT";
   if (query.groupBy !== undefined) return "the view uses GROUP BY";
   if (query.having !== undefined) return "the view uses HAVING";

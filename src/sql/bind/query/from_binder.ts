@@ -34,6 +34,7 @@ import { checkedByDomain } from "../expression/domains.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { resolveType } from "../expression/types.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
+import { conjunctionOf } from "../walk.ts";
 import { bindChanges, isChangesCall } from "./changes_binder.ts";
 import { OuterReferences } from "./correlation.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
@@ -49,6 +50,7 @@ import {
   withoutOutputs,
 } from "./routine_resolution.ts";
 import { noteRight, noteRows, storedRule } from "./row_rules.ts";
+import { boundSample, refuseSample } from "./sample_binder.ts";
 import {
   boundNow,
   type CteEntry,
@@ -373,6 +375,7 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
   const entry = findEntry(item, deps);
   if (entry !== undefined) {
     requireNow(item, "a WITH entry");
+    refuseSample(item, "a WITH entry");
     return bindEntry(entry, item, deps);
   }
   const { name } = item;
@@ -381,6 +384,7 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
   const view = source.systemView(namespace, name.name);
   if (view !== undefined) {
     requireNow(item, "a system view");
+    refuseSample(item, "a system view");
     const columns = renamed(view.columns, name.columnNames, item).map((column) =>
       statement.newColumn(column),
     );
@@ -399,6 +403,7 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
   const stored = source.view(name);
   if (stored !== undefined) {
     requireNow(item, "a view");
+    refuseSample(item, stored.partition === undefined ? "a view" : "a partition");
     return bindStoredView(stored, item, deps);
   }
   const table = source.table(name, item);
@@ -409,7 +414,16 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
     names: name.columnNames,
     past: bindPast(item, table, deps),
     partsOf: (tableId) => source.partsOf(tableId),
-    ruleOf: (columns) => storedRule({ table, columns, node: item }, ["select"], deps),
+    ruleOf: (columns) => {
+      const rule = storedRule({ table, columns, node: item }, ["select"], deps);
+      const { sample } = item;
+      if (sample === undefined) return rule;
+      const context = barePlace(deps, "TABLESAMPLE");
+      return conjunctionOf([
+        ...(rule === undefined ? [] : [rule]),
+        boundSample(sample, { table, columns, context }),
+      ]);
+    },
     statement,
     node: item,
   });

@@ -287,6 +287,15 @@ export interface FromTable extends AstNode {
   readonly join?: JoinClause | undefined;
   /** The point in time after FOR SYSTEM_TIME AS OF. */
   readonly systemTime?: Expr | undefined;
+  readonly sample?: TableSample | undefined;
+}
+
+/** TABLESAMPLE: which share of a table's rows is read. */
+export interface TableSample extends AstNode {
+  readonly method: "bernoulli" | "system";
+  readonly percentage: Expr;
+  /** The number after REPEATABLE, which decides about the rows. */
+  readonly seed?: Expr | undefined;
 }
 
 /** A query in FROM: `(query) AS alias (c1, c2)`. */

@@ -26,6 +26,7 @@ import type {
   SelectFromUnion,
   SelectStatement,
   SetStatement,
+  TableSample,
   TargetColumn,
   UpdateStatement,
   WithBinding,
@@ -229,13 +230,21 @@ function aliasText(alias: string | undefined, columns: readonly Name[] | undefin
   return alias === undefined ? "" : ` AS ${nameText(alias)}${columnsText(columns)}`;
 }
 
+function sampleText(sample: TableSample | undefined): string {
+  if (sample === undefined) return "";
+  const { method, percentage, seed } = sample;
+  const repeated = seed === undefined ? "" : ` REPEATABLE (${expressionToSql(seed)})`;
+  return ` TABLESAMPLE ${method.toUpperCase()} (${expressionToSql(percentage)})${repeated}`;
+}
+
 function sourceText(item: From): string {
   switch (item.type) {
     case "table": {
       const { name, systemTime } = item;
       const time =
         systemTime === undefined ? "" : ` FOR SYSTEM_TIME AS OF ${expressionToSql(systemTime)}`;
-      return `${qnameText(name)}${time}${aliasText(name.alias, name.columnNames)}`;
+      const alias = aliasText(name.alias, name.columnNames);
+      return `${qnameText(name)}${time}${alias}${sampleText(item.sample)}`;
     }
     case "statement": {
       const lateral = item.lateral === true ? "LATERAL " : "";
