@@ -42,6 +42,7 @@ import { PLANNED } from "./write_cases/planned.ts";
 import { PLAYED } from "./write_cases/played.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
+import { RANGE_TYPES } from "./write_cases/range_types.ts";
 import { RANGES } from "./write_cases/ranges.ts";
 import { RARER_TYPES } from "./write_cases/rarer_types.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
@@ -71,6 +72,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "merges",
   "object_names",
   "partitions",
+  "range_types",
   "ranges",
   "rarer_types",
   "sql_functions",
@@ -116,6 +118,7 @@ const files = [
   PLAYED,
   GEOMETRY,
   RANGES,
+  RANGE_TYPES,
   RARER_TYPES,
   SMALL_WORDS,
   COLLATIONS,

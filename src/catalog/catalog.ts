@@ -424,10 +424,10 @@ export interface Catalog {
   /** Returns all user-defined types, ordered by namespace and name. */
   types(): readonly TypeEntry[];
   /**
-   * Creates a type. Its id comes from `nextTableId`.
+   * Creates types, either all or none. Their ids, in ascending order, come from `nextTableId`.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
-  createType(entry: TypeEntry): void;
+  createTypes(entries: readonly TypeEntry[]): void;
   /**
    * Replaces the type with the same typeId. Existing enum labels must keep their positions.
    * @throws {DatabaseError} ALREADY_EXISTS

@@ -338,8 +338,8 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.types();
   }
 
-  createType(entry: TypeEntry): void {
-    this.#definitions.createType(entry);
+  createTypes(entries: readonly TypeEntry[]): void {
+    this.#definitions.createTypes(entries);
   }
 
   changeType(entry: TypeEntry): void {

@@ -370,8 +370,8 @@ export class CatalogDraft implements DraftedCatalog {
     return this.#definitions.types();
   }
 
-  createType(entry: TypeEntry): void {
-    this.#change((definitions) => definitions.createType(entry));
+  createTypes(entries: readonly TypeEntry[]): void {
+    this.#change((definitions) => definitions.createTypes(entries));
   }
 
   changeType(entry: TypeEntry): void {

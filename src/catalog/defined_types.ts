@@ -7,11 +7,15 @@
  * A domain never changes in place: ALTER DOMAIN replaces the definitions of the tables with
  * columns of that domain.
  */
+import { defined } from "../base/assert.ts";
 import {
   type Collation,
   type DataType,
   type DomainType,
   type EnumType,
+  isRangeType,
+  type NamedRange,
+  type RangeType,
   type RowField,
   TEXT,
   withCollation,
@@ -40,6 +44,8 @@ export class DefinedTypes {
   readonly #byId: Map<number, EnumType> = new Map();
   readonly #domains: Map<number, DomainType> = new Map();
   readonly #rows: Map<number, DataType & { kind: "row" }> = new Map();
+  /** The range and multirange types. */
+  readonly #ranges: Map<number, DefinedRange> = new Map();
   readonly #collations: Map<number, Collation> = new Map();
 
   /**
@@ -56,6 +62,7 @@ export class DefinedTypes {
       this.#byId = new Map(from.#byId);
       this.#domains = new Map(from.#domains);
       this.#rows = new Map(from.#rows);
+      this.#ranges = new Map(from.#ranges);
       this.#collations = new Map(from.#collations);
       return;
     }
@@ -74,6 +81,8 @@ export class DefinedTypes {
     if (domain !== undefined) return { type: domain.base, domain };
     const row = this.#rows.get(typeId);
     if (row !== undefined) return { type: this.current(row) };
+    const range = this.#ranges.get(typeId);
+    if (range !== undefined) return { type: this.current(range) };
     const collation = this.#collations.get(typeId);
     if (collation !== undefined) return { type: withCollation(TEXT, collation), collation };
     const enumType = this.#byId.get(typeId);
@@ -82,7 +91,8 @@ export class DefinedTypes {
 
   /** Adds a new type, or updates the object that all columns of an existing type share. */
   remember(entry: TypeEntry): void {
-    const { collation, domain, fields, labels, name, namespace, typeId } = entry;
+    const { collation, domain, fields, labels, multirangeOf, name, namespace, range, typeId } =
+      entry;
     this.entries.remember(entry);
     if (collation !== undefined) {
       // All columns with the collation share this object, in which only the name can change.
@@ -101,9 +111,33 @@ export class DefinedTypes {
       this.#rows.set(typeId, { kind: "row", fields: this.#currentFields(fields), named });
       return;
     }
+    if (range !== undefined || multirangeOf !== undefined) {
+      this.#rememberRange(entry);
+      return;
+    }
     const known = this.#byId.get(typeId);
     if (known === undefined) this.#byId.set(typeId, { typeId, namespace, name, labels });
     else Object.assign(known, { namespace, name, labels });
+  }
+
+  /**
+   * Remembers a range type, or its multirange type, which must come later. All columns of the two
+   * share the object with their names, which can change.
+   */
+  #rememberRange({ multirangeOf, name, namespace, range, typeId }: TypeEntry): void {
+    if (range !== undefined) {
+      const multirange = { typeId: range.multirangeId, namespace, name };
+      const known = this.#ranges.get(typeId)?.named ?? { typeId, multirange };
+      const named = Object.assign(known, { namespace, name });
+      this.#ranges.set(typeId, { kind: "range", bound: range.bound, named });
+      return;
+    }
+    const { bound, named } = defined(
+      this.#ranges.get(multirangeOf ?? -1),
+      "catalog: multirange type has no range type",
+    );
+    Object.assign(named.multirange, { namespace, name });
+    this.#ranges.set(typeId, { kind: "multirange", bound, named });
   }
 
   forget(entries: readonly TypeEntry[]): void {
@@ -112,6 +146,7 @@ export class DefinedTypes {
       this.#byId.delete(typeId);
       this.#domains.delete(typeId);
       this.#rows.delete(typeId);
+      this.#ranges.delete(typeId);
       this.#collations.delete(typeId);
     }
   }
@@ -170,6 +205,15 @@ export class DefinedTypes {
       const known = type.named === undefined ? undefined : this.#rows.get(type.named.typeId);
       return { ...(known ?? type), fields: this.#currentFields((known ?? type).fields) };
     }
+    if (isRangeType(type)) {
+      const known = type.named === undefined ? undefined : this.#ranges.get(type.named.typeId);
+      const named = known?.named ?? type.named;
+      return {
+        ...type,
+        bound: this.current(type.bound),
+        ...(named === undefined ? {} : { named }),
+      };
+    }
     if (type.kind === "text") return this.#currentText(type);
     if (type.kind !== "enum") return type;
     const enumType = this.#byId.get(type.enumType.typeId);
@@ -179,9 +223,20 @@ export class DefinedTypes {
 
 /** Returns whether a type can be loaded first, because it refers to no other type. */
 function isFirst(entry: TypeEntry): boolean {
-  return isEnum(entry) || entry.collation !== undefined;
+  const kind = typeKindOf(entry);
+  return kind === "enum" || kind === "collation";
 }
 
-function isEnum({ collation, domain, fields }: TypeEntry): boolean {
-  return domain === undefined && fields === undefined && collation === undefined;
+/** A type of ranges or multiranges that CREATE TYPE has defined. */
+type DefinedRange = RangeType & { readonly named: NamedRange };
+
+/** Returns the word for a defined type in messages and lists. */
+export function typeKindOf(
+  entry: TypeEntry,
+): "collation" | "domain" | "enum" | "multirange" | "range" | "row" {
+  if (entry.collation !== undefined) return "collation";
+  if (entry.domain !== undefined) return "domain";
+  if (entry.fields !== undefined) return "row";
+  if (entry.range !== undefined) return "range";
+  return entry.multirangeOf === undefined ? "enum" : "multirange";
 }

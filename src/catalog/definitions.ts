@@ -488,16 +488,18 @@ export class Definitions {
     return this.#types.entries.all();
   }
 
-  createType(entry: TypeEntry): void {
-    const { typeId } = entry;
-    this.#namespaceOrThrow(entry.namespace, `create type ${entry.name} in`);
-    this.#refuseTaken(entry, "create");
+  createTypes(entries: readonly TypeEntry[]): void {
+    const lastId = Math.max(...entries.map(({ typeId }) => typeId));
+    for (const entry of entries) {
+      this.#namespaceOrThrow(entry.namespace, `create type ${entry.name} in`);
+      this.#refuseTaken(entry, "create");
+    }
     this.#change(() => {
-      this.#counters.store("next_table_id", typeId + 1);
-      this.#types.entries.put(entry);
+      this.#counters.store("next_table_id", lastId + 1);
+      for (const entry of entries) this.#types.entries.put(entry);
     });
-    this.#noteId(typeId);
-    this.#types.remember(entry);
+    this.#noteId(lastId);
+    for (const entry of entries) this.#types.remember(entry);
   }
 
   changeType(entry: TypeEntry): void {

@@ -556,6 +556,10 @@ export interface TypeEntry {
   readonly domain?: DomainRules;
   /** The fields of a row type; absent unless the entry is a row type. */
   readonly fields?: readonly RowField[];
+  /** The bounds of a range type; absent unless the entry is a range type. */
+  readonly range?: RangeRules;
+  /** The id of the range type; absent unless the entry is a multirange type. */
+  readonly multirangeOf?: number;
   /**
    * The rules of a collation; absent unless the entry is a collation. Collations and types share
    * one set of names.
@@ -566,6 +570,16 @@ export interface TypeEntry {
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+}
+
+/** The properties of a range type. */
+export interface RangeRules {
+  /** The type of the bounds. */
+  readonly bound: DataType;
+  /** The id of the domain that was given as the type of the bounds; absent if it was no domain. */
+  readonly domainId?: number;
+  /** The id of the multirange type. */
+  readonly multirangeId: number;
 }
 
 export interface SequenceOwner {

@@ -23,7 +23,7 @@ export {
   keyNameOf,
   shownColumnsOf,
 } from "./declared_keys.ts";
-export type { DefinedType } from "./defined_types.ts";
+export { type DefinedType, typeKindOf } from "./defined_types.ts";
 export type {
   AccessLevel,
   CheckEntry,
@@ -47,6 +47,7 @@ export type {
   PartitionValue,
   PartitionViewEntry,
   PolymorphicType,
+  RangeRules,
   Role,
   Routine,
   RoutineParameter,

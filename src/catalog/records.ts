@@ -5,10 +5,8 @@
  * SQLite's pages have no checksums. `quick_check` detects a broken structure; a flipped byte
  * within a row is detected here, when the row is read at startup.
  */
-import { assert } from "../base/assert.ts";
 import { crc32 } from "../base/checksum.ts";
 import { CorruptionError } from "../base/errors.ts";
-import { isArrayValue, type Value } from "../types/mod.ts";
 import type { SealedFile, SealedSource } from "./sqlite_file.ts";
 
 /** The catalog tables whose rows carry checksums, with the names of their key columns. */
@@ -122,40 +120,6 @@ export function oneSealed(file: SealedSource, table: SealedTable, key: string | 
     key,
   );
   return row === undefined ? undefined : unsealed(table, row, file.path);
-}
-
-/**
- * The JSON form of a SQL value. A value that JSON cannot represent is an object with a type tag.
- */
-export type ValueJson =
-  | null
-  | boolean
-  | number
-  | string
-  | { readonly bigint: string }
-  | { readonly bytes: string }
-  | { readonly floats: readonly number[] }
-  | { readonly interval: readonly [months: number, days: number, micros: number] }
-  | { readonly array: readonly ValueJson[] };
-
-export function jsonFromValue(value: Value): ValueJson {
-  if (typeof value === "bigint") return { bigint: value.toString() };
-  if (value === null || typeof value !== "object") return value;
-  if (value instanceof Uint8Array) return { bytes: Buffer.from(value).toString("base64") };
-  if (value instanceof Float32Array) return { floats: [...value] };
-  if ("months" in value) return { interval: [value.months, value.days, value.micros] };
-  assert(isArrayValue(value), "catalog: a row value cannot be stored in a definition");
-  return { array: value.map(jsonFromValue) };
-}
-
-export function valueFromJson(json: ValueJson): Value {
-  if (json === null || typeof json !== "object") return json;
-  if ("bigint" in json) return BigInt(json.bigint);
-  if ("bytes" in json) return new Uint8Array(Buffer.from(json.bytes, "base64"));
-  if ("floats" in json) return Float32Array.from(json.floats);
-  if ("array" in json) return json.array.map(valueFromJson);
-  const [months, days, micros] = json.interval;
-  return { months, days, micros };
 }
 
 interface SealedRow {

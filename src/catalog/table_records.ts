@@ -3,9 +3,9 @@
  * defined in `records.ts`. When a table is read, references to user-defined types are replaced by
  * the current definitions of these types.
  */
+import { jsonFromValue, type ValueJson, valueFromJson } from "../types/mod.ts";
 import type { DefinedTypes } from "./defined_types.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
-import { jsonFromValue, type ValueJson, valueFromJson } from "./records.ts";
 
 /** A definition of a table, and the seqs between which it was valid. */
 export interface DefinitionRecord {

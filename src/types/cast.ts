@@ -25,6 +25,7 @@ import {
   isRangeType,
   NUMERIC,
   type RangeType,
+  sameRanges,
   sameType,
   typeName,
 } from "./data_type.ts";
@@ -249,7 +250,7 @@ function castToRange({ from, mode, nowMicros }: Wanted, to: RangeType): FoundCas
       ? (value) => valueFromText(to, value as string, nowMicros)
       : undefined;
   }
-  if (!isRangeType(from) || from.bound.kind !== to.bound.kind) return undefined;
+  if (!isRangeType(from) || !sameRanges(from, to)) return undefined;
   if (from.kind === to.kind) {
     const isTrimmed = to.bound.kind === "numeric" && to.bound.isTrimmed === true;
     return isTrimmed ? (value) => keyFormOf(to, value) : "same";

@@ -76,13 +76,16 @@ export type DataType =
   | { readonly kind: ObjectNameKind }
   /** The geometric types. Their values have no order. */
   | { readonly kind: GeometricKind }
-  /** A range between two bounds of the type `bound`, and a set of such ranges. */
-  | { readonly kind: "range"; readonly bound: DataType }
-  | { readonly kind: "multirange"; readonly bound: DataType }
+  /**
+   * A range between two bounds of the type `bound`, and a set of such ranges. `named` is set if
+   * CREATE TYPE has defined the two types.
+   */
+  | { readonly kind: "range"; readonly bound: DataType; readonly named?: NamedRange }
+  | { readonly kind: "multirange"; readonly bound: DataType; readonly named?: NamedRange }
   /**
    * A row. Columns can have this type only if CREATE TYPE has defined it, which gives it a name.
    */
-  | { readonly kind: "row"; readonly fields: readonly RowField[]; readonly named?: NamedRow }
+  | { readonly kind: "row"; readonly fields: readonly RowField[]; readonly named?: TypeLabel }
   /**
    * An expression whose type is not known yet. `isNull` is set for a literal NULL, which has no
    * digits to keep. `isJson` is set for a request parameter that is a list or an object; its text
@@ -110,11 +113,16 @@ export interface RowField {
   readonly domain?: DomainType;
 }
 
-/** The name and id of a row type defined by CREATE TYPE. */
-export interface NamedRow {
+/** The name and id of a type defined by CREATE TYPE. */
+export interface TypeLabel {
   readonly typeId: number;
   readonly namespace: string;
   readonly name: string;
+}
+
+/** The name and id of a range type defined by CREATE TYPE, and those of its multirange type. */
+export interface NamedRange extends TypeLabel {
+  readonly multirange: TypeLabel;
 }
 
 export const GEOMETRIC_KINDS = [
@@ -258,7 +266,9 @@ function isSameEnum(left: DataType & { kind: "enum" }, right: DataType): boolean
 }
 
 function sameParts(left: DataType, right: DataType): boolean {
-  if ("bound" in left) return "bound" in right && sameType(left.bound, right.bound);
+  if ("bound" in left) {
+    return "bound" in right && sameRanges(left, right) && sameType(left.bound, right.bound);
+  }
   if (left.kind === "array") return right.kind === "array" && sameType(left.element, right.element);
   return left.kind === "row" && right.kind === "row" && sameFields(left.fields, right.fields);
 }
@@ -328,6 +338,39 @@ export function hasOrder(type: DataType): boolean {
   return type.kind !== "xml" && !isGeometric(type);
 }
 
+/**
+ * Whether two types are for the same ranges, or for sets of them. A bound in a key counts as the
+ * same as one outside a key.
+ */
+export function sameRanges(left: RangeType, right: RangeType): boolean {
+  return left.bound.kind === right.bound.kind && left.named?.typeId === right.named?.typeId;
+}
+
+/** Returns the type of the ranges in the values of a type. */
+export function rangeTypeOf(type: RangeType): RangeType {
+  return { ...type, kind: "range" };
+}
+
+/** Returns the type of sets of the ranges in the values of a type. */
+export function multirangeTypeOf(type: RangeType): RangeType {
+  return { ...type, kind: "multirange" };
+}
+
+/** Returns the name that CREATE TYPE gave to a type; undefined if it gave none. */
+export function definedNameOf(type: DataType): TypeLabel | undefined {
+  switch (type.kind) {
+    case "enum":
+      return type.enumType;
+    case "row":
+    case "range":
+      return type.named;
+    case "multirange":
+      return type.named?.multirange;
+    default:
+      return undefined;
+  }
+}
+
 /** Whether values of a type are ranges or sets of ranges. */
 export function isRangeType(type: DataType): type is RangeType {
   return type.kind === "range" || type.kind === "multirange";
@@ -382,7 +425,11 @@ export function typeName(type: DataType): string {
 }
 
 function otherTypeName(type: DataType): string {
-  if (isRangeType(type)) return `${RANGE_PREFIXES[type.bound.kind] ?? ""}${type.kind}`;
+  if (isRangeType(type)) {
+    const defined = definedNameOf(type);
+    if (defined !== undefined) return qualifiedTypeName(defined);
+    return `${RANGE_PREFIXES[type.bound.kind] ?? ""}${type.kind}`;
+  }
   return OTHER_NAMES[type.kind] ?? type.kind;
 }
 
@@ -426,8 +473,18 @@ const RANGE_PREFIXES: Readonly<Partial<Record<TypeKind, string>>> = {
   datetime: "tstz",
 };
 
-/** The types that range bounds may have. */
-export const RANGE_BOUNDS: readonly DataType[] = [INT, BIGINT, NUMERIC, DATE, TIMESTAMP, DATETIME];
+/** The built-in types of ranges and multiranges. */
+export const RANGE_TYPES: readonly RangeType[] = [
+  INT,
+  BIGINT,
+  NUMERIC,
+  DATE,
+  TIMESTAMP,
+  DATETIME,
+].flatMap((bound): RangeType[] => [
+  { kind: "range", bound },
+  { kind: "multirange", bound },
+]);
 
 function numericTypeName(size: NumericSize | undefined): string {
   return size === undefined ? "numeric" : `numeric(${size.precision},${size.scale})`;

@@ -71,6 +71,7 @@ export {
   DECIMAL_PRECISION_MAX,
   DOUBLE,
   decimalType,
+  definedNameOf,
   FILE,
   FLOAT,
   GEOMETRIC_KINDS,
@@ -93,18 +94,21 @@ export {
   MACADDR,
   MACADDR8,
   MONEY,
-  type NamedRow,
+  multirangeTypeOf,
+  type NamedRange,
   NUMERIC,
   type NumericSize,
   type ObjectNameType,
   OID,
   PG_LSN,
   POINT,
-  RANGE_BOUNDS,
+  RANGE_TYPES,
   type RangeType,
   REGCLASS,
   type RowField,
+  rangeTypeOf,
   SMALLINT,
+  sameRanges,
   sameType,
   TEXT,
   TIME,
@@ -113,6 +117,7 @@ export {
   TSQUERY,
   TSVECTOR,
   type TypeKind,
+  type TypeLabel,
   typeName,
   UNKNOWN,
   UNKNOWN_NULL,
@@ -359,7 +364,7 @@ export {
 export { type PortableBatch, portableBatch } from "./portable.ts";
 export { quotientColumn } from "./quotient_column.ts";
 export {
-  boundOf,
+  asRangeType,
   type Range,
   type RangeEnd,
   RangeMath,
@@ -367,6 +372,7 @@ export {
   unboundedEnd,
   valueOfRanges,
 } from "./range.ts";
+export { canBeBound, isBoundInKey } from "./range_bound.ts";
 export { hasSortKey, isOrderedByClients, sortKeyOf } from "./sort_key.ts";
 export type { TermKind } from "./term_kind.ts";
 export {
@@ -435,6 +441,7 @@ export {
   writeNumber,
   writeValue,
 } from "./value_codec.ts";
+export { jsonFromValue, type ValueJson, valueFromJson } from "./value_json.ts";
 export {
   areFinite,
   type Batch,

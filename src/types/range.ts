@@ -6,23 +6,24 @@
  *     multirange   "1" lower upper of each range, ascending; "" if there is none
  *     lower        "0" without a bound, else "1" key "!" and "0" if the bound is included, else "1"
  *     upper        "2" without a bound, else "1" key "!" and "1" if the bound is included, else "0"
- *     shown        " " and the number of digits that each bound shows, separated by commas
+ *     shown        " " and the details of each bound, separated by commas
  *
- * A key consists of characters above "!", and sorts like the bounds. `shown` is present only if
- * bounds of type NUMERIC show more digits than they need. Two values are equal if their strings
- * are equal up to the space, as with NUMERIC.
+ * A key consists of characters above "!", and sorts like the bounds (see `range_bound.ts`). `shown`
+ * is present only if keys do not determine their bounds, such as those of NUMERIC that show more
+ * digits than they need. Two values are equal if their strings are equal up to the space, as with
+ * NUMERIC.
  *
- * Invariant: a range is in canonical form. A range that contains no value is empty. Bounds that
- * are integers or dates include the lower and exclude the upper one. The ranges of a multirange
- * are not empty, and no two of them overlap or are adjacent.
+ * Invariant: a range is in canonical form. A range that contains no value is empty. Bounds of a
+ * built-in type that are integers or dates include the lower and exclude the upper one. The ranges
+ * of a multirange are not empty, and no two of them overlap or are adjacent.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { type Comparator, comparatorFor } from "./compare.ts";
-import type { DataType } from "./data_type.ts";
+import { type DataType, isRangeType, type RangeType } from "./data_type.ts";
 import { checkDate, isFiniteDate } from "./datetime.ts";
 import { fitInteger } from "./integer.ts";
-import { numericKey } from "./numeric.ts";
+import { boundOfKey, keyOfBound } from "./range_bound.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
 /** One end of a range. */
@@ -52,23 +53,20 @@ const SHOWN = " ";
  * range type, there must be at most one.
  */
 export function valueOfRanges(type: DataType, ranges: readonly Range[]): string {
-  const bound = boundOf(type);
+  const { bound } = asRangeType(type);
   if (type.kind === "range" && ranges.length === 0) return EMPTY;
   let key = "";
   const shown: string[] = [];
   for (const { lower, upper } of ranges) {
     key += RANGE + endKey(bound, lower, shown) + endKey(bound, upper, shown);
   }
-  return shown.some((digits) => digits !== "") ? `${key}${SHOWN}${shown.join(",")}` : key;
+  return shown.some((details) => details !== "") ? `${key}${SHOWN}${shown.join(",")}` : key;
 }
 
-/** Returns the type of a range's or multirange's bounds. */
-export function boundOf(type: DataType): DataType {
-  assert(
-    type.kind === "range" || type.kind === "multirange",
-    "range: type is neither a range nor a multirange",
-  );
-  return type.bound;
+/** Returns a type, which must be a type of ranges or multiranges. */
+export function asRangeType(type: DataType): RangeType {
+  assert(isRangeType(type), "range: type is neither a range nor a multirange");
+  return type;
 }
 
 function endKey(
@@ -77,87 +75,15 @@ function endKey(
   shown: string[],
 ): string {
   if (value === null) return isLower ? UNBOUNDED_LOWER : UNBOUNDED_UPPER;
-  if (bound.kind === "numeric") {
-    const key = numericKey(value as string);
-    const isTrimmed = bound.isTrimmed === true;
-    shown.push(isTrimmed ? "" : (value as string).slice(key.length + SHOWN.length));
-  }
+  const { details, key } = keyOfBound(bound, value);
+  shown.push(details);
   const flag = isIncluded === isLower ? "0" : "1";
-  return `${BOUND}${boundKey(bound, value)}${KEY_END}${flag}`;
-}
-
-/** The character for 0 in the keys of integers, which are in base 64. */
-const FIRST_DIGIT = 48;
-const DIGIT_BITS = 6;
-const INT_DIGITS = 6;
-const LOW_DIGITS = 5;
-const LOW_RANGE = 2 ** (LOW_DIGITS * DIGIT_BITS);
-const INT_BIAS = 2 ** 31;
-const HIGH_BIAS = 2 ** 33;
-
-function boundKey(bound: DataType, value: Value): string {
-  switch (bound.kind) {
-    case "numeric":
-      return numericKey(value as string);
-    case "int":
-    case "date":
-      return digitsOf((value as number) + INT_BIAS, INT_DIGITS);
-    default: {
-      const { high, low } = halvesOf(value as Whole);
-      return digitsOf(high + HIGH_BIAS, INT_DIGITS) + digitsOf(low, LOW_DIGITS);
-    }
-  }
-}
-
-/** Splits a 64-bit integer into its upper 34 and its lower 30 bits. */
-function halvesOf(value: Whole): { high: number; low: number } {
-  if (typeof value === "number") {
-    const high = Math.floor(value / LOW_RANGE);
-    return { high, low: value - high * LOW_RANGE };
-  }
-  const range = BigInt(LOW_RANGE);
-  const low = BigInt.asUintN(LOW_DIGITS * DIGIT_BITS, value);
-  return { high: Number((value - low) / range), low: Number(low) };
-}
-
-function digitsOf(number: number, count: number): string {
-  let text = "";
-  let rest = number;
-  for (let at = 0; at < count; at += 1) {
-    text = String.fromCharCode(FIRST_DIGIT + (rest % 64)) + text;
-    rest = Math.floor(rest / 64);
-  }
-  return text;
-}
-
-function numberOf(digits: string): number {
-  let number = 0;
-  for (let at = 0; at < digits.length; at += 1) {
-    number = number * 64 + digits.charCodeAt(at) - FIRST_DIGIT;
-  }
-  return number;
-}
-
-function valueOfKey(bound: DataType, key: string): Value {
-  switch (bound.kind) {
-    case "numeric":
-      return key;
-    case "int":
-    case "date":
-      return numberOf(key) - INT_BIAS;
-    default: {
-      const high = numberOf(key.slice(0, INT_DIGITS)) - HIGH_BIAS;
-      const low = numberOf(key.slice(INT_DIGITS));
-      const value = high * LOW_RANGE + low;
-      if (Number.isSafeInteger(value)) return value;
-      return wholeFromBigint(BigInt(high) * BigInt(LOW_RANGE) + BigInt(low));
-    }
-  }
+  return `${BOUND}${key}${KEY_END}${flag}`;
 }
 
 /** Returns the ranges of a value in ascending order. An empty range yields none. */
 export function rangesOf(type: DataType, value: Value): readonly Range[] {
-  const bound = boundOf(type);
+  const { bound } = asRangeType(type);
   const text = value as string;
   if (text === EMPTY) return [];
   const mark = text.indexOf(SHOWN);
@@ -171,13 +97,12 @@ export function rangesOf(type: DataType, value: Value): readonly Range[] {
     if (kind !== BOUND) return unboundedEnd(isLower);
     const end = keys.indexOf(KEY_END, at);
     assert(end >= 0, "range: bound has no end position");
-    const digits = shown[boundCount] ?? "";
+    const details = shown[boundCount] ?? "";
     boundCount += 1;
     const key = keys.slice(at, end);
     const isIncluded = (keys[end + 1] === "0") === isLower;
     at = end + 2;
-    const written = digits === "" ? key : `${key}${SHOWN}${digits}`;
-    return { value: valueOfKey(bound, written), isIncluded, isLower };
+    return { value: boundOfKey(bound, { key, details }), isIncluded, isLower };
   };
   const ranges: Range[] = [];
   while (at < keys.length) {
@@ -195,8 +120,9 @@ export function unboundedEnd(isLower: boolean): RangeEnd {
  * Moves a bound to the next value and inverts whether it is included. Without a next value,
  * returns the bound as it is.
  */
-function stepped(bound: DataType, end: RangeEnd): RangeEnd {
-  const next = nextValue(bound, end.value);
+function stepped({ bound, named }: RangeType, end: RangeEnd): RangeEnd {
+  // As in PostgreSQL, a type defined with CREATE TYPE treats all bounds as continuous.
+  const next = named === undefined ? nextValue(bound, end.value) : undefined;
   return next === undefined ? end : { ...end, value: next, isIncluded: !end.isIncluded };
 }
 
@@ -218,14 +144,15 @@ function nextValue(bound: DataType, value: Value): Value | undefined {
   }
 }
 
-/** Computes with ranges over one type of bound. */
+/** Computes with the ranges of one type. */
 export class RangeMath {
-  readonly #bound: DataType;
+  readonly #type: RangeType;
   readonly #compare: Comparator;
 
-  constructor(bound: DataType) {
-    this.#bound = bound;
-    this.#compare = comparatorFor(bound);
+  /** @param type The type of the ranges, or the type of sets of them. */
+  constructor(type: RangeType) {
+    this.#type = type;
+    this.#compare = comparatorFor(type.bound);
   }
 
   /** Compares two ends. Each may be a lower or an upper one. */
@@ -398,8 +325,8 @@ export class RangeMath {
       }
       if (order === 0 && !(lower.isIncluded && upper.isIncluded)) return undefined;
     }
-    const first = lower.isIncluded ? lower : stepped(this.#bound, lower);
-    const last = upper.isIncluded ? stepped(this.#bound, upper) : upper;
+    const first = lower.isIncluded ? lower : stepped(this.#type, lower);
+    const last = upper.isIncluded ? stepped(this.#type, upper) : upper;
     const isEmptied =
       first.value !== null && first.value === last.value && !(first.isIncluded && last.isIncluded);
     return isEmptied ? undefined : { lower: first, upper: last };

@@ -7,7 +7,7 @@ import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
 import { type DataType, typeName } from "./data_type.ts";
 import { excerpt } from "./excerpt.ts";
 import {
-  boundOf,
+  asRangeType,
   type Range,
   type RangeEnd,
   RangeMath,
@@ -52,7 +52,7 @@ export function rangeFromText(
 }
 
 /** Each character can match only one part of the pattern, so matching never backtracks. */
-const BOUND_TEXT = /(?:"(?:[^"\\]|""|\\[\s\S])*"|\\[\s\S]|[^,()[\]"\\])*/y;
+const BOUND_TEXT = /(?:"(?:[^"\\]|""|\\[\s\S])*"|\\[\s\S]|[^,)\]"\\])*/y;
 
 const BLANK = /\s*/y;
 
@@ -65,7 +65,7 @@ class RangeReader {
 
   constructor(type: DataType, text: string, read: (bound: string) => Value) {
     this.#type = type;
-    this.#math = new RangeMath(boundOf(type));
+    this.#math = new RangeMath(asRangeType(type));
     this.#text = text;
     this.#read = read;
   }

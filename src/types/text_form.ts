@@ -295,7 +295,7 @@ function textFromPlain(type: DataType, value: Value): string {
       return textFromXml(value as string);
     case "range":
     case "multirange":
-      return textFromRange(type, value, (bound) => textFromValue(type.bound, bound));
+      return textFromRange(type, value, (bound) => outputText(type.bound, bound));
     default:
       // Integers, and types whose values are their own text.
       return typeof value === "string" ? value : (value as Whole).toString();

@@ -13,6 +13,7 @@ import {
   NUMERIC,
   OID,
   type RowField,
+  sameRanges,
   sameType,
   TEXT,
   TIMETZ,
@@ -83,7 +84,7 @@ export function unbounded(type: DataType): DataType {
       return { kind: "array", element: unbounded(type.element) };
     case "range":
     case "multirange":
-      return { kind: type.kind, bound: unbounded(type.bound) };
+      return { ...type, bound: unbounded(type.bound) };
     default:
       return withoutDigits(type);
   }
@@ -108,7 +109,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   }
   if (left.kind === "row" && right.kind === "row") return commonRow(left, right);
   if (isRangeType(left) && isRangeType(right)) {
-    if (left.bound.kind !== right.bound.kind) return undefined;
+    if (left.kind !== right.kind || !sameRanges(left, right)) return undefined;
     // Prefers the untrimmed type, because a key column's bounds have lost their trailing zeros.
     return sameType(left.bound, TRIMMED_NUMERIC) ? right : left;
   }

@@ -17,6 +17,7 @@ import type {
 import { actedForIn } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { isPolicyDefinition } from "./policy_definitions.ts";
+import { isRangeDefinition, multirangeNameOf } from "./range_definitions.ts";
 import { isTriggerDefinition } from "./trigger_definitions.ts";
 
 /**
@@ -160,12 +161,13 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
     case "create view":
     case "create sequence":
     case "create domain":
-    case "create type":
     case "create topic":
     case "alter topic":
     case "drop topic":
     case "clear topic":
       return [node.name];
+    case "create type":
+      return isRangeDefinition(node) ? [node.name, multirangeNameOf(node)] : [node.name];
     case "create index":
       return [node.table];
     case "drop table":

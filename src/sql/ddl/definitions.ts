@@ -51,6 +51,7 @@ import {
 } from "./namespace_definitions.ts";
 import { alterOwner, createExtension } from "./ownership.ts";
 import { authorizePolicy, definePolicy, isPolicyDefinition } from "./policy_definitions.ts";
+import { createRangeType, isRangeDefinition } from "./range_definitions.ts";
 import { asRenamedRelation } from "./renamed_relation.ts";
 import {
   alterSequence,
@@ -320,7 +321,9 @@ export class DefinitionStatements {
       case "alter domain":
         return alterDomain(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create type":
-        return createType(node, { principal, namespace }, this.#deps);
+        return isRangeDefinition(node)
+          ? createRangeType(node, { principal, namespace }, this.#deps)
+          : createType(node, { principal, namespace }, this.#deps);
       case "alter type":
         return alterType(node, { principal, namespace }, this.#deps);
       case "drop type":

@@ -174,7 +174,10 @@ export function alterDomain(
   const changed = (): TypeEntry => alteredDomain(node, findDomain(catalog, node.name, namespace));
   const requireFree = (): void =>
     requireFreeRename(node, findDomain(catalog, node.name, namespace), { catalog, principal });
+  const requireUnbounded = (): void =>
+    refuseBounds(node, findDomain(catalog, node.name, namespace), catalog);
   requireFree();
+  requireUnbounded();
   changed();
   return async () => {
     const pause = pauser(clock, { check: () => checkDeadline(ledger, clock) });
@@ -182,6 +185,7 @@ export function alterDomain(
     for (;;) {
       const entry = changed();
       requireFree();
+      requireUnbounded();
       const inspections = demandsMore(node) ? inspectionsOf(entry, node, deps) : [];
       const open = inspections.find(({ table }) => inspected.get(table.tableId)?.table !== table);
       const upTo = store.appliedSeq;
@@ -210,6 +214,24 @@ interface Inspected {
 
 function demandsMore({ change }: AlterDomainStatement): boolean {
   return change.type === "add constraint" || change.type === "set not null";
+}
+
+/**
+ * Refuses a condition on a domain that is the subtype of a range type, because the bounds of ranges
+ * are not checked.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function refuseBounds(node: AlterDomainStatement, entry: TypeEntry, catalog: Catalog): void {
+  if (!demandsMore(node)) return;
+  const range = catalog.types().find((type) => type.range?.domainId === entry.typeId);
+  if (range === undefined) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot add a condition to domain ${entry.namespace}.${entry.name}: the range type ` +
+      `${range.namespace}.${range.name} has it as its subtype, and bounds are not checked`,
+    { position: node._location.start, hint: "drop the range type first" },
+  );
 }
 
 function inspectionsOf(

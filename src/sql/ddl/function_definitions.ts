@@ -20,7 +20,7 @@ import { type DataType, INT, sameType, TEXT } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { castTo } from "../bind/expression/casts.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
-import { typeNamesIn } from "../bind/expression/type_names.ts";
+import { constructorsIn, typeNamesIn } from "../bind/expression/type_names.ts";
 import { boundDefinition } from "../bind/query/routine_calls.ts";
 import { isInput, isOutput } from "../bind/query/routine_resolution.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
@@ -198,7 +198,8 @@ function parameterFrom(
 
 /** Returns the types that a definition mentions and that were created with CREATE TYPE. */
 function definedTypesIn(node: CreateFunctionStatement): DataType[] {
-  return typeNamesIn(node).flatMap(({ definedType, domain, _location }) => {
+  const constructed = constructorsIn(node).flatMap(({ rangeType }) => rangeType ?? []);
+  const named = typeNamesIn(node).flatMap(({ definedType, domain, _location }) => {
     if (domain === undefined) return definedType ?? [];
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -207,6 +208,7 @@ function definedTypesIn(node: CreateFunctionStatement): DataType[] {
       { position: _location.start, hint: "use the base type of the domain" },
     );
   });
+  return [...named, ...constructed];
 }
 
 function invalid(node: { readonly name: FunctionName }, why: string, hint?: string): DatabaseError {

@@ -22,7 +22,7 @@ import { isPartition } from "../names/partitions.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
-import { columnsOfType, shownUsers } from "../names/types.ts";
+import { columnsOfType, shownUsers, typesHolding, used } from "../names/types.ts";
 import { isFunction } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
@@ -332,7 +332,10 @@ function refuseTypesUsedElsewhere(
   { position, types }: { types: readonly TypeEntry[]; position: number | undefined },
 ): void {
   const elsewhere = types
-    .flatMap((type) => columnsOfType(catalog, type))
+    .flatMap((type) => [
+      ...columnsOfType(catalog, type),
+      ...typesHolding(catalog, type).map((each) => used("type", each)),
+    ])
     .filter(({ namespace }) => namespace !== name);
   if (elsewhere.length === 0) return;
   throw new DatabaseError(

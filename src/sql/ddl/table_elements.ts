@@ -18,6 +18,7 @@ import {
   castValue,
   collationOf,
   type DataType,
+  isBoundInKey,
   isGeometric,
   isLooselyEqual,
   isObjectName,
@@ -147,7 +148,7 @@ export function newTable(
  * string forms.
  */
 function typeInKey(type: DataType): DataType {
-  if (isRangeType(type)) return { kind: type.kind, bound: typeInKey(type.bound) };
+  if (isRangeType(type)) return { ...type, bound: typeInKey(type.bound) };
   return type.kind === "numeric" ? { ...type, isTrimmed: true } : type;
 }
 
@@ -491,17 +492,22 @@ export function requireKeyType(
         `Cannot use column "${name}" in ${what}: values of type ${typeName(type)} have no order`,
         { position },
       );
+    case "range":
+    case "multirange":
+      if (isBoundInKey(type.bound)) return;
+      break;
     case "array":
     case "row":
     case "interval":
-      throw new DatabaseError(
-        "INVALID_DEFINITION",
-        `Cannot use column "${name}" in ${what}: its type, ${typeName(type)}, is not allowed there`,
-        { position, hint: "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()" },
-      );
+      break;
     default:
       return;
   }
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot use column "${name}" in ${what}: its type, ${typeName(type)}, is not allowed there`,
+    { position, hint: "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()" },
+  );
 }
 
 /**

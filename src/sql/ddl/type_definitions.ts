@@ -3,7 +3,7 @@
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
+import { type Catalog, checkObjectName, type TypeEntry, typeKindOf } from "../../catalog/mod.ts";
 import type { EnumLabel, RowField } from "../../types/mod.ts";
 import { builtInCollation } from "../bind/expression/collation_names.ts";
 import { domainOf, isBuiltInType, resolveType } from "../bind/expression/types.ts";
@@ -38,10 +38,10 @@ import { requireStorable } from "./table_elements.ts";
 import type { TableCall, TableDeps } from "./table_statement.ts";
 import { dropColumnsOf, holdersWithout, type TypeHolders } from "./type_columns.ts";
 
-type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+export type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
 /** The user who defines a type, and the namespace in which unqualified names are looked up. */
-interface TypeCaller {
+export interface TypeCaller {
   readonly principal: Principal;
   readonly namespace: string;
 }
@@ -74,7 +74,9 @@ export function authorizeType(
   catalog: Catalog,
 ): void {
   const isDrop = node.type === "drop type";
-  for (const { name, schema = namespace } of isDrop ? node.names : [node.name]) {
+  const several = node.type === "create type" ? node.range?.multirange : undefined;
+  const defined = node.type === "drop type" ? node.names : [node.name, several ?? node.name];
+  for (const { name, schema = namespace } of defined) {
     const holder = catalog.namespace(schema);
     requireRun(principal, isDrop ? "removeTable" : "defineTable", {
       action: `${node.type} ${schema}.${name}`,
@@ -130,15 +132,17 @@ export function defineType(
   return () => {
     store.requireFreeSpace();
     const nowMs = clock.nowMs();
-    catalog.createType({
-      ...values,
-      typeId: catalog.nextTableId(),
-      namespace: schema,
-      name,
-      createdBy: principal.userId,
-      createdAtMs: nowMs,
-      updatedAtMs: nowMs,
-    });
+    catalog.createTypes([
+      {
+        ...values,
+        typeId: catalog.nextTableId(),
+        namespace: schema,
+        name,
+        createdBy: principal.userId,
+        createdAtMs: nowMs,
+        updatedAtMs: nowMs,
+      },
+    ]);
     return `${wordOf(values)} ${schema}.${name} created`;
   };
 }
@@ -188,26 +192,26 @@ function rowFields(nodes: readonly FieldNode[]): readonly RowField[] {
  *
  * @throws {DatabaseError} RESERVED_NAME, ALREADY_EXISTS
  */
-function requireFreeName(
+export function requireFreeName(
   catalog: Catalog,
   { name, namespace, position }: { namespace: string; name: string; position: number },
   action: "create" | "rename",
+  hint?: string,
 ): void {
+  const details = hint === undefined ? { position } : { position, hint };
   checkObjectName("type", name, { position });
   if (isBuiltInType({ name })) {
     throw new DatabaseError(
       "RESERVED_NAME",
       `Cannot use "${name}" as a type name: a built-in type has this name`,
-      {
-        position,
-      },
+      details,
     );
   }
   if (!isRelation(catalog, namespace, name)) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
     `Cannot ${action} type ${namespace}.${name}: it already exists`,
-    { position },
+    details,
   );
 }
 
@@ -289,11 +293,11 @@ function alteredType(
   const { labels } = entry;
   requireCollation(entry, isCollation === true, named._location.start);
   const isDomain = entry.domain !== undefined;
-  if ((isDomain || entry.fields !== undefined) && change.type !== "rename") {
+  if (typeKindOf(entry) !== "enum" && change.type !== "rename") {
     throw new DatabaseError(
       "INVALID_OPERATION",
       `Cannot change labels of ${entry.namespace}.${entry.name}: it is a ` +
-        `${isDomain ? "domain" : "row type"}, not an enum type`,
+        `${typeKindOf(entry)}${isDomain ? "" : " type"}, not an enum type`,
       { position: change._location.start, hint: isDomain ? "ALTER DOMAIN" : undefined },
     );
   }
@@ -432,7 +436,8 @@ export function dropTypes(
   const { namespace, principal } = call;
   const { catalog } = deps;
   const missing: string[] = [];
-  const types = node.names.flatMap((name): TypeEntry[] => {
+  const isCascading = node.cascade === "cascade";
+  const named = node.names.flatMap((name): TypeEntry[] => {
     const { schema = namespace } = name;
     if (node.ifExists === true && catalog.type(schema, name.name) === undefined) {
       missing.push(`${schema}.${name.name}`);
@@ -442,13 +447,14 @@ export function dropTypes(
     requireKind(type, node, name);
     return [type];
   });
+  const types = withRanges(named, { isCascading, catalog });
+  for (const type of types) refuseMultirange(type, types, node, catalog);
   const requireUnused = (after: TypeHolders): void => {
     for (const type of types) {
       const holders = typesHolding(catalog, type).filter((each) => !types.includes(each));
       refuseUsed(type, { node, holders, principal }, after);
     }
   };
-  const isCascading = node.cascade === "cascade";
   if (isCascading) {
     // A column that cannot be dropped is reported by name. This check therefore comes first: a
     // message must not name a table in a namespace that is hidden from the caller.
@@ -462,9 +468,48 @@ export function dropTypes(
     if (isCascading) await dropColumnsOf(types, node, call, deps);
     requireUnused(catalog);
     catalog.dropTypes(types);
-    const dropped = types.map((type) => `${type.namespace}.${type.name}`);
+    const dropped = named.map((type) => `${type.namespace}.${type.name}`);
     return droppedMessage(node.kind ?? "type", { dropped, missing });
   };
+}
+
+/**
+ * Adds the types that are dropped together with the given ones: the multirange type of each range
+ * type and, with CASCADE, the range types over each type.
+ */
+function withRanges(
+  named: readonly TypeEntry[],
+  { catalog, isCascading }: { readonly isCascading: boolean; readonly catalog: Catalog },
+): readonly TypeEntry[] {
+  const types = new Set(named);
+  for (const type of types) {
+    for (const each of typesHolding(catalog, type)) {
+      if (each.multirangeOf === type.typeId) types.add(each);
+      const isOver = each.range !== undefined && each.range.multirangeId !== type.typeId;
+      if (isCascading && isOver) types.add(each);
+    }
+  }
+  return [...types];
+}
+
+/**
+ * Refuses to drop a multirange type without its range type.
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+function refuseMultirange(
+  { multirangeOf, name, namespace }: TypeEntry,
+  types: readonly TypeEntry[],
+  { _location }: DropTypeStatement,
+  catalog: Catalog,
+): void {
+  const range = catalog.types().find(({ typeId }) => typeId === multirangeOf);
+  if (range === undefined || types.includes(range)) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot drop type ${namespace}.${name}: it is the multirange type of ` +
+      `${range.namespace}.${range.name}`,
+    { position: _location.start, hint: `drop type ${range.namespace}.${range.name} instead` },
+  );
 }
 
 /**

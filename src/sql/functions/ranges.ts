@@ -1,16 +1,18 @@
 /** Defines functions that construct ranges and multiranges, or return parts of them. */
 import { DatabaseError } from "../../base/errors.ts";
 import {
+  asRangeType,
   BOOLEAN,
   type DataType,
   excerpt,
-  isRangeType,
-  RANGE_BOUNDS,
+  multirangeTypeOf,
+  RANGE_TYPES,
   type Range,
   type RangeEnd,
   RangeMath,
   type RangeType,
   rangesOf,
+  rangeTypeOf,
   TEXT,
   typeName,
   unboundedEnd,
@@ -50,11 +52,15 @@ function endOf(value: Value, isIncluded: boolean, isLower: boolean): RangeEnd {
   return value === null ? unboundedEnd(isLower) : { value, isIncluded, isLower };
 }
 
-/** Returns the functions that construct ranges and multiranges with bounds of the given type. */
-function constructorsOf(bound: DataType): ScalarFunction[] {
-  const type: RangeType = { kind: "range", bound };
-  const several: RangeType = { kind: "multirange", bound };
-  const math = new RangeMath(bound);
+/** Returns the forms of the function with the name of a range or multirange type. */
+export function constructorsOf(type: RangeType): readonly Overload[] {
+  return type.kind === "range" ? rangeConstructors(type) : multirangeConstructors(type);
+}
+
+/** Returns the functions that construct ranges from two bounds. */
+function rangeConstructors(type: RangeType): Overload[] {
+  const { bound } = type;
+  const math = new RangeMath(type);
   const make = ([first = null, last = null, flags = "[)"]: readonly Value[]): Value => {
     const [isLowerIncluded, isUpperIncluded] = flagsOf(flags);
     const range = math.canonical(
@@ -64,19 +70,19 @@ function constructorsOf(bound: DataType): ScalarFunction[] {
     return valueOfRanges(type, range === undefined ? [] : [range]);
   };
   return [
-    ...functionsNamed(
-      [typeName(type)],
-      overload([bound, bound, TEXT], type, make, { seesNull: true, optionalCount: 1 }),
-      overload([type], type, ([range = null]) => range),
-    ),
-    ...functionsNamed(
-      [typeName(several)],
-      overload([], several, (values) => unionOf(several, values), {
-        seesNull: true,
-        variadic: type,
-      }),
-      overload([several], several, ([ranges = null]) => ranges),
-    ),
+    overload([bound, bound, TEXT], type, make, { seesNull: true, optionalCount: 1 }),
+    overload([type], type, ([range = null]) => range),
+  ];
+}
+
+/** Returns the functions that construct multiranges from ranges. */
+function multirangeConstructors(several: RangeType): Overload[] {
+  return [
+    overload([], several, (values) => unionOf(several, values), {
+      seesNull: true,
+      variadic: rangeTypeOf(several),
+    }),
+    overload([several], several, ([ranges = null]) => ranges),
   ];
 }
 
@@ -89,9 +95,9 @@ function unionOf(several: RangeType, values: readonly Value[]): Value {
       "Cannot create a multirange: one of its ranges is NULL",
     );
   }
-  const type: RangeType = { kind: "range", bound: several.bound };
+  const type = rangeTypeOf(several);
   const ranges = values.flatMap((value) => rangesOf(type, value));
-  return valueOfRanges(several, new RangeMath(several.bound).union(ranges));
+  return valueOfRanges(several, new RangeMath(several).union(ranges));
 }
 
 /**
@@ -110,33 +116,33 @@ function ofHull(
 }
 
 function hullOfValue(type: DataType, value: Value): Range | undefined {
-  return isRangeType(type) ? hullOf(new RangeMath(type.bound), rangesOf(type, value)) : undefined;
+  return hullOf(new RangeMath(asRangeType(type)), rangesOf(type, value));
 }
 
 function boundType([type = TEXT]: readonly DataType[]): DataType {
-  return isRangeType(type) ? type.bound : TEXT;
+  return asRangeType(type).bound;
 }
 
-/**
- * Returns a function that gives the range or multirange type with the same bound type as the first
- * argument.
- */
-function ofKind(kind: RangeType["kind"]): (types: readonly DataType[]) => DataType {
-  return (types) => ({ kind, bound: boundType(types) });
+function typeOfRanges([type = TEXT]: readonly DataType[]): RangeType {
+  return rangeTypeOf(asRangeType(type));
+}
+
+function typeOfMultiranges([type = TEXT]: readonly DataType[]): RangeType {
+  return multirangeTypeOf(asRangeType(type));
 }
 
 /** Returns the smallest range that covers all ranges of the argument. */
 function merged(values: readonly Value[], types: readonly DataType[]): Value {
-  const bound = boundType(types);
-  const math = new RangeMath(bound);
+  const type = typeOfRanges(types);
+  const math = new RangeMath(type);
   const ranges = values.flatMap((value, at) => rangesOf(types[at] ?? TEXT, value));
   const [first, ...others] = ranges;
   const hull = first && others.reduce((left, right) => math.hull(left, right), first);
-  return valueOfRanges({ kind: "range", bound }, hull === undefined ? [] : [hull]);
+  return valueOfRanges(type, hull === undefined ? [] : [hull]);
 }
 
 export const RANGE_FUNCTIONS: readonly ScalarFunction[] = [
-  ...RANGE_BOUNDS.flatMap(constructorsOf),
+  ...RANGE_TYPES.flatMap((type) => functionsNamed([typeName(type)], ...constructorsOf(type))),
   ...functionsNamed(["lower"], ...ofHull(boundType, (hull) => hull?.lower.value ?? null)),
   ...functionsNamed(["upper"], ...ofHull(boundType, (hull) => hull?.upper.value ?? null)),
   ...functionsNamed(["isempty"], ...ofHull(BOOLEAN, (hull) => hull === undefined)),
@@ -146,13 +152,13 @@ export const RANGE_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["upper_inf"], ...ofHull(BOOLEAN, (hull) => hull?.upper.value === null)),
   ...functionsNamed(
     ["range_merge"],
-    overload(["range", "range"], ofKind("range"), (values, _, types) => merged(values, types)),
-    overload(["multirange"], ofKind("range"), (values, _, types) => merged(values, types)),
+    overload(["range", "range"], typeOfRanges, (values, _, types) => merged(values, types)),
+    overload(["multirange"], typeOfRanges, (values, _, types) => merged(values, types)),
   ),
   ...functionsNamed(
     ["multirange"],
-    overload(["range"], ofKind("multirange"), ([value = null], _, [type = TEXT]) =>
-      valueOfRanges({ kind: "multirange", bound: boundType([type]) }, rangesOf(type, value)),
+    overload(["range"], typeOfMultiranges, ([value = null], _, [type = TEXT]) =>
+      valueOfRanges(typeOfMultiranges([type]), rangesOf(type, value)),
     ),
   ),
 ];

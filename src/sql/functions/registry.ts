@@ -18,6 +18,8 @@ import {
   JSON_TEXT,
   JSONB,
   NUMERIC,
+  type RangeType,
+  sameRanges,
   TEXT,
   type Value,
 } from "../../types/mod.ts";
@@ -120,6 +122,11 @@ export interface ResolvedFunction {
   readonly result: DataType;
 }
 
+/** Returns the forms of the scalar function with the given name; none if it does not exist. */
+export function overloadsNamed(name: string): readonly Overload[] {
+  return FUNCTIONS.get(name)?.overloads ?? [];
+}
+
 /** Whether a scalar function with this name, in lower case, exists. */
 export function functionExists(name: string): boolean {
   return FUNCTIONS.has(name);
@@ -156,7 +163,16 @@ export function resolveFunction(
   argumentTypes: readonly DataType[],
   constants: readonly (Value | undefined)[] = [],
 ): ResolvedFunction | undefined {
-  const best = bestFit(FUNCTIONS.get(name)?.overloads ?? [], argumentTypes);
+  return resolveAmong(overloadsNamed(name), argumentTypes, constants);
+}
+
+/** Resolves a call to one of the given overloads, as {@linkcode resolveFunction} does. */
+export function resolveAmong(
+  overloads: readonly Overload[],
+  argumentTypes: readonly DataType[],
+  constants: readonly (Value | undefined)[] = [],
+): ResolvedFunction | undefined {
+  const best = bestFit(overloads, argumentTypes);
   if (best === undefined) return undefined;
   const { form: overload, types } = best;
   if (overload.specialise !== undefined) {
@@ -178,8 +194,8 @@ export function isVolatileFunction(name: string): boolean {
 /**
  * Whether a function takes any number of arguments, so that VARIADIC can pass them as an array.
  */
-export function isVariadicFunction(name: string): boolean {
-  return FUNCTIONS.get(name)?.overloads.some(({ variadic }) => variadic !== undefined) === true;
+export function takesMany(overloads: readonly Overload[]): boolean {
+  return overloads.some(({ variadic }) => variadic !== undefined);
 }
 
 /**
@@ -253,8 +269,8 @@ function parametersFor(
 interface SharedTypes {
   readonly same: DataType;
   readonly element: DataType;
-  /** The bound type of all ranges in the call; undefined if there are none. */
-  readonly bound: DataType | undefined;
+  /** The type of one of the ranges in the call; undefined if there are none. */
+  readonly range: RangeType | undefined;
 }
 
 function sharedTypes(
@@ -270,7 +286,7 @@ function sharedTypes(
   }
   const element = commonType(elements);
   if (same === undefined || element === undefined) return undefined;
-  return { same, element, bound: given.find(isRangeType)?.bound };
+  return { same, element, range: given.find(isRangeType) };
 }
 
 function fitExact(given: DataType): { type: DataType; cost: number } | undefined {
@@ -319,7 +335,7 @@ function fitArgument(
       return { type: shared.element, cost: 0 };
     case "range":
     case "multirange":
-      return fitRange(parameter, given, shared.bound);
+      return fitRange(parameter, given, shared.range);
     case "same":
       return { type: shared.same, cost: 0 };
     default:
@@ -334,11 +350,11 @@ function fitArgument(
 function fitRange(
   kind: "range" | "multirange",
   given: DataType,
-  bound: DataType | undefined,
+  range: RangeType | undefined,
 ): { type: DataType; cost: number } | undefined {
-  if (bound === undefined) return undefined;
-  if (given.kind === "unknown") return { type: { kind, bound }, cost: UNTYPED_COST };
-  const isSame = given.kind === kind && given.bound.kind === bound.kind;
+  if (range === undefined) return undefined;
+  if (given.kind === "unknown") return { type: { ...range, kind }, cost: UNTYPED_COST };
+  const isSame = given.kind === kind && sameRanges(given, range);
   return isSame ? { type: given, cost: 0 } : undefined;
 }
 

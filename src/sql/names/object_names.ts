@@ -23,6 +23,7 @@ import {
   bareTypeName,
   collationName,
   type DataType,
+  definedNameOf,
   type ObjectNameKind,
   objectNameValue,
   oidOfObjectName,
@@ -258,8 +259,7 @@ function typeInText(text: string, { catalog, namespace }: ObjectPlace): DataType
 }
 
 function typeValue(type: DataType, place: ObjectPlace): string {
-  const defined =
-    type.kind === "enum" ? type.enumType : type.kind === "row" ? type.named : undefined;
+  const defined = definedNameOf(type);
   if (defined !== undefined) return idValue(defined.typeId, defined, place);
   if (type.kind === "array") {
     const text = `${textFromObjectName(typeValue(type.element, place))}[]`;

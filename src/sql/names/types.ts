@@ -13,6 +13,7 @@ import type {
 } from "../../catalog/mod.ts";
 import {
   collationsNamedIn,
+  constructorsIn,
   parseStored,
   typeIdsIn,
   typeNamesIn,
@@ -92,18 +93,23 @@ export function shownUsers(users: readonly TypeUser[]): string {
   return users.map(({ shown }) => shown).join(", ");
 }
 
-/** Returns the row types that have a field of the given type, and the domains over it. */
+/**
+ * Returns the row types that have a field of the given type, and the domains and range types over
+ * it. A range type and its multirange type hold each other.
+ */
 export function typesHolding(
   catalog: Pick<Catalog, "types">,
   { typeId }: TypeEntry,
 ): readonly TypeEntry[] {
-  return catalog.types().filter(({ domain, fields = [] }) => {
+  return catalog.types().filter(({ domain, fields = [], multirangeOf, range }) => {
     const types = [
       ...fields.map(({ type }) => type),
       ...(domain === undefined ? [] : [domain.base]),
+      ...(range === undefined ? [] : [range.bound]),
     ];
     const isField = fields.some((field) => field.domain?.typeId === typeId);
-    return isField || types.some((type) => typeIdsIn(type).includes(typeId));
+    const isOfRange = [multirangeOf, range?.multirangeId, range?.domainId].includes(typeId);
+    return isField || isOfRange || types.some((type) => typeIdsIn(type).includes(typeId));
   });
 }
 
@@ -124,12 +130,24 @@ export function functionsOfType(
 }
 
 /** Returns the tables, views and topics whose stored SQL texts refer to a type by name. */
-export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): TypeUser[] {
+export function textsNaming(catalog: TextHolders, entry: TypeEntry): TypeUser[] {
+  const { name, namespace } = entry;
   return textsWhere(catalog, (tree) =>
-    [...typeNamesIn(tree), ...collationsNamedIn(tree)].some(
+    [...typeNamesIn(tree), ...collationsNamedIn(tree), ...constructorNames(entry, tree)].some(
       (node) => node.name === name && (node.schema === undefined || node.schema === namespace),
     ),
   );
+}
+
+/** Whether a type is a range type or a multirange type. */
+function isOfRanges({ multirangeOf, range }: TypeEntry): boolean {
+  return range !== undefined || multirangeOf !== undefined;
+}
+
+/** Returns the names of the functions that may construct values of the given type. */
+function constructorNames(entry: TypeEntry, tree: object): readonly QName[] {
+  if (!isOfRanges(entry)) return [];
+  return constructorsIn(tree).map((call) => call.function);
 }
 
 /** Returns the objects whose stored SQL texts may contain a label of an enum type. */
@@ -213,11 +231,25 @@ export function requireKnownTypes(
       { position },
     );
   }
-  for (const unknown of trees.flatMap(typeNamesIn)) {
-    if (unknown.definedType !== undefined || !names.has(unknown.name)) continue;
+  const ranges = new Set(
+    catalog
+      .types()
+      .filter(isOfRanges)
+      .map(({ name }) => name),
+  );
+  const unknown = [
+    ...trees
+      .flatMap(typeNamesIn)
+      .filter(({ definedType, name }) => definedType === undefined && names.has(name)),
+    ...trees
+      .flatMap(constructorsIn)
+      .filter((call) => call.rangeType === undefined && ranges.has(call.function.name))
+      .map((call) => call.function),
+  ];
+  for (const { name } of unknown) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use type "${unknown.name}" in a stored expression: a DEFAULT may refer only to ` +
+      `Cannot use type "${name}" in a stored expression: a DEFAULT may refer only to ` +
         "the type of its column, and a CHECK only to types of the table's columns",
       { position },
     );

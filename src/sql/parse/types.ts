@@ -15,12 +15,13 @@ import type {
   FieldNode,
   LabelNode,
   QName,
+  RangeNode,
   Statement,
   TolerantDefinition,
   TypeChange,
 } from "./ast/ast.ts";
-import { parseCollatedType } from "./collations.ts";
-import { Cursor } from "./cursor.ts";
+import { parseCollatedType, parseCollationName } from "./collations.ts";
+import { Cursor, type Mutable } from "./cursor.ts";
 import {
   acceptBehaviour,
   acceptIfExists,
@@ -40,17 +41,16 @@ export function parseCreateType(cursor: Cursor, start: number): CreateTypeStatem
   if (!cursor.acceptAll("as", "enum")) {
     if (cursor.accept("as")) {
       if (cursor.accept("(")) return parseRowType(cursor, start, name);
-      if (cursor.is("range"))
-        cursor.refuse(
-          "CREATE TYPE of ranges",
-          "use a built-in range type, such as numrange, or two columns",
-        );
+      if (cursor.accept("range")) {
+        const range = parseRangeAttributes(cursor);
+        return { type: "create type", name, labels: [], range, _location: cursor.since(start) };
+      }
       cursor.unexpected("ENUM");
     }
     if (cursor.is("(") || cursor.kind === Token.end || cursor.is(";")) {
       cursor.refuse(
         "CREATE TYPE of a base type",
-        "define an enum type with AS ENUM (…), or a row type with AS (…)",
+        "define an enum type with AS ENUM (…), a row type with AS (…), or ranges with AS RANGE (…)",
       );
     }
     cursor.unexpected("AS ENUM");
@@ -78,6 +78,68 @@ function parseRowType(cursor: Cursor, start: number, name: QName): CreateTypeSta
   }
   cursor.expect(")");
   return { type: "create type", name, labels: [], fields, _location: cursor.since(start) };
+}
+
+/**
+ * Parses `(attribute = value, …)` after `CREATE TYPE name AS RANGE`.
+ * @throws {DatabaseError} INVALID_SQL, INVALID_DEFINITION, UNSUPPORTED_FEATURE
+ */
+function parseRangeAttributes(cursor: Cursor): RangeNode {
+  const start = cursor.token;
+  cursor.expect("(");
+  const range: Mutable<Partial<RangeNode>> = {};
+  const seen = new Set<string>();
+  do {
+    const { _location, name } = cursor.label("an attribute, such as subtype");
+    if (seen.has(name)) throw invalidRange(`"${name}" occurs twice`, _location.start);
+    seen.add(name);
+    cursor.expect("=");
+    parseRangeAttribute(cursor, name, { range, position: _location.start });
+  } while (cursor.accept(","));
+  cursor.expect(")");
+  const { dataType } = range;
+  const _location = cursor.since(start);
+  if (dataType === undefined) throw invalidRange('"subtype" is missing', _location.start);
+  return { ...range, dataType, _location };
+}
+
+/** Parses the value of an attribute. */
+function parseRangeAttribute(
+  cursor: Cursor,
+  attribute: string,
+  { position, range }: { readonly range: Mutable<Partial<RangeNode>>; readonly position: number },
+): void {
+  switch (attribute) {
+    case "subtype":
+      range.dataType = cursor.grammar.dataType(cursor);
+      return;
+    case "subtype_opclass":
+      range.operatorClass = cursor.qname("an operator class");
+      return;
+    case "collation":
+      range.collation = parseCollationName(cursor);
+      return;
+    case "subtype_diff":
+      range.difference = cursor.qname("a function");
+      return;
+    case "multirange_type_name":
+      range.multirange = cursor.qname(TYPE);
+      return;
+    case "canonical":
+      cursor.refuse(
+        "CREATE TYPE … AS RANGE with CANONICAL",
+        "use a built-in range type, such as int4range, whose bounds are made canonical",
+      );
+    default:
+      throw invalidRange(`there is no attribute "${attribute}"`, position);
+  }
+}
+
+function invalidRange(why: string, position: number): DatabaseError {
+  return new DatabaseError("INVALID_DEFINITION", `Cannot create the range type: ${why}`, {
+    position,
+    hint: "write AS RANGE (subtype = DOUBLE PRECISION)",
+  });
 }
 
 function parseLabel(cursor: Cursor): LabelNode {

@@ -16,8 +16,8 @@ import {
   BIGINT,
   BOOLEAN,
   type DataType,
+  definedNameOf,
   INT,
-  type NamedRow,
   type Row,
   TEXT,
   typeName,
@@ -548,7 +548,7 @@ function columnRow(
     domain?.namespace ?? null,
     domain?.name ?? null,
     CATALOG,
-    definedNameOf(type)?.namespace ?? "pg_catalog",
+    definedNameOf(elementOf(type))?.namespace ?? "pg_catalog",
     internalName(type),
     identity === undefined ? "NO" : "YES",
     identity?.toUpperCase() ?? null,
@@ -575,10 +575,8 @@ function dataTypeOf(type: DataType): string {
   return definedNameOf(type) === undefined ? typeName(type).replace(/\(.*\)/, "") : "USER-DEFINED";
 }
 
-/** Returns the name that CREATE TYPE gave to a type or, for an array, to its element type. */
-function definedNameOf(type: DataType): Pick<NamedRow, "name" | "namespace"> | undefined {
-  if (type.kind === "array") return definedNameOf(type.element);
-  return type.kind === "enum" ? type.enumType : type.kind === "row" ? type.named : undefined;
+function elementOf(type: DataType): DataType {
+  return type.kind === "array" ? type.element : type;
 }
 
 /** Returns PostgreSQL's internal name for a type. The name of an array type begins with "_". */
@@ -594,7 +592,7 @@ function internalName(type: DataType): string {
       return type.isVarying === true ? "varbit" : "bit";
     case "range":
     case "multirange":
-      return typeName(type);
+      return definedNameOf(type)?.name ?? typeName(type);
     default:
       return definedNameOf(type)?.name ?? INTERNAL_NAMES[type.kind] ?? type.kind;
   }

@@ -1,8 +1,8 @@
 /**
- * The view system.types, which lists user-defined enum types, row types, domains and collations.
+ * The view system.types, which lists user-defined types, domains and collations.
  */
-import type { Catalog } from "../../catalog/mod.ts";
-import { type Row, TEXT, typeName } from "../../types/mod.ts";
+import { type Catalog, type TypeEntry, typeKindOf } from "../../catalog/mod.ts";
+import { type DataType, isRangeType, type Row, TEXT, typeName } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { ADMIN_ONLY, view } from "./system_view.ts";
 
@@ -19,23 +19,27 @@ export function typesView(catalog: Catalog): SystemView {
       ["fields", { kind: "array", element: TEXT }],
     ],
     () =>
-      catalog
-        .types()
-        .map(({ collation, comment, domain, fields, labels, name, namespace }): Row => {
-          const isEnum = domain === undefined && fields === undefined && collation === undefined;
-          const kind =
-            collation !== undefined ? "collation" : domain === undefined ? "row" : "domain";
-          return [
-            namespace,
-            name,
-            isEnum ? labels.map(({ label }) => label) : null,
-            comment ?? null,
-            isEnum ? "enum" : kind,
-            domain === undefined ? null : typeName(domain.base),
-            domain === undefined ? null : domain.checks.map(({ sql }) => sql),
-            fields?.map((field) => `${field.name} ${typeName(field.type)}`) ?? null,
-          ];
-        }),
+      catalog.types().map((entry): Row => {
+        const { comment, domain, fields, labels, name, namespace } = entry;
+        const kind = typeKindOf(entry);
+        const base = domain?.base ?? boundOf(entry, catalog);
+        return [
+          namespace,
+          name,
+          kind === "enum" ? labels.map(({ label }) => label) : null,
+          comment ?? null,
+          kind,
+          base === undefined ? null : typeName(base),
+          domain === undefined ? null : domain.checks.map(({ sql }) => sql),
+          fields?.map((field) => `${field.name} ${typeName(field.type)}`) ?? null,
+        ];
+      }),
     ADMIN_ONLY,
   );
+}
+
+/** Returns the type of the bounds of a range or multirange type; undefined for any other type. */
+function boundOf({ name, namespace }: TypeEntry, catalog: Catalog): DataType | undefined {
+  const type = catalog.definedType(namespace, name)?.type;
+  return type !== undefined && isRangeType(type) ? type.bound : undefined;
 }

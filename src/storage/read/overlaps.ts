@@ -8,7 +8,7 @@
  */
 import { defined } from "../../base/assert.ts";
 import {
-  boundOf,
+  asRangeType,
   type DataType,
   type Range,
   RangeMath,
@@ -42,7 +42,7 @@ export class Overlaps {
     this.#index = index;
     this.#at = columns.length - 1;
     this.#type = defined(columns.at(-1), "overlap search: index has no columns").type;
-    this.#math = new RangeMath(boundOf(this.#type));
+    this.#math = new RangeMath(asRangeType(this.#type));
   }
 
   /**

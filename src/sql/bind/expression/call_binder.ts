@@ -12,12 +12,15 @@ import {
 } from "../../../types/mod.ts";
 import { isAdvisoryFunction } from "../../functions/advisory.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
+import type { Overload } from "../../functions/base/function.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
+import { constructorsOf } from "../../functions/ranges.ts";
 import {
   functionExists,
-  isVariadicFunction,
   namedForm,
-  resolveFunction,
+  overloadsNamed,
+  resolveAmong,
+  takesMany,
 } from "../../functions/registry.ts";
 import {
   NEXTVAL,
@@ -113,7 +116,31 @@ function bindOutsideLibrary(
   context: ExpressionContext,
   bind: Bind,
 ): BoundExpression | undefined {
-  return bindXmlForm(call, { bind, context }) ?? bindRoutineCall(call, context, bind);
+  return (
+    bindXmlForm(call, { bind, context }) ??
+    bindRoutineCall(call, context, bind) ??
+    bindConstructor(call, context, bind)
+  );
+}
+
+/** Binds the constructor of a range type defined with CREATE TYPE; undefined for any other call. */
+function bindConstructor(
+  call: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression | undefined {
+  const { rangeType } = call;
+  if (rangeType === undefined) return undefined;
+  const { name } = call.function;
+  const { distinct, filter, isVariadic, orderBy, over } = call;
+  if (call.argNames !== undefined) checkNames(call, undefined);
+  if ([distinct, filter, orderBy, over].some((clause) => clause !== undefined)) {
+    throw unknownFunction(name, [], call);
+  }
+  const args = call.args.map((argument) => bind(argument, context));
+  const overloads = constructorsOf(rangeType);
+  if (isVariadic === true) return bindVariadic(call, args, overloads);
+  return bindFunction({ name, overloads, args, node: call });
 }
 
 /** Binds a call to a user-defined function; undefined for any other call. */
@@ -136,7 +163,7 @@ function bindRoutineCall(
  */
 function refuseVariadic(call: ExprCall): void {
   const { name } = call.function;
-  if (call.isVariadic !== true || isVariadicFunction(name)) return;
+  if (call.isVariadic !== true || takesMany(overloadsNamed(name))) return;
   throw unknownFunction(name, [], call);
 }
 
@@ -220,6 +247,8 @@ function withoutRegclass(node: Expr): Expr {
 
 export interface FunctionCall {
   readonly name: string;
+  /** The forms of the function; absent for those of the built-in function with the name. */
+  readonly overloads?: readonly Overload[] | undefined;
   readonly args: readonly BoundExpression[];
   readonly node: AstNode;
 }
@@ -228,13 +257,14 @@ export interface FunctionCall {
  * Applies a scalar function to bound arguments.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
-export function bindFunction({ name, args, node }: FunctionCall): BoundExpression {
+export function bindFunction({ name, args, node, overloads }: FunctionCall): BoundExpression {
   const types = args.map((argument) => argument.type);
   // The digits argument of round(x, 2) determines the scale of the result.
   const constants = args.map((argument) =>
     argument.kind === "constant" ? argument.value : undefined,
   );
-  const resolved = fittingOf(args, (given) => resolveFunction(name, given, constants));
+  const forms = overloads ?? overloadsNamed(name);
+  const resolved = fittingOf(args, (given) => resolveAmong(forms, given, constants));
   if (resolved === undefined) throw unknownFunction(name, types, node);
   const { argumentTypes, overload, result } = resolved;
   checkPattern(name, args, node._location.start);

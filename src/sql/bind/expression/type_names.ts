@@ -11,14 +11,19 @@ import {
   type Collation,
   collationOf,
   type DataType,
-  type NamedRow,
+  definedNameOf,
+  isRangeType,
+  multirangeTypeOf,
+  rangeTypeOf,
   TEXT,
 } from "../../../types/mod.ts";
+import { functionExists } from "../../functions/registry.ts";
 import type {
   BasicDataTypeDef,
   CollationNode,
   DataTypeDef,
   Expr,
+  ExprCall,
   QName,
 } from "../../parse/ast/ast.ts";
 import { partsOf } from "../../parse/ast/tree_parts.ts";
@@ -55,7 +60,10 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
   return ({ name, schema }) => {
     const isNamed = (each: { name: string; namespace: string }): boolean =>
       each.name === name && (schema === undefined || each.namespace === schema);
-    const found = types.find((type) => isNamed(type.kind === "enum" ? type.enumType : type.named));
+    const found = types.find((type) => {
+      const defined = definedNameOf(type);
+      return defined !== undefined && isNamed(defined);
+    });
     if (found !== undefined) return { type: found };
     const collation = collations.find(
       (each) => each.namespace !== undefined && isNamed({ ...each, namespace: each.namespace }),
@@ -69,29 +77,28 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
 /** The properties of a column that determine which types stored SQL can refer to. */
 type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
-/** An enum type or row type defined with CREATE TYPE. */
-type NamedType =
-  | (DataType & { kind: "enum" })
-  | (DataType & { kind: "row" } & { readonly named: NamedRow });
-
-function isNamedType(type: DataType): type is NamedType {
-  return type.kind === "enum" || (type.kind === "row" && type.named !== undefined);
+/**
+ * Returns the defined types that are part of a type: the type itself, and those of its elements,
+ * fields or bounds. A range type and its multirange type are part of each other.
+ */
+function namedTypesIn(type: DataType): DataType[] {
+  const inner = innerTypesOf(type).flatMap(namedTypesIn);
+  if (definedNameOf(type) === undefined) return inner;
+  return isRangeType(type)
+    ? [rangeTypeOf(type), multirangeTypeOf(type), ...inner]
+    : [type, ...inner];
 }
 
-/**
- * Returns the defined types that are part of a type: the type itself, its element types and its
- * field types.
- */
-function namedTypesIn(type: DataType): NamedType[] {
-  if (type.kind === "array") return namedTypesIn(type.element);
-  const inner = type.kind === "row" ? type.fields.flatMap((field) => namedTypesIn(field.type)) : [];
-  return isNamedType(type) ? [type, ...inner] : inner;
+function innerTypesOf(type: DataType): readonly DataType[] {
+  if (type.kind === "array") return [type.element];
+  if (type.kind === "row") return type.fields.map((field) => field.type);
+  return isRangeType(type) ? [type.bound] : [];
 }
 
 /** Returns the collations defined with CREATE COLLATION that are part of a type. */
 function definedCollationsIn(type: DataType): DefinedCollation[] {
-  if (type.kind === "array") return definedCollationsIn(type.element);
-  if (type.kind === "row") return type.fields.flatMap((field) => definedCollationsIn(field.type));
+  const inner = innerTypesOf(type);
+  if (inner.length > 0) return inner.flatMap(definedCollationsIn);
   const collation = collationOf(type);
   if (collation === undefined || collation.kind === "mixed") return [];
   const { typeId } = collation;
@@ -102,9 +109,7 @@ type DefinedCollation = Exclude<Collation, { kind: "mixed" }> & { readonly typeI
 
 /** Returns the ids of the defined types and collations that are part of a type. */
 export function typeIdsIn(type: DataType): number[] {
-  const typeIds = namedTypesIn(type).map((each) =>
-    each.kind === "enum" ? each.enumType.typeId : each.named.typeId,
-  );
+  const typeIds = namedTypesIn(type).flatMap((each) => definedNameOf(each)?.typeId ?? []);
   return [...typeIds, ...definedCollationsIn(type).map(({ typeId }) => typeId)];
 }
 
@@ -126,6 +131,11 @@ export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | un
     named.definedType = isType ? found.type : undefined;
     named.domain = found?.domain;
   }
+  for (const node of constructorsIn(tree)) {
+    const type = find(node.function)?.type;
+    const isRange = type !== undefined && isRangeType(type);
+    (node as Mutable<ExprCall>).rangeType = isRange ? type : undefined;
+  }
   for (const node of collationsNamedIn(tree)) {
     (node as Mutable<CollationNode>).definedCollation = find(node)?.collation;
   }
@@ -140,6 +150,18 @@ export function typeNamesIn(tree: object): BasicDataTypeDef[] {
     for (const node of [arrayOf, dataType, type === "cast" ? to : undefined]) {
       if (node !== undefined && node.kind !== "array" && !isBuiltInType(node)) found.push(node);
     }
+  }
+  return found;
+}
+
+/** Returns the calls in a tree that may construct ranges of a type defined with CREATE TYPE. */
+export function constructorsIn(tree: object): ExprCall[] {
+  const found: ExprCall[] = [];
+  for (const part of partsOf(tree)) {
+    const { type }: TypeHolder = part;
+    if (type !== "call") continue;
+    const call = part as ExprCall;
+    if (!functionExists(call.function.name)) found.push(call);
   }
   return found;
 }

@@ -33,7 +33,7 @@ import {
   MONEY,
   NUMERIC,
   OBJECT_NAME_KINDS,
-  RANGE_BOUNDS,
+  RANGE_TYPES,
   SMALLINT,
   TEXT,
   TIME,
@@ -97,12 +97,7 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ...[...GEOMETRIC_KINDS, ...UNSIGNED_KINDS, ...OBJECT_NAME_KINDS].map(
     (kind): [string, DataType] => [kind, { kind }],
   ),
-  ...RANGE_BOUNDS.flatMap((bound) =>
-    (["range", "multirange"] as const).map((kind): [string, DataType] => {
-      const type: DataType = { kind, bound };
-      return [typeName(type), type];
-    }),
-  ),
+  ...RANGE_TYPES.map((type): [string, DataType] => [typeName(type), type]),
   // A text search configuration is represented by its name.
   ["regconfig", TEXT],
 ]);

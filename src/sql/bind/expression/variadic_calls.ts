@@ -12,11 +12,12 @@ import {
   TEXT,
   type Value,
 } from "../../../types/mod.ts";
-import type { CallDeps } from "../../functions/base/function.ts";
+import type { CallDeps, Overload } from "../../functions/base/function.ts";
 import {
-  isVariadicFunction,
+  overloadsNamed,
   type ResolvedFunction,
-  resolveFunction,
+  resolveAmong,
+  takesMany,
 } from "../../functions/registry.ts";
 import type { ExprCall } from "../../parse/ast/ast.ts";
 import { unknownFunction } from "../binding.ts";
@@ -32,14 +33,19 @@ const COUNT_KEPT_MAX = 64;
 
 /**
  * Binds a call with VARIADIC before its last argument.
+ * @param overloads The forms of the function.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
-export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): BoundExpression {
+export function bindVariadic(
+  call: ExprCall,
+  args: readonly BoundExpression[],
+  overloads = overloadsNamed(call.function.name),
+): BoundExpression {
   const { name } = call.function;
   const fixed = args.slice(0, -1);
   const array = variadicArray(args.at(-1), call);
   const given = [...fixed.map(({ type }) => type), array.type.element];
-  const single = isVariadicFunction(name) ? resolveFunction(name, given) : undefined;
+  const single = takesMany(overloads) ? resolveAmong(overloads, given) : undefined;
   if (single === undefined || fixed.length !== fixedCountOf(single)) {
     throw unknownFunction(name, given, call);
   }
@@ -49,7 +55,7 @@ export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): 
     const known = evaluators.get(count);
     if (known !== undefined) return known;
     const types = [...argumentTypes.slice(0, fixed.length), ...repeated(array.type.element, count)];
-    const made = evaluatorFor(call, types, { fixedCount: fixed.length, single });
+    const made = evaluatorFor(call, types, { fixedCount: fixed.length, overloads, single });
     if (count <= COUNT_KEPT_MAX) evaluators.set(count, made);
     return made;
   };
@@ -102,11 +108,19 @@ function variadicArray(
 function evaluatorFor(
   call: ExprCall,
   types: readonly DataType[],
-  { fixedCount, single }: { readonly fixedCount: number; readonly single: ResolvedFunction },
+  {
+    fixedCount,
+    overloads,
+    single,
+  }: {
+    readonly fixedCount: number;
+    readonly overloads: readonly Overload[];
+    readonly single: ResolvedFunction;
+  },
 ): EvaluateCall {
   // The array may be empty, so the function is resolved without elements, even if a direct call
   // would require at least one.
-  const found = resolveFunction(call.function.name, types);
+  const found = resolveAmong(overloads, types);
   const resolved = found ?? (types.length === fixedCount ? single : undefined);
   if (resolved === undefined) throw unknownFunction(call.function.name, types, call);
   const { argumentTypes, overload } = resolved;

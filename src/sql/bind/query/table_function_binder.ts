@@ -20,7 +20,8 @@ import {
   type Value,
 } from "../../../types/mod.ts";
 import { isAdvisoryFunction, waitsForLock } from "../../functions/advisory.ts";
-import { namedForm, resolveFunction } from "../../functions/registry.ts";
+import { constructorsOf } from "../../functions/ranges.ts";
+import { namedForm, overloadsNamed, resolveAmong } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
 import {
@@ -459,9 +460,15 @@ function columnsOf(
  *
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
-function scalarCall(name: string, args: readonly BoundExpression[], node: AstNode): BoundCall {
+function scalarCall(
+  name: string,
+  args: readonly BoundExpression[],
+  node: ExprCall | FromCall,
+): BoundCall {
   const types = args.map(({ type }) => type);
-  const found = fittingOf(args, (given) => resolveFunction(name, given));
+  const { rangeType } = node;
+  const overloads = rangeType === undefined ? overloadsNamed(name) : constructorsOf(rangeType);
+  const found = fittingOf(args, (given) => resolveAmong(overloads, given));
   if (found === undefined) {
     throw unknownFunction(name, types, node);
   }

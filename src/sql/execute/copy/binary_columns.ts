@@ -382,7 +382,7 @@ function rangesAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Va
     at = cell.end;
   }
   if (at !== end) throw refuse(type, "there are bytes after the last range");
-  return valueOfRanges(type, new RangeMath(type.bound).union(ranges));
+  return valueOfRanges(type, new RangeMath(type).union(ranges));
 }
 
 function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Range | undefined {
@@ -398,9 +398,7 @@ function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Ran
     return { value: binaryValue(bytes, cell, type.bound), isIncluded, isLower };
   };
   const isEmpty = (flags & RANGE_IS_EMPTY) !== 0;
-  const range = isEmpty
-    ? undefined
-    : new RangeMath(type.bound).canonical(readEnd(true), readEnd(false));
+  const range = isEmpty ? undefined : new RangeMath(type).canonical(readEnd(true), readEnd(false));
   if (at !== end) throw refuse(type, "the length of the range does not match its flags");
   return range;
 }

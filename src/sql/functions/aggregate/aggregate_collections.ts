@@ -7,6 +7,7 @@ import {
   gatheredArray,
   isInteger,
   jsonTextOf,
+  multirangeTypeOf,
   type Range,
   RangeMath,
   type RangeType,
@@ -177,10 +178,10 @@ export function xmlState(): AggregateState {
  * multirange.
  */
 export function rangesState(type: RangeType): AggregateState {
-  const result: DataType = { kind: "multirange", bound: type.bound };
+  const result = multirangeTypeOf(type);
   return new CollectState<readonly Range[]>(
     ([value = null]) => (value === null ? undefined : rangesOf(type, value)),
-    (items) => valueOfRanges(result, new RangeMath(type.bound).union(items.flat())),
+    (items) => valueOfRanges(result, new RangeMath(type).union(items.flat())),
   );
 }
 

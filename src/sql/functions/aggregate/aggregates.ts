@@ -21,6 +21,7 @@ import {
   JSON_TEXT,
   JSONB,
   MONEY,
+  multirangeTypeOf,
   NUMERIC,
   TEXT,
   XML,
@@ -300,7 +301,7 @@ const RESOLVERS = new Map<string, Resolver>([
     "range_agg",
     ofOne((type) => {
       if (!isRangeType(type)) return undefined;
-      const result: DataType = { kind: "multirange", bound: type.bound };
+      const result = multirangeTypeOf(type);
       return { result, ignoresRepeats: true, gathers: true, create: () => rangesState(type) };
     }, TEXT),
   ],

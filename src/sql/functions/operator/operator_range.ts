@@ -12,6 +12,7 @@ import {
   RangeMath,
   type RangeType,
   rangesOf,
+  sameRanges,
   type Value,
   valueOfRanges,
 } from "../../../types/mod.ts";
@@ -92,7 +93,7 @@ function unionOfTwo(
 
 /** Returns the function that intersects two values of a type. */
 export function intersectionOf(type: RangeType): (left: Value, right: Value) => Value {
-  const math = new RangeMath(type.bound);
+  const math = new RangeMath(type);
   return (left, right) =>
     valueOfRanges(type, math.commonRanges(rangesOf(type, left), rangesOf(type, right)));
 }
@@ -107,8 +108,8 @@ export function resolveRange(
   const first = left.kind === "unknown" ? known : left;
   const second = right.kind === "unknown" ? known : right;
   if (!isRangeType(first) || !isRangeType(second)) return resolveElement(op, first, second);
-  if (first.bound.kind !== second.bound.kind) return undefined;
-  const math = new RangeMath(first.bound);
+  if (!sameRanges(first, second)) return undefined;
+  const math = new RangeMath(first);
   const test = TESTS.get(op);
   if (test !== undefined) {
     return binaryForm([first, second], BOOLEAN, (l, r) =>
@@ -129,7 +130,7 @@ function resolveElement(op: string, left: DataType, right: DataType): OperatorFo
   if (op !== "@>" && op !== "<@") return undefined;
   const [outer, element] = op === "@>" ? [left, right] : [right, left];
   if (!isRangeType(outer) || !canCast(element, outer.bound, "implicit")) return undefined;
-  const math = new RangeMath(outer.bound);
+  const math = new RangeMath(outer);
   const includes = (ranges: Value, value: Value): boolean =>
     rangesOf(outer, ranges).some((range) => math.includes(range, value));
   return op === "@>"

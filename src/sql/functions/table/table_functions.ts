@@ -3,6 +3,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import {
   type ArrayValue,
   addWhole,
+  asRangeType,
   bigDecimalOf,
   compareValues,
   compareWhole,
@@ -14,13 +15,13 @@ import {
   INTERVAL,
   type Interval,
   isFiniteNumeric,
-  isRangeType,
   numericOf,
   numericScale,
   numericSign,
   powerOfTen,
   type Row,
   rangesOf,
+  rangeTypeOf,
   rescale,
   SMALLINT,
   TEXT,
@@ -184,15 +185,13 @@ const UNNEST_WORDS: TableForm = {
 /** The form of `unnest` that returns the ranges of a multirange. */
 const UNNEST_RANGES: TableForm = {
   parameters: ["multirange"],
-  columns: (types) => types.map((type) => ({ name: undefined, type: rangeTypeOf(type) })),
+  columns: (types) =>
+    types.map((type) => ({ name: undefined, type: rangeTypeOf(asRangeType(type)) })),
   *rows([value = null], { types: [type = TEXT] }): Generator<Row> {
-    for (const range of rangesOf(type, value)) yield [valueOfRanges(rangeTypeOf(type), [range])];
+    for (const range of rangesOf(type, value))
+      yield [valueOfRanges(rangeTypeOf(asRangeType(type)), [range])];
   },
 };
-
-function rangeTypeOf(type: DataType): DataType {
-  return { kind: "range", bound: isRangeType(type) ? type.bound : TEXT };
-}
 
 function elementOf(type: DataType): DataType {
   return type.kind === "array" ? type.element : TEXT;

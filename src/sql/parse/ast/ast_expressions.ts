@@ -1,6 +1,8 @@
 /**
  * Defines the syntax tree of expressions. See `ast.ts` for the rules that apply to all nodes.
  */
+
+import type { RangeType } from "../../../types/mod.ts";
 import type {
   AstNode,
   CollationNode,
@@ -419,6 +421,11 @@ export interface ExprCall extends AstNode {
   /** The sort keys of WITHIN GROUP after the first one (extension). */
   readonly withinGroupThen?: readonly OrderByStatement[] | undefined;
   readonly over?: CallOver | undefined;
+  /**
+   * The range or multirange type, defined by CREATE TYPE, to which the name of the function has
+   * been resolved (extension).
+   */
+  readonly rangeType?: RangeType | undefined;
   /** How the arguments of a form of SQL/XML are written (extension). */
   readonly xml?: XmlSyntax | undefined;
 }

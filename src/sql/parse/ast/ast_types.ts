@@ -82,8 +82,21 @@ export interface CreateTypeStatement extends AstNode {
   readonly type: "create type";
   readonly name: QName;
   readonly labels: readonly LabelNode[];
-  /** The fields of a row type; absent for an enum type. */
+  /** The fields of a row type; absent for any other type. */
   readonly fields?: readonly FieldNode[];
+  /** The attributes of a range type; absent for any other type. */
+  readonly range?: RangeNode;
+}
+
+/** The attributes in `CREATE TYPE … AS RANGE (…)`. */
+export interface RangeNode extends AstNode {
+  /** The subtype: the type of the bounds. */
+  readonly dataType: DataTypeDef;
+  readonly operatorClass?: QName | undefined;
+  readonly collation?: CollationNode | undefined;
+  readonly difference?: QName | undefined;
+  /** The name of the multirange type; undefined if it follows from the name of the range type. */
+  readonly multirange?: QName | undefined;
 }
 
 /** A field of a row type. */

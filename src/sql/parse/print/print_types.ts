@@ -5,6 +5,8 @@ import type {
   CreateCollationStatement,
   DomainChange,
   LabelNode,
+  QName,
+  RangeNode,
   TypeChange,
   TypeDefinition,
 } from "../ast/ast.ts";
@@ -20,6 +22,9 @@ export function typeText(statement: TypeDefinition): string {
           ({ dataType, name }) => `${nameText(name.name)} ${dataTypeText(dataType)}`,
         );
         return `CREATE TYPE ${qnameText(statement.name)} AS (${fields.join(", ")})`;
+      }
+      if (statement.range !== undefined) {
+        return `CREATE TYPE ${qnameText(statement.name)} AS RANGE (${rangeText(statement.range)})`;
       }
       return `CREATE TYPE ${qnameText(statement.name)} AS ENUM (${statement.labels.map(labelText).join(", ")})`;
     case "create collation":
@@ -41,6 +46,24 @@ export function typeText(statement: TypeDefinition): string {
       return `DROP ${word} ${ie}${statement.names.map(qnameText).join(", ")}${behaviour}`;
     }
   }
+}
+
+function rangeText({
+  collation,
+  dataType,
+  difference,
+  multirange,
+  operatorClass,
+}: RangeNode): string {
+  const attributes: string[] = [`subtype = ${dataTypeText(dataType)}`];
+  const add = (attribute: string, name: QName | undefined): void => {
+    if (name !== undefined) attributes.push(`${attribute} = ${qnameText(name)}`);
+  };
+  add("subtype_opclass", operatorClass);
+  add("collation", collation);
+  add("subtype_diff", difference);
+  add("multirange_type_name", multirange);
+  return attributes.join(", ");
 }
 
 function collationText({ ifNotExists, name, source }: CreateCollationStatement): string {
