@@ -87,6 +87,15 @@ export class MaterialisedRows {
     return this.#columnAt(position).rangeFrom(start);
   }
 
+  /** Returns one column of the rows listed in `order` from entry `start` to before entry `end`. */
+  takeColumn(
+    position: number,
+    order: RowNumbers,
+    { end, start }: { readonly start: number; readonly end: number },
+  ): Vector {
+    return this.#columnAt(position).take(order, start, end);
+  }
+
   /** Returns the listed rows, in the order of the list. */
   allOf(order: RowNumbers): Batch {
     return this.#rowsOf(order, 0, order.length);

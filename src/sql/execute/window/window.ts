@@ -40,6 +40,7 @@ import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { rowOrder } from "../sort/row_order.ts";
 import { comparatorsOf, writeRun } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
+import { keyChanges } from "./key_changes.ts";
 import { FrameAggregate } from "./window_aggregate.ts";
 import { FrameFinder, type FrameShape, type WindowPartition, WindowRows } from "./window_frame.ts";
 import { type WindowColumn, WindowValue } from "./window_values.ts";
@@ -66,12 +67,9 @@ export interface WindowOperatorOptions extends SpillOptions {
 /** The number of rows that the window functions may read or compute for a batch. */
 const WORK_MAX = 250_000;
 
-/** The number of rows searched for the end of a partition between two time checks. */
-const SEARCHED_PER_LOOK = 16_384;
-
 /**
  * The memory, in bytes, that a row takes up in addition to its values: for its position in the
- * order and its group.
+ * order, its group, and whether it begins a partition or a group.
  */
 const ROW_BYTES = 24;
 
@@ -102,6 +100,9 @@ export class WindowOperator implements Operator {
   /** The memory budget of the calls over the current rows. */
   #callMemory: MemoryBudget;
   #order: Uint32Array = new Uint32Array();
+  /** Contains 1 for each row whose partition, or whose sort values, differ from those before. */
+  #partitionChanges: Uint8Array = new Uint8Array();
+  #peerChanges: Uint8Array = new Uint8Array();
   #columns: readonly WindowColumn[] = [];
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
   /** The next row to yield, and the index of its peer group within the partition. */
@@ -196,8 +197,21 @@ export class WindowOperator implements Operator {
 
   /** Starts yielding the materialised rows in the given order. */
   #begin(order: Uint32Array): void {
+    const { kept, order: sortKeys, partition, context } = this.#options;
     const rows = new WindowRows(this.#materialised, order);
     this.#order = order;
+    const keyStart = kept.length;
+    const orderStart = keyStart + partition.length;
+    this.#partitionChanges = keyChanges(this.#materialised, order, {
+      keys: partition,
+      keyStart,
+      context,
+    });
+    this.#peerChanges = keyChanges(this.#materialised, order, {
+      keys: sortKeys,
+      keyStart: orderStart,
+      context,
+    });
     this.#rows = rows;
     this.#row = 0;
     this.#group = 0;
@@ -270,11 +284,14 @@ export class WindowOperator implements Operator {
     const start = this.#row;
     const rowsMax = Math.min(rows.rowCount, start + BATCH_ROWS_MAX);
     const workMax = this.#work() + WORK_MAX;
-    const results = this.#columns.map((): Value[] => []);
+    const columns = this.#columns;
+    const results = columns.map((): Value[] => []);
     while (this.#row < rowsMax && this.#work() < workMax) {
       this.#step(rows);
       const place = { row: this.#row, group: this.#group };
-      for (const [i, column] of this.#columns.entries()) results[i]?.push(column.valueAt(place));
+      for (let i = 0; i < columns.length; i += 1) {
+        results[i]?.push(columns[i]?.valueAt(place) ?? null);
+      }
       this.#row += 1;
     }
     const held = this.#materialised.batchOf(this.#order.slice(start, this.#row), 0);
@@ -287,8 +304,8 @@ export class WindowOperator implements Operator {
         values,
       );
     });
-    const columns = [...held.columns.slice(0, this.#options.kept.length), ...made];
-    return { rowCount: this.#row - start, columns };
+    const kept = held.columns.slice(0, this.#options.kept.length);
+    return { rowCount: this.#row - start, columns: [...kept, ...made] };
   }
 
   #work(): number {
@@ -313,24 +330,13 @@ export class WindowOperator implements Operator {
   }
 
   #partitionFrom(start: number, rows: WindowRows): WindowPartition {
-    const { kept, order, partition, context } = this.#options;
-    const orderColumn = kept.length + partition.length;
     const groupStarts = [start];
     let end = start + 1;
-    while (end < rows.rowCount && this.#areEqual(partition, kept.length, end)) {
-      if (!this.#areEqual(order, orderColumn, end)) groupStarts.push(end);
+    while (end < rows.rowCount && this.#partitionChanges[end] === 0) {
+      if (this.#peerChanges[end] === 1) groupStarts.push(end);
       end += 1;
-      if (end % SEARCHED_PER_LOOK === 0) context.checkTime();
     }
     return { start, end, groupStarts };
-  }
-
-  /** Whether a row has the same key values as the previous row. */
-  #areEqual(keys: readonly SortKey[], column: number, row: number): boolean {
-    const rows = defined(this.#rows, "window operator: rows compared before they were sorted");
-    return keys.every((key, i) => {
-      return rows.compare({ key, position: column + i }, row - 1, row) === 0;
-    });
   }
 }
 

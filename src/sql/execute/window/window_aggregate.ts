@@ -106,11 +106,8 @@ export class FrameAggregate implements WindowColumn {
   #valueOf(frame: FrameRange): Value {
     // A state that keeps its rows computes its value from all of them, which counts as work.
     if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
-    const ranges = rangesOf(frame);
-    const [range, ...others] = ranges;
-    const isWhole = others.length === 0 && range?.[0] === frame.start && range[1] === frame.end;
     if (frame.start >= frame.end) return this.#options.form.create().finish(0, this.#checkTime);
-    if (!isWhole) return this.#valueAround(frame, ranges);
+    if (!isWhole(frame)) return this.#valueAround(frame, rangesOf(frame));
     if (this.#extreme !== undefined) {
       this.#work += 1;
       return this.#extreme.valueOf(frame);
@@ -121,7 +118,7 @@ export class FrameAggregate implements WindowColumn {
     }
     if (this.#options.isOpen && this.#state.keepsRows !== true)
       return this.#suffixFrom(frame.start);
-    return this.#readAgain(ranges);
+    return this.#readAgain([[frame.start, frame.end]]);
   }
 
   /**
@@ -215,7 +212,7 @@ export class FrameAggregate implements WindowColumn {
     for (let row = from; row < to; row += 1) {
       if (row % ROWS_PER_LOOK === 0) this.#checkTime();
       if (filter !== undefined && rows.valueAt(filter, row) !== true) continue;
-      for (const [index, column] of args.entries()) values[index] = rows.valueAt(column, row);
+      for (let i = 0; i < args.length; i += 1) values[i] = rows.valueAt(args[i] ?? 0, row);
       if (action === "remove") {
         assert(
           state.remove !== undefined,
@@ -246,6 +243,11 @@ function isSame(left: FrameRange, right: FrameRange): boolean {
     left.holeEnd === right.holeEnd &&
     left.kept === right.kept
   );
+}
+
+/** Whether no row of a frame is excluded. */
+function isWhole({ end, holeEnd, holeStart, start }: FrameRange): boolean {
+  return holeStart === holeEnd || holeEnd <= start || holeStart >= end;
 }
 
 function isExtreme({ name }: AggregateForm): boolean {

@@ -33,14 +33,6 @@ export class WindowRows {
   valueAt(column: number, row: number): Value {
     return this.#materialised.valueAt(column, this.#order[row] ?? 0);
   }
-
-  compare(
-    by: { readonly position: number; readonly key: Omit<SortKey, "evaluate"> },
-    left: number,
-    right: number,
-  ): number {
-    return this.#materialised.compare(by, this.#order[left] ?? 0, this.#order[right] ?? 0);
-  }
 }
 
 /**
