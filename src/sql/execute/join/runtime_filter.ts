@@ -20,6 +20,7 @@ import { nextRows } from "../context/next_rows.ts";
 import type { Operator } from "../context/operator.ts";
 import { endsRequest } from "../context/request_ledger.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
+import { Grouping } from "../keys/grouping.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 import { BuildColumns } from "../materialised/build_columns.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
@@ -38,6 +39,12 @@ export interface RuntimeFilterKeysOptions {
   readonly areFew: (keyCount: number) => boolean;
 }
 
+interface KnownKeys {
+  readonly keys: Map<string, Row>;
+  /** Finds the rows of a batch whose key may be new. */
+  readonly grouping: Grouping;
+}
+
 /** The maximum number of rows that are examined, however few distinct keys they have. */
 const NOTED_ROWS_MAX = 8192;
 
@@ -45,9 +52,12 @@ const NOTED_ROWS_MAX = 8192;
 export class RuntimeFilterKeys implements Operator {
   readonly #options: RuntimeFilterKeysOptions;
   readonly #fixed: readonly Value[];
+  /** The join keys that are parts, by index. Their values tell keys apart. */
+  readonly #variable: readonly number[];
   readonly #memory: MemoryBudget;
+  readonly #keyMemory: MemoryBudget;
   /** The distinct keys so far; undefined once there are too many of them. */
-  #keys: Map<string, Row> | undefined = new Map();
+  #known: KnownKeys | undefined;
   #rowCount = 0;
   #isEnded = false;
   /**
@@ -60,10 +70,15 @@ export class RuntimeFilterKeys implements Operator {
   #fault: DatabaseError | undefined;
 
   constructor(options: RuntimeFilterKeysOptions) {
-    const { parts, context } = options;
+    const { parts, partTypes, context } = options;
     this.#options = options;
+    this.#variable = parts.filter((part) => typeof part === "number");
     this.#fixed = parts.map((part) => (typeof part === "number" ? null : part(context)));
     this.#memory = context.memory.elastic();
+    this.#keyMemory = context.memory.elastic();
+    const types = partTypes.filter((_, i) => typeof parts[i] === "number");
+    const grouping = new Grouping(types, this.#keyMemory, { keepsKeys: false });
+    this.#known = { keys: new Map(), grouping };
   }
 
   /**
@@ -71,7 +86,8 @@ export class RuntimeFilterKeys implements Operator {
    * keys.
    */
   get keys(): readonly Row[] | undefined {
-    return this.#isEnded && this.#keys !== undefined ? [...this.#keys.values()] : undefined;
+    if (!this.#isEnded || this.#known === undefined) return undefined;
+    return [...this.#known.keys.values()];
   }
 
   next(): Batch | undefined {
@@ -92,7 +108,7 @@ export class RuntimeFilterKeys implements Operator {
 
   /** Reads a batch ahead. Returns false if no further batch should be read ahead. */
   takeAhead(): boolean {
-    if (this.#isEnded || this.#fault !== undefined || this.#keys === undefined) return false;
+    if (this.#isEnded || this.#fault !== undefined || this.#known === undefined) return false;
     if (this.#last !== undefined) this.#hold(this.#last);
     this.#last = undefined;
     try {
@@ -115,41 +131,50 @@ export class RuntimeFilterKeys implements Operator {
   #hold(batch: Batch): void {
     this.#ahead ??= new BuildColumns(this.#options.types, this.#memory);
     this.#ahead.append(batch.columns, batch.rowCount);
-    if (this.#memory.isCrowded) this.#keys = undefined;
+    if (this.#memory.isCrowded) this.#forget();
   }
 
   #letGo(): void {
     this.#ahead = undefined;
     this.#last = undefined;
     this.#memory.close();
+    this.#forget();
+  }
+
+  /** Gives up collecting keys. */
+  #forget(): void {
+    this.#known = undefined;
+    this.#keyMemory.close();
   }
 
   #take(): Batch | undefined {
     const { input, context } = this.#options;
     const batch = nextRows(input, context);
-    if (batch === undefined) this.#isEnded = true;
-    else if (this.#keys !== undefined) this.#note(batch, this.#keys);
+    if (batch === undefined) {
+      this.#isEnded = true;
+      this.#keyMemory.close();
+    } else if (this.#known !== undefined) {
+      this.#note(batch, this.#known);
+    }
     return batch;
   }
 
-  #note(batch: Batch, known: Map<string, Row>): void {
+  #note(batch: Batch, { grouping, keys }: KnownKeys): void {
     const { areFew, partTypes } = this.#options;
     const { rowCount } = batch;
     this.#rowCount += rowCount;
-    if (this.#rowCount <= NOTED_ROWS_MAX) {
-      const vectors = this.#vectorsOf(batch);
-      if (vectors === undefined) {
-        this.#keys = undefined;
-        return;
-      }
-      for (let row = 0; row < rowCount; row += 1) {
-        const key = this.#keyAt(vectors, row);
-        if (key.includes(null)) continue;
-        known.set(keyTextOf(partTypes, key), key);
-        if (!areFew(known.size)) break;
-      }
+    const vectors = this.#rowCount <= NOTED_ROWS_MAX ? this.#vectorsOf(batch) : undefined;
+    if (vectors === undefined) {
+      this.#forget();
+      return;
     }
-    if (this.#rowCount > NOTED_ROWS_MAX || !areFew(known.size)) this.#keys = undefined;
+    const variable = this.#variable.flatMap((part) => vectors[part] ?? []);
+    const { count, rows } = grouping.newRowsOf(variable, rowCount);
+    for (let i = 0; i < count && areFew(keys.size); i += 1) {
+      const key = this.#keyAt(vectors, rows[i] ?? 0);
+      if (!key.includes(null)) keys.set(keyTextOf(partTypes, key), key);
+    }
+    if (!areFew(keys.size)) this.#forget();
   }
 
   /**
