@@ -7,22 +7,14 @@
  */
 
 import { defined } from "../../../base/assert.ts";
-import { physicalKind, type Value, type Vector, vectorFromValues } from "../../../types/mod.ts";
+import type { Vector } from "../../../types/mod.ts";
 import type { BoundExpression, ExpressionOf } from "../../bind/bound_expressions.ts";
 import { mayFail } from "../../bind/walk.ts";
 import { combineTruth, truthTest } from "../kernels/truth.ts";
 import type { Evaluator } from "./expression.ts";
 import { type BatchLayout, positionsOf } from "./layout.ts";
-import {
-  type Answered,
-  allRows,
-  openRows,
-  place,
-  placedConstants,
-  scatter,
-  split,
-  takeColumns,
-} from "./row_choice.ts";
+import { type Answered, placed } from "./placed_values.ts";
+import { allRows, openRows, scatter, split, takeColumns } from "./row_choice.ts";
 
 /**
  * The function that compiles operands, and the layout of the batches for which it compiles them.
@@ -100,13 +92,7 @@ export function compileCase(
       const values = last.value(takeColumns(batch, open, last.columns), context);
       answers.push({ rows: open, values });
     }
-    if (physicalKind(type) === "any") {
-      const few = placedConstants(answers, batch.rowCount);
-      if (few !== undefined) return few;
-    }
-    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
-    for (const { rows, values } of answers) place(results, values, rows);
-    return vectorFromValues(type, results);
+    return placed(type, answers, batch.rowCount);
   };
 }
 
@@ -123,15 +109,15 @@ export function compileCoalesce(
     columns: positionsOf(operand, layout),
   }));
   return (batch, context) => {
-    const results: Value[] = Array.from({ length: batch.rowCount }, () => null);
+    const answers: Answered[] = [];
     let open = allRows(batch.rowCount);
     for (const { value, columns } of compiled) {
       if (open.count === 0) break;
       const values = value(takeColumns(batch, open, columns), context);
-      place(results, values, open);
+      answers.push({ rows: open, values });
       const isNull: Vector = truthTest(values, { test: "null", negated: false });
       open = split(open, isNull).chosen;
     }
-    return vectorFromValues(type, results);
+    return placed(type, answers, batch.rowCount);
   };
 }

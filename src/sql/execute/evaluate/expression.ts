@@ -275,7 +275,12 @@ function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout
   const left = compileExpression(expression.left, layout);
   const right = compileExpression(expression.right, layout);
   const values: Value[] = [null, null];
-  const memo: DictionaryMemo = { values: undefined, constant: null, truths: [] };
+  const memo: DictionaryMemo = {
+    values: undefined,
+    constant: null,
+    truths: [],
+    table: undefined,
+  };
   return (batch, context) => {
     const l = left(batch, context);
     const r = right(batch, context);

@@ -1,7 +1,4 @@
-/**
- * Selects the rows of a batch for which an operand is evaluated, and stores the operand's values
- * in the result.
- */
+/** Selects the rows of a batch for which an operand is evaluated. */
 import {
   type Batch,
   constVector,
@@ -11,9 +8,6 @@ import {
   type Vector,
   valueAt,
 } from "../../../types/mod.ts";
-
-/** The maximum number of different codes in one byte. */
-const CODES_MAX = 255;
 
 /** Returns the rows whose truth value is still undecided. */
 export function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
@@ -56,6 +50,21 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
   const rest = new Uint32Array(rows.count);
   let chosenCount = 0;
   let restCount = 0;
+  if (truth.kind === "bool") {
+    const { nulls, values } = truth;
+    for (let i = 0; i < rows.count; i += 1) {
+      const row = rows.rows[i] ?? 0;
+      const isTrue = values[i] === 1 && nulls?.[i] !== 1 ? 1 : 0;
+      chosen[chosenCount] = row;
+      chosenCount += isTrue;
+      rest[restCount] = row;
+      restCount += 1 - isTrue;
+    }
+    return {
+      chosen: { rows: chosen, count: chosenCount },
+      rest: { rows: rest, count: restCount },
+    };
+  }
   for (let i = 0; i < rows.count; i += 1) {
     const row = rows.rows[i] ?? 0;
     if (valueAt(truth, i) === true) {
@@ -70,52 +79,6 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
     chosen: { rows: chosen, count: chosenCount },
     rest: { rows: rest, count: restCount },
   };
-}
-
-/** Stores computed values in the results of the rows for which they were computed. */
-export function place(results: Value[], values: Vector, { rows, count }: Selection): void {
-  for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
-}
-
-/** Values, with the rows for which they were computed. */
-export interface Answered {
-  readonly rows: Selection;
-  readonly values: Vector;
-}
-
-/**
- * Represents the results as a dictionary, provided that each branch has the same value for all of
- * its rows. Rows that belong to no branch are NULL. Returns undefined if a branch yields several
- * values.
- */
-export function placedConstants(
-  answers: readonly Answered[],
-  rowCount: number,
-): Vector | undefined {
-  if (answers.length >= CODES_MAX) return undefined;
-  const values: Value[] = [];
-  const codes = new Uint8Array(rowCount).fill(CODES_MAX);
-  let placed = 0;
-  for (const answer of answers) {
-    if (answer.values.kind !== "const") return undefined;
-    const { value } = answer.values;
-    if (value === null) continue;
-    const { rows, count } = answer.rows;
-    const code = values.push(value) - 1;
-    for (let i = 0; i < count; i += 1) codes[rows[i] ?? 0] = code;
-    placed += count;
-  }
-  if (placed === 0) return constVector(null, rowCount);
-  if (placed === rowCount) {
-    return { kind: "dict", length: rowCount, codes, values, nulls: undefined };
-  }
-  const nulls = new Uint8Array(rowCount);
-  for (let row = 0; row < rowCount; row += 1) {
-    if (codes[row] !== CODES_MAX) continue;
-    codes[row] = 0;
-    nulls[row] = 1;
-  }
-  return { kind: "dict", length: rowCount, codes, values, nulls };
 }
 
 const NO_VALUES: Vector = constVector(null, 0);

@@ -39,7 +39,7 @@ export interface RuntimeFilterKeysOptions {
   readonly areFew: (keyCount: number) => boolean;
 }
 
-interface KnownKeys {
+interface CollectedKeys {
   readonly keys: Map<string, Row>;
   /** Finds the rows of a batch whose key may be new. */
   readonly grouping: Grouping;
@@ -57,7 +57,7 @@ export class RuntimeFilterKeys implements Operator {
   readonly #memory: MemoryBudget;
   readonly #keyMemory: MemoryBudget;
   /** The distinct keys so far; undefined once there are too many of them. */
-  #known: KnownKeys | undefined;
+  #known: CollectedKeys | undefined;
   #rowCount = 0;
   #isEnded = false;
   /**
@@ -159,7 +159,7 @@ export class RuntimeFilterKeys implements Operator {
     return batch;
   }
 
-  #note(batch: Batch, { grouping, keys }: KnownKeys): void {
+  #note(batch: Batch, { grouping, keys }: CollectedKeys): void {
     const { areFew, partTypes } = this.#options;
     const { rowCount } = batch;
     this.#rowCount += rowCount;

@@ -91,6 +91,13 @@ export function truthTest(
   const wanted = test === "null" ? null : test === "true";
   if (vector.kind === "const") return constVector((vector.value === wanted) !== negated, length);
   const values = new Uint8Array(length);
+  if (wanted === null && vector.kind !== "any" && vector.kind !== "dict") {
+    const { nulls } = vector;
+    if (nulls === undefined) return constVector(negated, length);
+    if (!negated) return { kind: "bool", length, values: nulls, nulls: undefined };
+    for (let row = 0; row < length; row += 1) values[row] = (nulls[row] ?? 0) ^ 1;
+    return { kind: "bool", length, values, nulls: undefined };
+  }
   for (let row = 0; row < length; row += 1) {
     const isWanted = wanted === null ? isNullAt(vector, row) : valueAt(vector, row) === wanted;
     values[row] = isWanted === negated ? 0 : 1;
@@ -106,6 +113,8 @@ export interface DictionaryMemo {
   values: readonly Value[] | undefined;
   constant: Value;
   truths: readonly Value[];
+  /** Contains 1 for each value whose comparison is true; undefined if a comparison is unknown. */
+  table: Uint8Array | undefined;
 }
 
 /** Compares each value of a dictionary with a constant once, instead of comparing each row. */
@@ -128,16 +137,18 @@ export function compareDictionary(
     memo.truths = dictionary.values.map((value) =>
       isLeft ? compare(value, constant.value) : compare(constant.value, value),
     );
+    memo.table = memo.truths.includes(null)
+      ? undefined
+      : Uint8Array.from(memo.truths, (truth) => (truth === true ? 1 : 0));
   }
-  const { truths } = memo;
-  if (truths.includes(null)) {
+  const { table, truths } = memo;
+  if (table === undefined) {
     const all: Value[] = Array.from({ length });
     for (let row = 0; row < length; row += 1) {
       all[row] = isNullAt(dictionary, row) ? null : (truths[codes[row] ?? 0] ?? null);
     }
     return vectorFromValues(BOOLEAN, all);
   }
-  const table = Uint8Array.from(truths, (truth) => (truth === true ? 1 : 0));
   const values = new Uint8Array(length);
   for (let row = 0; row < length; row += 1) values[row] = table[codes[row] ?? 0] ?? 0;
   return { kind: "bool", length, values, nulls };

@@ -186,12 +186,16 @@ function isKeyAt(keys: Float64Array, id: number, key: Float64Array): boolean {
 export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8Array | undefined {
   let found: Uint8Array | undefined;
   for (const vector of vectors) {
-    const mayHave = vector.kind === "any" || vector.kind === "const" || vector.nulls !== undefined;
-    if (!mayHave) continue;
-    for (let row = 0; row < rowCount; row += 1) {
-      if (!isNullAt(vector, row)) continue;
+    if (vector.kind === "any" || vector.kind === "const") {
+      for (let row = 0; row < rowCount; row += 1) {
+        if (!isNullAt(vector, row)) continue;
+        found ??= new Uint8Array(rowCount);
+        found[row] = 1;
+      }
+    } else if (vector.nulls !== undefined) {
       found ??= new Uint8Array(rowCount);
-      found[row] = 1;
+      const { nulls } = vector;
+      for (let row = 0; row < rowCount; row += 1) if (nulls[row] === 1) found[row] = 1;
     }
   }
   return found;

@@ -1,7 +1,8 @@
 /**
  * Stores the rows that a join keeps in memory, column by column, in the in-memory form of each
- * column's type: numbers stay numbers, so that nothing is allocated per value; only text is
- * decoded into strings.
+ * column's type: numbers stay numbers, and the codes of dictionaries stay codes
+ * (`common_dictionary.ts`), so that nothing is allocated per value; only other text is decoded into
+ * strings.
  *
  * A join reads rows in the order of their partners, which is random, and often reads the same row
  * many times. Sorts and windows, which use `MaterialisedRows`, read each row once. With 2 M rows,
@@ -10,13 +11,14 @@
  * adding text takes three times as long, and that garbage collection has to scan the strings.
  */
 
-import { defined } from "../../../base/assert.ts";
+import { assert, defined } from "../../../base/assert.ts";
 import {
   type Batch,
   type DataType,
   gatherBytes,
   gatherFloat64,
   gatherInt32,
+  INT,
   physicalKind,
   type RowNumbers,
   type Value,
@@ -24,6 +26,7 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 import type { PageNumbers } from "./column_page.ts";
+import { CommonDictionary } from "./common_dictionary.ts";
 import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 
 /** The initial capacity. It is small, so that a join of few rows uses little memory. */
@@ -45,6 +48,8 @@ class BuildColumn {
   readonly #nulls: (Uint8Array | undefined)[] = [];
   /** The values, if they are not numbers or if one of them needs a bigint; undefined otherwise. */
   #values: Value[][] | undefined;
+  /** The rows, as long as all of them came with dictionaries of few values. */
+  #coded: { readonly codes: BuildColumn; readonly dictionary: CommonDictionary } | undefined;
 
   constructor(type: DataType) {
     this.#kind = physicalKind(type);
@@ -59,7 +64,9 @@ class BuildColumn {
     }
     const values = this.#values;
     if (values === undefined) return this.#appendNumbers(vector, start, rowCount);
-    let bytes = 0;
+    const codedBytes = this.#appendCodes(vector, start, rowCount);
+    if (codedBytes !== undefined) return codedBytes;
+    let bytes = this.#decode(start);
     for (let row = 0; row < rowCount; row += 1) {
       const value = valueAt(vector, row);
       bytes += bytesOf(value);
@@ -71,6 +78,7 @@ class BuildColumn {
   /** Returns the values of the first `count` of the listed rows. */
   take(rows: RowNumbers, count: number): Vector {
     const values = this.#values;
+    if (this.#coded !== undefined) return takeCoded(this.#coded, rows, count);
     if (values !== undefined) {
       const chosen: Value[] = Array.from({ length: count });
       for (let i = 0; i < count; i += 1) {
@@ -99,6 +107,41 @@ class BuildColumn {
         return { kind: "bool", length: count, values: takeBytes(pages, rows, count), nulls };
       }
     }
+  }
+
+  /**
+   * Adds rows as codes. Returns how many bytes of memory they take up; undefined, without any
+   * effect on the rows, if they cannot be added in this form.
+   */
+  #appendCodes(vector: Vector, start: number, rowCount: number): number | undefined {
+    if (vector.kind !== "dict") return undefined;
+    if (start === 0) {
+      this.#coded = { codes: new BuildColumn(INT), dictionary: new CommonDictionary() };
+    }
+    if (this.#coded === undefined) return undefined;
+    const { codes, dictionary } = this.#coded;
+    const before = dictionary.bytes;
+    const values = dictionary.codesOf(vector, rowCount);
+    if (values === undefined) return undefined;
+    const coded: Vector = { kind: "i32", length: rowCount, values, nulls: vector.nulls };
+    return codes.append(coded, start, rowCount) + dictionary.bytes - before;
+  }
+
+  /** Replaces the codes of the first rows by values. Returns how many more bytes these take up. */
+  #decode(rowCount: number): number {
+    const coded = this.#coded;
+    const values = this.#values;
+    if (coded === undefined || values === undefined) return 0;
+    this.#coded = undefined;
+    const { codes, dictionary } = coded;
+    let bytes = 0;
+    for (let row = 0; row < rowCount; row += 1) {
+      const code = codes.#numberAt(row);
+      const value = code === null ? null : (dictionary.values[Number(code)] ?? null);
+      bytes += bytesOf(value);
+      pushTo(values, row, value);
+    }
+    return bytes;
   }
 
   #takeNulls(rows: RowNumbers, count: number): Uint8Array | undefined {
@@ -181,6 +224,24 @@ class BuildColumn {
     const number = this.#numbers[page]?.[at] ?? 0;
     return this.#kind === "bool" ? number === 1 : number;
   }
+}
+
+function takeCoded(
+  { codes, dictionary }: { codes: BuildColumn; dictionary: CommonDictionary },
+  rows: RowNumbers,
+  count: number,
+): Vector {
+  const taken = codes.take(rows, count);
+  assert(taken.kind === "i32", "materialised rows: codes are not stored as integers");
+  const { length, nulls, values } = taken;
+  // A copy by the runtime takes a small part of the time of a loop.
+  return {
+    kind: "dict",
+    length,
+    codes: new Uint16Array(values),
+    values: dictionary.values,
+    nulls,
+  };
 }
 
 function pushTo(pages: Value[][], row: number, value: Value): void {

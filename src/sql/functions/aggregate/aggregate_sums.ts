@@ -481,7 +481,12 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
   if (result.kind === "float") return new DoubleSumState(finiteFloat);
   if (result.kind === "numeric") return new NumericState((sum) => sum);
   if (result.kind === "money") return new WholeState((sum) => checkedMoney(BigInt(sum)));
-  if (result.kind === "decimal") return new WholeState((sum) => sum);
+  if (result.kind === "decimal") {
+    return new WholeState(
+      (sum) => sum,
+      (sum) => sum,
+    );
+  }
   return new WholeState(
     (sum) => fitInteger("bigint", sum),
     (sum) => sum,
