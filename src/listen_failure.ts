@@ -72,7 +72,7 @@ function tlsFault(
       disk,
     );
     const key = parsed(
-      { name: "server.tls_key", path: keyPath, what: "a private key without a password" },
+      { name: "server.tls_key", path: keyPath, what: "an unencrypted private key" },
       (bytes) => createPrivateKey(bytes),
       disk,
     );

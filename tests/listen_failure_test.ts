@@ -52,7 +52,7 @@ test("listenFailure names the configuration key and the file that make TLS fail"
     "cannot use TLS: server.tls_cert /c.pem must contain a certificate in PEM form",
   );
   expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": CERTIFICATE })).toBe(
-    "cannot use TLS: server.tls_key /k.pem must contain a private key without a password in " +
+    "cannot use TLS: server.tls_key /k.pem must contain an unencrypted private key in " +
       "PEM form",
   );
   expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": key })).toBe(

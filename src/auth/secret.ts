@@ -117,13 +117,13 @@ export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError |
 function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   const byteCount = disk.sizeOf(path) ?? 0;
   if (byteCount !== FILE_BYTES && byteCount !== SECRET_BYTES_MIN) {
-    const what = `it has ${byteCount} bytes instead of ${FILE_BYTES}`;
+    const what = `the file has ${byteCount} bytes instead of ${FILE_BYTES}`;
     return new CorruptionError(path, 0, `${what}; ${REMEDY}`);
   }
   const bytes = disk.readFile(path);
   const secret = bytes.slice(0, SECRET_BYTES_MIN);
   if (bytes.length > SECRET_BYTES_MIN && crc32(secret) !== checksumIn(bytes)) {
-    return new CorruptionError(path, 0, `its checksum does not match; ${REMEDY}`);
+    return new CorruptionError(path, 0, `the checksum of the file does not match; ${REMEDY}`);
   }
   return secret;
 }

@@ -94,7 +94,7 @@ export function readUnit(disk: Disk, root: string, file: number): ArchiveUnit {
     throw new CorruptionError(
       path,
       0,
-      `it belongs to file ${unit.file} of the archive ${unit.incarnation}`,
+      `the archived file belongs to file ${unit.file} of the archive ${unit.incarnation}`,
     );
   }
   return unit;

@@ -129,19 +129,19 @@ function prepareTarget(disk: Disk, target: string): void {
     );
   }
   const outer = backupAround(disk, parent);
-  if (outer !== undefined) throw refused(target, `it is inside the backup ${outer}`);
+  if (outer !== undefined) throw refused(target, `the directory is inside the backup ${outer}`);
   if (!disk.exists(target)) {
     disk.makeDirectory(target);
     disk.syncDirectory(parent);
     return;
   }
   if (disk.sizeOf(target) === undefined || !isDirectory(disk, target)) {
-    throw refused(target, "it is a file");
+    throw refused(target, "the path is a file");
   }
   if (disk.list(target).length === 0) return;
   const what = disk.exists(backupListPath(target))
-    ? "it already contains a backup"
-    : "it is not empty";
+    ? "the directory already contains a backup"
+    : "the directory is not empty";
   throw refused(target, what);
 }
 

@@ -143,7 +143,7 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
     {
       hint:
         step === "moving"
-          ? "that restore has begun and cannot be cancelled; start the server, which finishes it"
+          ? "the waiting restore has begun and cannot be cancelled; start the server to finish it"
           : `to cancel that restore, remove ${stagedPath(paths)}`,
     },
   );

@@ -206,13 +206,15 @@ class PointRun {
     const size = disk.sizeOf(path);
     if (size === undefined || size < bytes) {
       const what =
-        size === undefined ? "it is missing" : `its size is ${size} bytes instead of ${bytes}`;
+        size === undefined
+          ? "the file is missing"
+          : `the file has ${size} bytes instead of ${bytes}`;
       throw new CorruptionError(path, size ?? 0, what);
     }
     const pause = this.#pause;
     const copied = await copyFile(path, to, { disk, upTo: bytes, pause, onCopied });
     if (unit !== undefined && copied.crc !== unit.crc) {
-      throw new CorruptionError(path, 0, "it does not match its checksum in the archive");
+      throw new CorruptionError(path, 0, "the file does not match its checksum in the archive");
     }
     if (number !== this.#base.number) return;
     const { bytes: begun, crc } = this.#base.file;
@@ -220,8 +222,8 @@ class PointRun {
     throw new CorruptionError(
       path,
       0,
-      `its beginning differs from log file ${number} in the backup, so it is damaged or ` +
-        "belongs to a different database",
+      `the beginning of the file differs from log file ${number} in the backup, so the file ` +
+        "is damaged or belongs to a different database",
     );
   }
 

@@ -136,7 +136,7 @@ export class ByteReader {
 
   #take(count: number): number {
     const at = this.#position;
-    if (count > this.#bytes.length - at) this.fail("it ends too early");
+    if (count > this.#bytes.length - at) this.fail("the data ends too early");
     this.#position = at + count;
     return at;
   }

@@ -50,7 +50,7 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
   const { disk, path, scratch } = options;
   const byteCount = disk.sizeOf(path);
   if (byteCount === undefined || byteCount === 0) {
-    const what = byteCount === undefined ? "it is missing" : "it is empty";
+    const what = byteCount === undefined ? "the file is missing" : "the file is empty";
     return unreadable([new CorruptionError(path, 0, what)]);
   }
   const misplaced = directoriesAt(disk, path);

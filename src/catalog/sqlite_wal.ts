@@ -26,7 +26,7 @@ interface WalChecksum {
 /** Returns the first damage to a committed transaction in the log; undefined if there is none. */
 export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionError | undefined {
   if (bytes.length === 0) return undefined;
-  if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
+  if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "the file is too short");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const magic = view.getUint32(0);
   // The lowest bit of the magic number determines the byte order in which the checksums are

@@ -246,7 +246,7 @@ function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   if (stagedStep(disk, paths) === undefined) return;
   const path = stagedPath(paths);
   const what =
-    "a restore is prepared, so the next startup will replace everything that is checked here";
+    "a restore is prepared, so the next startup will replace the contents of the data directory";
   report.onFinding(noteFinding(path, `${what}; to cancel the restore, remove ${path}`), undefined);
 }
 

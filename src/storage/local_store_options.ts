@@ -140,8 +140,8 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
 export function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
   return ({ fromMs, toMs }) => {
     const what =
-      "the system clock was set back; rows now get their times and expire by the new time, " +
-      "while new _seq values stay ahead of it";
+      "the system clock was set back; timestamps and expiry follow the new time, while new " +
+      "_seq values stay ahead of it";
     log.warn(what, { from: timeText(fromMs), to: timeText(toMs) });
   };
 }

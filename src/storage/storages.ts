@@ -168,14 +168,14 @@ export class Storages {
       this.requireApart({ action, path: root });
       if (!disk.exists(parent)) throw refuse(`there is no directory ${parent}`);
       const backup = backupAround(disk, parent) ?? backupAround(disk, disk.realPath(parent));
-      if (backup !== undefined) throw refuse(`it is inside the backup ${backup}`);
+      if (backup !== undefined) throw refuse(`the directory is inside the backup ${backup}`);
       if (isFree(disk, root)) return;
       throw disk.exists(storagePathsOf(root).mark)
         ? refuse(
-            "it is already a storage of this or a different database",
+            "the directory is already a storage of this or a different database",
             "choose a different directory; or if SHOW STORAGES lists it on no server, empty it",
           )
-        : refuse("it is not empty", "choose an empty or new directory");
+        : refuse("the directory is not empty", "choose an empty or new directory");
     } catch (error) {
       if (error instanceof DiskError) throw failed(action, root, error);
       throw error;

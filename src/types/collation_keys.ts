@@ -39,8 +39,8 @@ const ROOT_LANGUAGES: ReadonlySet<string> = new Set([
 /** Returns the reason why a collation with these rules has no keys; undefined if it has keys. */
 export function reasonAgainstKeys({ ignoresPunctuation, locale }: IcuRules): string | undefined {
   const { baseName, collation, language, numeric, region } = new Intl.Locale(locale);
-  if (numeric === true) return "it compares digits as numbers";
-  if (ignoresPunctuation === true) return "it ignores punctuation";
+  if (numeric === true) return "the collation compares digits as numbers";
+  if (ignoresPunctuation === true) return "the collation ignores punctuation";
   const isRoot = collation === undefined || collation === "standard";
   const isPlain = ROOT_LANGUAGES.has(language) && !(language === "fr" && region === "CA");
   return isRoot && isPlain

@@ -64,7 +64,7 @@ export function tsVectorFromText(text: string): TsWord[] {
           "with optional positions",
         {
           hint:
-            "a tsvector has the form 'cat':3A,7 'hat':5; to create one from a text, call " +
+            "a tsvector has the form 'cat':3A,7 'hat':5; to create one from a string, call " +
             "to_tsvector",
         },
       );

@@ -86,7 +86,7 @@ test.each([0, 31, 33, 35, 37])("keptSecret rejects a file of %d bytes", (byteCou
   const path = join(dataPath, "jwt_secret");
   const bytes = readFileSync(path);
   writeFileSync(path, new Uint8Array(byteCount));
-  const fault = `it has ${byteCount} bytes instead of 36`;
+  const fault = `the file has ${byteCount} bytes instead of 36`;
   expect(() => keptSecret({ disk: bunDisk, dataPath, random: systemRandom })).toThrow(fault);
   expect(keptSecretFault(bunDisk, dataPath)?.message).toContain(fault);
   writeFileSync(path, bytes);

@@ -283,7 +283,7 @@ test("files that another copy of the database has archived are not overwritten",
   await database.close();
   // The list now names a different file, which the next start notices.
   const again = await open(place);
-  expect(again.archiveLag()?.failure).toContain("it belongs to file");
+  expect(again.archiveLag()?.failure).toContain("the archived file belongs to file");
   await again.close();
 });
 

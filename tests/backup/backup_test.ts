@@ -130,7 +130,7 @@ testThoroughly(
       expect(await server.rows("SELECT count(*) FROM t")).toEqual([[2000]]);
       const isBegun = readdirSync(path).length > 0;
       const { body } = await server.sql(`BACKUP DATABASE TO '${path}'`);
-      const refusal = isFinished ? "already contains a backup" : "it is not empty";
+      const refusal = isFinished ? "already contains a backup" : "the directory is not empty";
       expect(body.error?.message ?? "").toContain(isBegun ? refusal : "");
     }
     expect(unfinished).toBeGreaterThan(0);
@@ -276,7 +276,7 @@ test("no backup can be made inside another one, and verify reports a backup that
   const database = await databaseOn(join(freshDirectory(), "data"), [root], bunDisk);
   expect((await ask(database, `BACKUP DATABASE TO '${outer}'`)).error).toBeUndefined();
   const { error } = await ask(database, `BACKUP DATABASE TO '${outer}/segments/inner'`);
-  expect(error?.message).toContain(`it is inside the backup ${outer}`);
+  expect(error?.message).toContain(`the directory is inside the backup ${outer}`);
   expect(existsSync(join(outer, "segments", "inner"))).toBe(false);
   expect(statSync(join(outer, "catalog.sqlite")).mode & 0o777).toBe(0o600);
   await database.close();
@@ -346,7 +346,7 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
     `info began a backup .*${about}`,
     `info completed a backup .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+`,
     `info began a backup .*${about}`,
-    `error a backup failed .*${about},"error":"Cannot back up to .*it already contains a backup`,
+    `error a backup failed .*${about},"error":"Cannot back up to .*the directory already contains a backup`,
     `info began a restore .*${about}`,
     `warn prepared a restore; it will be carried out at the next startup .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"cancel":"${cancel}"`,
     `warn restored a backup .*"orderedBy":"root","source":"${target}"`,

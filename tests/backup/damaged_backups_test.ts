@@ -230,7 +230,7 @@ test("verify reports a prepared restore and whether its copy is intact, and repa
   await restore(backup, target);
   const waiting = join(target, "restore");
   cpSync(backup, waiting, { recursive: true });
-  const note = `note    ${waiting}: a restore is prepared, so the next startup will replace everything`;
+  const note = `note    ${waiting}: a restore is prepared, so the next startup will replace the contents`;
   const verified = maintain("verify", [target]);
   expect([verified.code, verified.text]).toEqual([0, expect.stringContaining(note)]);
   expect(verified.text).toContain(`to cancel the restore, remove ${waiting}`);

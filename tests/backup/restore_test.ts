@@ -278,7 +278,7 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
   // At this point of a restore, the previous content exists in two places.
   writeFileSync(join(waiting, "MOVING"), "");
   expect(await restore(backup, target)).toEqual(
-    refusal("that restore has begun and cannot be cancelled; start the server, which finishes it"),
+    refusal("the waiting restore has begun and cannot be cancelled; start the server to finish it"),
   );
   expect(existsSync(join(target, "restore.new"))).toBe(false);
   // The backup was complete, but its list is removed, as if by a crash.

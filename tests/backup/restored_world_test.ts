@@ -140,7 +140,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
       damaged((root, files) => rmSync(join(root, logs(files).at(-1) ?? ""))),
       archiveEnd,
       1,
-      "it is missing",
+      "the file is missing",
     ],
     [
       "a list under another number",
@@ -150,7 +150,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
       }),
       archiveEnd,
       1,
-      "it belongs to file",
+      "the archived file belongs to file",
     ],
     [
       "an archive of another database",

@@ -130,7 +130,7 @@ test("every read past the end is a CorruptionError with the position", () => {
   for (const read of reads) {
     const reader = new ByteReader(new Uint8Array(3), SOURCE);
     reader.skip(3);
-    expect(() => read(reader)).toThrow("Cannot read test.bin at byte 103: it ends too early");
+    expect(() => read(reader)).toThrow("Cannot read test.bin at byte 103: the data ends too early");
   }
 });
 

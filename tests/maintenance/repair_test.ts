@@ -201,8 +201,12 @@ describe("repair changes only damaged directories", () => {
   });
 
   test.each([
-    ["of another length", (path: string) => writeFileSync(path, "short"), "it has 5 bytes"],
-    ["that has changed", (path: string) => damage(path, 7), "its checksum does not match"],
+    ["of another length", (path: string) => writeFileSync(path, "short"), "the file has 5 bytes"],
+    [
+      "that has changed",
+      (path: string) => damage(path, 7),
+      "the checksum of the file does not match",
+    ],
   ])("moves a secret %s aside: no server starts with it", async (_what, spoil, fault) => {
     const path = copyOf(killed);
     spoil(`${path}/jwt_secret`);

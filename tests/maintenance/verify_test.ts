@@ -206,7 +206,9 @@ describe("verify reports damage and changes nothing", () => {
     const { code, lines } = maintain("verify", [path]);
     expect(lines).toHaveLength(4);
     expect(lines[0]).toMatch(/^note .*999\.seg: the manifest does not list this file/);
-    expect(lines[1]).toMatch(/^note .*0003\.wal: a partly written group from byte \d+ to \d+/);
+    expect(lines[1]).toMatch(
+      /^note .*0003\.wal: a partly written commit group from byte \d+ to \d+/,
+    );
     expect(lines[2]).toMatch(/^note .*9-stray\.txt: the catalog does not list this file/);
     expect(lines[3]).toMatch(/is sound: .*0 damaged places, 3 notes$/);
     expect(code).toBe(0);
@@ -231,7 +233,7 @@ describe("verify reports damage and changes nothing", () => {
     rmSync(fileIn(`${path}/files`, ".txt"));
     const gone = maintain("verify", [path]);
     expect(gone.lines[0]).toMatch(
-      /^damage .*-a\.txt at byte 0: it is missing \(table default\.files\)/,
+      /^damage .*-a\.txt at byte 0: the file is missing \(table default\.files\)/,
     );
     expect(gone.code).toBe(1);
   });
@@ -255,7 +257,7 @@ describe("verify reports damage and changes nothing", () => {
       const [flushed = "", dropped = ""] = copies;
       rmSync(fileIn(`${flushed}/files`, ".txt"));
       const gone = maintain("verify", [flushed]);
-      expect(gone.lines[0]).toMatch(/^damage .*-a\.txt at byte 0: it is missing/);
+      expect(gone.lines[0]).toMatch(/^damage .*-a\.txt at byte 0: the file is missing/);
       expect(gone.code).toBe(1);
       expect(maintain("verify", [dropped]).code).toBe(0);
     },
@@ -286,7 +288,7 @@ describe("verify reports damage and changes nothing", () => {
     rmSync(`${path}/catalog.sqlite-wal`);
     truncateSync(`${path}/catalog.sqlite`, 0);
     expect(maintain("verify", [path]).text).toMatch(
-      /^damage .*catalog\.sqlite at byte 0: it is empty/,
+      /^damage .*catalog\.sqlite at byte 0: the file is empty/,
     );
 
     const unborn = freshDirectory();

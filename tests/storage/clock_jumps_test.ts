@@ -90,8 +90,7 @@ test.each(["goes on", "stops", "loses power"])(
     expect(keysOf(store)).toEqual([4]);
     await store.close();
     expect(world.warnings.filter((line) => line.includes("clock"))).toEqual([
-      "the system clock was set back; rows now get their times and expire by the new time, " +
-        "while new _seq values stay ahead of it",
+      "the system clock was set back; timestamps and expiry follow the new time, while new _seq values stay ahead of it",
     ]);
   },
 );

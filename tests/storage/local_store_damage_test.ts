@@ -120,8 +120,7 @@ test("a deletion vector of an older generation under the newer file name counts 
   file.close();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
   const what =
-    "it is a different deletion vector of segment 1: it has 1 replaced rows, but the " +
-    "manifest lists generation 2";
+    "the file is a different deletion vector of segment 1: it has 1 replaced rows, but the manifest lists generation 2";
   expect(() => idsOf(store)).toThrow(expect.objectContaining({ path, what }));
   expect(store.segments()[0]?.status).toBe("quarantined");
   await store.close();

@@ -152,7 +152,7 @@ test("Storages.create accepts the directory of a dropped storage once its last f
   disk.makeDirectory(held);
   disk.open(`${held}/1.seg`, { create: true }).close();
   storages.drop("fast");
-  expect(await refusalOf(storages.create(WANTED))).toMatch(/it is not empty/);
+  expect(await refusalOf(storages.create(WANTED))).toMatch(/the directory is not empty/);
   disk.remove(`${held}/1.seg`);
   expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
   storages.close();

@@ -64,7 +64,7 @@ describe("a table whose segments are in a storage", () => {
       storages.drop("fast");
       const segments = `${ROOT}/segments`;
       expect(filesIn(disk, segments)).toHaveLength(3);
-      expect(await refusalOf(storages.create(WANTED))).toMatch(/it is not empty/);
+      expect(await refusalOf(storages.create(WANTED))).toMatch(/the directory is not empty/);
       if (isTaken) disk.open(`${ROOT}/STORAGE`, { create: true }).close();
       scan.close();
       await storages.filesGone();

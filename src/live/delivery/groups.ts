@@ -182,7 +182,10 @@ export class SubscriptionGroup<Member extends GroupMember> {
 
   #removeOther(member: Member): void {
     const isThere = this.#others?.delete(member);
-    assert(isThere === true, "subscription group: member is not among the non-following members");
+    assert(
+      isThere === true,
+      "subscription group: member to be moved or removed is not in the group",
+    );
     if (this.#others?.size === 0) this.#others = undefined;
   }
 

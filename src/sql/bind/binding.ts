@@ -544,7 +544,7 @@ export function unknownFunction(
     });
   }
   const what = isKnown
-    ? "it exists, but does not accept arguments of these types"
+    ? "the function exists, but does not accept arguments of these types"
     : "no function has this name";
   const near = isKnown ? undefined : nearestName(name, knownFunctions());
   const hint =

@@ -103,7 +103,8 @@ function newForeignKey(
   if (columns.length !== referenced.length) {
     throw invalid(
       position,
-      `it has ${counted(columns.length, "column")}, but references ${referenced.length}`,
+      `the foreign key has ${counted(columns.length, "column")}, but references ` +
+        `${referenced.length}`,
     );
   }
   if (new Set(columns).size !== columns.length) {

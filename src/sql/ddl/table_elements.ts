@@ -385,7 +385,7 @@ function checkConstraints(constraints: readonly ColumnConstraint[], name: string
   if (seen.has("primary key")) refuseNull(constraints, name, KEY_IS_NOT_NULL);
 }
 
-const KEY_IS_NOT_NULL = "a key column cannot be NULL";
+const KEY_IS_NOT_NULL = "a primary key column cannot be NULL";
 
 /**
  * Refuses an explicit NULL constraint on a column that cannot be NULL.

@@ -278,8 +278,8 @@ export class SpillFile {
     if (extent.offset + extent.byteCount > this.#flushedBytes) this.#flush();
     const bytes = new Uint8Array(extent.byteCount);
     const readCount = onDisk(() => this.#file.read(bytes, extent.offset));
-    if (readCount < extent.byteCount) throw damaged("its end is missing");
-    if (crc32(bytes) !== extent.checksum) throw damaged("its checksum does not match");
+    if (readCount < extent.byteCount) throw damaged("the end of the file is missing");
+    if (crc32(bytes) !== extent.checksum) throw damaged("the checksum of a block does not match");
     const { columnCount } = this.#options;
     try {
       return decode(bytes, { columnCount, path: this.#file.path });

@@ -120,8 +120,7 @@ function duplicate(
   { key, owner }: { readonly key: Parameters<typeof shownKey>[1]; readonly owner: number },
 ): DatabaseError {
   if (stored.isExclusion === true) {
-    const shown =
-      owner === SHARED_OWNER ? shownKey(order.columns, key) : "a row that belongs to a user";
+    const shown = owner === SHARED_OWNER ? shownKey(order.columns, key) : "one of a user's rows";
     return new DatabaseError(
       "EXCLUSION_VIOLATION",
       `Cannot create exclusion constraint "${stored.name}" on ${definition.name}: ${shown} ` +

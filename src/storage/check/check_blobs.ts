@@ -44,7 +44,7 @@ export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): 
       continue;
     }
     try {
-      if (isMissing.has(blob)) throw new CorruptionError(path, 0, "it is missing");
+      if (isMissing.has(blob)) throw new CorruptionError(path, 0, "the file is missing");
       readable(path, () => checkBlob(disk, path, { blob, listener }));
     } catch (error) {
       if (!(error instanceof CorruptionError)) throw error;

@@ -103,7 +103,7 @@ function noteRest(
 ): void {
   if (damage === undefined && end.wipeUpTo > end.offset) {
     const what =
-      `a partly written group from byte ${end.offset} to ${end.wipeUpTo}, which was never ` +
+      `a partly written commit group from byte ${end.offset} to ${end.wipeUpTo} was never ` +
       `acknowledged; the next startup truncates it after _seq ${lastSeq}`;
     listener.onFinding(noteFinding(end.path, what));
   }

@@ -85,14 +85,14 @@ export function listedFault(
   found: { readonly bytes: number | undefined; readonly crc?: number },
 ): CorruptionError | undefined {
   if (found.bytes === undefined) {
-    return new CorruptionError(path, 0, `it is missing, although ${NAME} lists it`);
+    return new CorruptionError(path, 0, `the file is missing, although ${NAME} lists it`);
   }
   if (found.bytes !== bytes) {
     const what = `the file has ${found.bytes} bytes instead of ${bytes}`;
     return new CorruptionError(path, Math.min(found.bytes, bytes), what);
   }
   if (found.crc === undefined || found.crc === crc) return undefined;
-  return new CorruptionError(path, 0, `it does not match its checksum in ${NAME}`);
+  return new CorruptionError(path, 0, `the file does not match its checksum in ${NAME}`);
 }
 
 /** Durably writes the list, which completes a backup. @throws {DiskError} */
@@ -119,7 +119,7 @@ export function readBackupList(disk: Disk, root: string): BackupList {
   const path = backupListPath(root);
   if (!disk.exists(path)) {
     const what = disk.exists(root)
-      ? `it is not a backup, or is an incomplete one: it contains no ${NAME}`
+      ? `the directory is not a backup, or the backup is incomplete: there is no ${NAME}`
       : "there is no such directory";
     throw new DatabaseError("INVALID_OPTION", `Cannot restore from ${root}: ${what}`);
   }
@@ -145,7 +145,7 @@ function listFrom(json: object, path: string): BackupList {
   if (isSound && known.length === listed.length) {
     return { version, seq: upTo, createdAtMs, files: known };
   }
-  throw new CorruptionError(path, 0, "it is not a list of the files in a backup");
+  throw new CorruptionError(path, 0, "the file is not a list of the files in a backup");
 }
 
 function fileFrom(entry: unknown): BackupFile | undefined {

@@ -132,7 +132,7 @@ export function walFormatOf(header: Uint8Array): number | undefined {
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if a newer version of the server wrote it.
  */
 export function decodeWalHeader(bytes: Uint8Array, path: string): WalHeader {
-  if (bytes.length < WAL_HEADER_BYTES) throw new CorruptionError(path, 0, "it has no header");
+  if (bytes.length < WAL_HEADER_BYTES) throw new CorruptionError(path, 0, "the file has no header");
   const from = new ByteReader(bytes.subarray(0, WAL_HEADER_BYTES), { path });
   if (from.u32() !== MAGIC) throw new CorruptionError(path, 0, "the file is not a log file");
   const format = from.u16();

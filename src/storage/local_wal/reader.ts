@@ -162,8 +162,9 @@ export function missingBeginning(
     walFilePath(paths, firstLogFile),
     0,
     found === Infinity
-      ? "it is missing, as is the rest of the log"
-      : `it is missing, or the catalog is older than the log, which begins with file ${found}`,
+      ? "the file is missing, as is the rest of the log"
+      : "the file is missing, or the catalog is older than the log, which begins with file " +
+          `${found}`,
   );
 }
 

@@ -190,7 +190,7 @@ function lowerBound(
 
 /** Builds the filter for some hashes, yielding often. */
 export function* buildFilter(hashes: Uint32Array): Generator<void, Uint8Array> {
-  assert(hashes.length > 0, "key filter: filter would have no keys");
+  assert(hashes.length > 0, "key filter: cannot build a filter without keys");
   const blockCount = Math.ceil((hashes.length * BITS_PER_KEY) / (BLOCK_BYTES * 8));
   const words = new Int32Array(blockCount * BLOCK_WORDS);
   for (let start = 0; start < hashes.length; start += STEP_ENTRIES) {

@@ -36,8 +36,8 @@ export function openListedSegment(
   reader.close();
   const { rowCount, segmentId, tableId } = reader;
   const what =
-    `it is segment ${segmentId} of table ${tableId}, with ${rowCount} rows, but the manifest ` +
-    `lists segment ${entry.segmentId}, with ${entry.rowCount} rows`;
+    `the file is segment ${segmentId} of table ${tableId}, with ${rowCount} rows, but the ` +
+    `manifest lists segment ${entry.segmentId}, with ${entry.rowCount} rows`;
   throw new CorruptionError(path, 0, what);
 }
 
@@ -81,14 +81,14 @@ export function readListedDeletions(
   const { count, rowCount, segmentId } = deletions;
   if (segmentId !== entry.segmentId || rowCount !== entry.rowCount) {
     const what =
-      `it belongs to segment ${segmentId} with ${rowCount} rows, not to segment ` +
+      `the file belongs to segment ${segmentId} with ${rowCount} rows, not to segment ` +
       `${entry.segmentId} with ${entry.rowCount} rows`;
     throw new CorruptionError(path, 8, what);
   }
   if (!isListedHash(DeletionVector.hashIn(bytes, path), entry)) {
     const what =
-      `it is a different deletion vector of segment ${segmentId}: it has ${count} replaced rows, ` +
-      `but the manifest lists generation ${entry.deletionGeneration}`;
+      `the file is a different deletion vector of segment ${segmentId}: it has ${count} ` +
+      `replaced rows, but the manifest lists generation ${entry.deletionGeneration}`;
     throw new CorruptionError(path, bytes.length, what);
   }
   return { deletions, bytes: bytes.length };

@@ -158,7 +158,7 @@ export class WebhookDelivery {
     this.#stream = undefined;
     if (this.#isStopped) return;
     if (error instanceof DatabaseError && error.code === "OBJECT_NOT_FOUND") return;
-    this.#noteFailure(`its messages cannot be read: ${error.message}`);
+    this.#noteFailure(`the messages of the webhook cannot be read: ${error.message}`);
     this.#after(this.#holdMs, () => this.#track(this.#open()));
   }
 

@@ -285,7 +285,7 @@ test("rows of different users are not compared, neither by a statement nor by a 
   const { error } = await engine.ask(add);
   expect(error?.code).toBe(VIOLATION);
   // The message does not reveal another user's ranges.
-  expect(error?.message).toContain("a row that belongs to a user overlaps another row");
+  expect(error?.message).toContain("one of a user's rows overlaps another row");
 });
 
 test("other forms of EXCLUDE are refused by name", async () => {

@@ -98,7 +98,7 @@ test("damage to any byte is detected", () => {
       for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
         rowsOf(partitions, partition);
       }
-    }).toThrow("Cannot read a temporary file: its checksum does not match");
+    }).toThrow("Cannot read a temporary file: the checksum of a block does not match");
     file.write(byte, offset);
   }
   partitions.close();

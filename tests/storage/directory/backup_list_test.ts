@@ -14,9 +14,9 @@ test("listedFault compares the length first, then the checksum if it is known", 
     said({ bytes: 11, crc: 7 }),
     said({ bytes: 10, crc: 8 }),
   ]).toEqual([
-    "Cannot read b/wal/1.wal at byte 0: it is missing, although backup.json lists it",
+    "Cannot read b/wal/1.wal at byte 0: the file is missing, although backup.json lists it",
     "Cannot read b/wal/1.wal at byte 9: the file has 9 bytes instead of 10",
     "Cannot read b/wal/1.wal at byte 10: the file has 11 bytes instead of 10",
-    "Cannot read b/wal/1.wal at byte 0: it does not match its checksum in backup.json",
+    "Cannot read b/wal/1.wal at byte 0: the file does not match its checksum in backup.json",
   ]);
 });

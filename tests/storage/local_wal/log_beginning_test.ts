@@ -53,13 +53,15 @@ test("LocalStore.open refuses to open if the first file of the log is missing, a
   const { disk, manifest } = await written();
   const [first = ""] = logFiles(disk);
   disk.remove(first);
-  expect(await refusal(disk, manifest)).toContain(`Cannot read ${first} at byte 0: it is missing`);
+  expect(await refusal(disk, manifest)).toContain(
+    `Cannot read ${first} at byte 0: the file is missing`,
+  );
 });
 
 test("LocalStore.open refuses to open if the whole log is missing", async () => {
   const { disk, manifest } = await written();
   for (const path of disk.list(`${DATA_PATH}/wal`)) disk.remove(`${DATA_PATH}/wal/${path.name}`);
-  expect(await refusal(disk, manifest)).toContain("it is missing, as is the rest of the log");
+  expect(await refusal(disk, manifest)).toContain("the file is missing, as is the rest of the log");
 });
 
 test("LocalStore.open refuses a manifest from before files were released, and moves nothing", async () => {
@@ -113,7 +115,7 @@ test("LocalStore.open removes no log file when it refuses a log that is older th
   for (const path of [...logFiles(disk), `${DATA_PATH}/wal/HWM`]) disk.remove(path);
   const earlier = [...old].slice(0, 2);
   for (const [path, bytes] of earlier) disk.open(path, { create: true }).write(bytes, 0);
-  expect(await refusal(disk, manifest)).toContain("it is missing, as is the rest of the log");
+  expect(await refusal(disk, manifest)).toContain("the file is missing, as is the rest of the log");
   expect(logFiles(disk)).toEqual(earlier.map(([path]) => path));
 });
 

@@ -156,7 +156,7 @@ export function bindQuantifiedQuery(
   const tests = operands.map((left, i) => {
     const { expression } = defined(
       inner.query.outputs[i],
-      "subquery binder: no query column for this output",
+      "subquery binder: the query has no column for an operand",
     );
     const column = context.statement.newColumn({ name: "", type: expression.type });
     const right: BoundExpression = columnValue(column);

@@ -359,7 +359,8 @@ function checkForm(
   if (place !== undefined) throw recursiveForm(`"${name}" is read in ${place}`, query.right);
   if (next.outputs.length !== first.outputs.length) {
     throw recursiveForm(
-      `its two parts have ${first.outputs.length} and ${next.outputs.length} columns`,
+      `the two parts of the WITH entry have ${first.outputs.length} and ` +
+        `${next.outputs.length} columns`,
       query.right,
     );
   }

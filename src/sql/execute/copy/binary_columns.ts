@@ -159,7 +159,7 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
   switch (type.kind) {
     case "boolean":
       require(1);
-      if ((bytes[start] ?? 0) > 1) throw refuse(type, "it is neither 0 nor 1");
+      if ((bytes[start] ?? 0) > 1) throw refuse(type, "the value is neither 0 nor 1");
       return bytes[start] === 1;
     case "decimal": {
       const text = decimalText(bytes, range, type);
@@ -183,7 +183,8 @@ export function binaryValue(bytes: Buffer, range: CellRange, type: DataType): Va
       return rangesAt(bytes, range, type);
     case "json":
       if (!type.binary) return valueFromText(type, textAt(bytes, range));
-      if (bytes[start] !== 1 || end === start) throw refuse(type, "its version is not 1");
+      if (bytes[start] !== 1 || end === start)
+        throw refuse(type, "the version of the value is not 1");
       return valueFromText(type, textAt(bytes, { start: start + 1, end }));
     default: {
       const width = VALUE_BYTES.get(type.kind);

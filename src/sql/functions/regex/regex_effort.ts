@@ -11,7 +11,7 @@ const LIMIT: EffortLimit = {
    */
   stepsMax: 2 ** 23,
   message: "Cannot search the text: matching the regular expression requires",
-  hint: "search a shorter text, or use fewer repetitions in the pattern",
+  hint: "search a shorter string, or use fewer repetitions in the pattern",
 };
 
 export function regexEffort(): CallEffort {
