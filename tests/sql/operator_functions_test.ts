@@ -72,9 +72,13 @@ describe("unsupported functions are refused by the name of the feature", () => {
 
 test("advice about the storage of a column, and NO INHERIT, have no effect", async () => {
   await engine.run(
-    "CREATE TABLE tuned (id INT PRIMARY KEY CHECK (id > 0) NO INHERIT, v TEXT);" +
+    "CREATE TABLE tuned (id INT PRIMARY KEY CHECK (id > 0) NO INHERIT, v TEXT COMPRESSION lz4 NOT NULL);" +
       "ALTER TABLE ONLY tuned ALTER COLUMN v SET STORAGE EXTERNAL, ALTER v SET STATISTICS -1," +
       " ALTER v SET COMPRESSION pglz",
   );
   expect(await engine.failure("INSERT INTO tuned VALUES (0, '')")).toStartWith("CHECK_VIOLATION");
+  expect(await engine.failure("INSERT INTO tuned VALUES (1, NULL)")).toStartWith("NOT_NULL");
+  expect(await engine.failure("CREATE TABLE other (v TEXT COMPRESSION zip)")).toStartWith(
+    "UNSUPPORTED_FEATURE",
+  );
 });

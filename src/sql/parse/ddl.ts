@@ -378,7 +378,7 @@ function parseUniqueColumn(
 export function parseColumn(cursor: Cursor): CreateColumnDef {
   const start = cursor.token;
   const name = cursor.name("a column");
-  const { constraints, dataType } = parseTypedConstraints(cursor, name);
+  const { constraints, dataType } = parseTypedConstraints(cursor, name, acceptCompression);
   return {
     kind: "column",
     name,
@@ -391,12 +391,16 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
 /**
  * Parses the type and constraints of a column or domain. COLLATE may stand anywhere among the
  * constraints, but belongs to the type.
+ *
+ * @param afterType Parses what may follow the type directly.
  */
 export function parseTypedConstraints(
   cursor: Cursor,
   name: Name,
+  afterType?: (cursor: Cursor) => void,
 ): { readonly dataType: DataTypeDef; readonly constraints: readonly ColumnConstraint[] } {
   let dataType = parseCollatedType(cursor);
+  afterType?.(cursor);
   const constraints: ColumnConstraint[] = [];
   for (;;) {
     const constraint = parseColumnConstraint(cursor, name);
@@ -405,6 +409,24 @@ export function parseTypedConstraints(
     else return { dataType, constraints };
   }
 }
+
+/**
+ * Accepts `COMPRESSION method` of a column. It has no effect, because the option COMPRESSION of a
+ * table decides.
+ */
+function acceptCompression(cursor: Cursor): void {
+  if (!cursor.accept("compression") || cursor.accept("default")) return;
+  const { _location, name } = cursor.name("a compression method");
+  if (COMPRESSION_METHODS.has(name)) return;
+  cursor.refuse(
+    `the compression method ${name}`,
+    "choose the compression of a table with WITH (COMPRESSION = …)",
+    _location.start,
+  );
+}
+
+/** The methods of PostgreSQL, which its dumps name. */
+const COMPRESSION_METHODS: ReadonlySet<string> = new Set(["pglz", "lz4"]);
 
 function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint | undefined {
   const start = cursor.token;
